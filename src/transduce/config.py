@@ -1,0 +1,229 @@
+"""What can be chosen: frozen, strict records. Names are the paper's.
+
+``RunConfig`` holds one record for each part of a run: model, data, training, search. Defaults are the paper's base
+model and its recipe (sections 3, 5 and 6.1); what departs from the paper is a switch that is off.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from transduce.errors import ConfigError
+
+__all__ = [
+    "DataConfig",
+    "ModelConfig",
+    "RunConfig",
+    "SearchConfig",
+    "TrainingConfig",
+    "config_from_mapping",
+    "nearest_name",
+]
+
+
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+NotNegative = Annotated[float, Field(ge=0.0)]
+VocabularySize = Annotated[int, Field(ge=4)]
+ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
+Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=())
+
+
+class ModelConfig(_Record):
+    """The architecture: every column of Table 3, and the switches that go with it."""
+
+    n_encoder_layers: Count = 6  # N, encoder
+    n_decoder_layers: Count = 6  # N, decoder
+    d_model: Count = 512  # width of the residual stream
+    d_ff: Count = 2048  # inner width of the feed-forward network (section 3.3)
+    n_heads: Count = 8  # h (section 3.2.2)
+    d_k: Count = 64  # width of a query and a key in each head
+    d_v: Count = 64  # width of a value in each head
+    p_drop: Share = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
+    p_drop_attention: Share = 0.0  # dropout of the attention weights
+    p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # section 3.5; Table 3 (E)
+    n_positions: Count = 1024  # how many positions a learned table has
+    norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
+    # Which of source embedding, target embedding and output share one matrix (section 3.4): all, the last two, none.
+    embeddings: Literal["three-way", "target", "separate"] = "three-way"
+    src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
+    tgt_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.d_model % 2 and self.positions == "sinusoidal":
+            raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        if self.embeddings == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
+            raise ValueError(
+                f"three-way embeddings need one vocabulary, got src_vocab_size {self.src_vocab_size} and "
+                f"tgt_vocab_size {self.tgt_vocab_size}; use embeddings = 'target' or 'separate'"
+            )
+        return self
+
+    def with_vocabulary(self, src_vocab_size: int, tgt_vocab_size: int) -> ModelConfig:
+        """The same architecture over other vocabularies. Raises ConfigError where they cannot share a matrix."""
+        fields = self.model_dump() | {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size}
+        return config_from_mapping(ModelConfig, fields, where="model")
+
+
+class DataConfig(_Record):
+    """Which text, and how it becomes ids."""
+
+    corpus: Literal["grammar", "files"] = "grammar"  # the built-in corpus, or files of one's own
+    direction: Direction = "en-de"  # source and target language
+    n_pairs: Count = 30_000  # training pairs of the grammar corpus
+    corpus_seed: Natural = 1  # seed of the grammar corpus
+    train_src: str | None = None  # file of source lines (plain, .gz or .xz)
+    train_tgt: str | None = None  # file of target lines, aligned with train_src
+    train_tsv: str | None = None  # instead of the two: one file, source TAB target
+    dev_src: str | None = None  # as train_src, for validation
+    dev_tgt: str | None = None  # as train_tgt, for validation
+    dev_tsv: str | None = None  # as train_tsv, for validation
+    test_src: str | None = None  # as train_src, for a last evaluation
+    test_tgt: str | None = None  # as train_tgt, for a last evaluation
+    test_tsv: str | None = None  # as train_tsv, for a last evaluation
+    tokenizer: Literal["bpe"] = "bpe"  # byte-level byte-pair encoding (section 5.1)
+    vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
+    shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
+    max_length: Count = 256  # longer pairs are left out of training; tokens with the end symbol, on either side
+
+    @model_validator(mode="after")
+    def _files_are_named(self) -> Self:
+        for split in ("train", "dev", "test"):
+            src, tgt, tsv = (getattr(self, f"{split}_{part}") for part in ("src", "tgt", "tsv"))
+            if (src is None) != (tgt is None):
+                raise ValueError(f"{split}_src and {split}_tgt go together; only one is given")
+            if src is not None and tsv is not None:
+                raise ValueError(f"{split}_tsv goes without {split}_src and {split}_tgt")
+            if self.corpus != "files" and (src, tsv) != (None, None):
+                raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {self.corpus!r}")
+        return self
+
+    @property
+    def src_language(self) -> str:
+        """The language that is read."""
+        return self.direction.split("-")[0]
+
+    @property
+    def tgt_language(self) -> str:
+        """The language that is written."""
+        return self.direction.split("-")[1]
+
+
+class TrainingConfig(_Record):
+    """Section 5: batches, optimiser, schedule, regularisation; and how a run is watched and kept."""
+
+    max_updates: Count = 100_000  # length of the run
+    max_minutes: Positive | None = None  # stop earlier, after this time (not exactly resumable)
+    max_tokens_per_batch: Count = 25_000  # rows x longest, end symbols included, on each side (section 5.1)
+    n_accumulate: Count = 1  # batches whose gradients make one update
+    warmup_steps: Count = 4000  # equation 3
+    lr_factor: Positive = 1.0  # multiplies equation 3
+    adam_beta1: Share = 0.9  # section 5.3
+    adam_beta2: Share = 0.98  # section 5.3
+    adam_eps: Positive = 1e-9  # section 5.3
+    clip_norm: Positive | None = None  # greatest norm of the gradient; the paper has none
+    eps_ls: Share = 0.1  # label smoothing (section 5.4)
+    smoothing: Literal["uniform", "authors"] = (
+        "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
+    )
+    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: autocast; weights and optimiser stay fp32
+    seed: Natural = 1  # of initial weights, dropout and the order of batches
+    log_every_updates: Count = 50  # a record in metrics.jsonl
+    validate_every_updates: Count = 1000  # perplexity on dev
+    validation_bleu: bool = True  # also translate dev at each validation
+    validation_sentences: Count = 500  # how many dev sentences are translated for that
+    patience: Count | None = None  # stop after so many validations without a better perplexity
+    checkpoint_every_updates: Count = 1000  # a checkpoint
+    checkpoint_every_minutes: Positive | None = None  # and one after this time (paper: 10)
+    keep_checkpoints: Count = 5  # the newest that stay; the best stays too
+    average_last: Count = 5  # checkpoints averaged into the model folder (section 6.1)
+
+
+class SearchConfig(_Record):
+    """Section 6.1: beam search."""
+
+    beam_size: Count = 4  # 1 is greedy search
+    alpha: NotNegative = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha
+    max_extra_tokens: Natural = 50  # an output has at most input length + this many tokens
+    n_best: Count = 1  # hypotheses returned for a sentence
+    max_tokens_per_batch: Count = 4000  # rows x longest of the source, of sentences searched together
+
+    @model_validator(mode="after")
+    def _beam_holds_n_best(self) -> Self:
+        if self.n_best > self.beam_size:
+            raise ValueError(f"n_best must be at most beam_size, got {self.n_best} > {self.beam_size}")
+        return self
+
+
+class RunConfig(_Record):
+    """A whole run: what ``transduce train`` is given and ``run.json`` holds."""
+
+    model: ModelConfig = ModelConfig()
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+
+    @model_validator(mode="after")
+    def _vocabularies_fit(self) -> Self:
+        if self.model.embeddings == "three-way" and not self.data.shared_vocabulary:
+            raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
+        return self
+
+
+ConfigT = TypeVar("ConfigT", bound=_Record)
+
+
+def config_from_mapping(kind: type[ConfigT], values: Mapping[str, Any], *, where: str) -> ConfigT:
+    """Build a ``kind`` from plain values, as read from TOML or JSON.
+
+    Raises ConfigError, one line that begins with ``where``, for an unknown key (with the nearest known) or a bad value.
+
+    >>> config_from_mapping(ModelConfig, {"d_modle": 512}, where="recipe.toml")
+    Traceback (most recent call last):
+    transduce.errors.ConfigError: recipe.toml: unknown key d_modle; did you mean d_model?
+    """
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(kind, error.errors()[0])}") from None
+
+
+def _explain(kind: type[_Record], problem: ErrorDetails) -> str:
+    key = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        *tables, name = map(str, problem["loc"])
+        for table in tables:
+            inner = kind.model_fields[table].annotation
+            assert isinstance(inner, type)
+            assert issubclass(inner, _Record)
+            kind = inner
+        return f"unknown key {key}; {nearest_name(name, kind.model_fields)}"
+    if problem["type"] == "value_error":
+        reason = problem["msg"].removeprefix("Value error, ")
+        return f"{key}: {reason}" if key else reason
+    reason = problem["msg"][0].lower() + problem["msg"][1:]
+    return f"{key}: {reason}, got {problem['input']!r}"
+
+
+def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:
+    """A clause for error messages: the known name most like ``name``, or all of them where none is like it.
+
+    >>> nearest_name("bsae", ["base", "big"])
+    'did you mean base?'
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"

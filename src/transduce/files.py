@@ -1,0 +1,207 @@
+"""Files: lines of text read as a stream, files written whole or not at all, folders with a manifest.
+
+Lines are split on ``"\\n"`` alone: U+2028, form feeds and other Unicode separators are part of a line.
+A folder with a manifest is written under a temporary name, flushed and renamed: a reader sees all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from transduce.errors import DataError, TransduceError
+
+__all__ = [
+    "MANIFEST_NAME",
+    "atomic_folder",
+    "open_binary",
+    "read_json",
+    "read_lines",
+    "sha256_of_file",
+    "verify_manifest",
+    "write_json",
+    "write_lines",
+    "write_manifest",
+    "write_text",
+]
+
+MANIFEST_NAME = "manifest.json"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """Open ``path`` for reading; ``.gz`` and ``.xz`` are decompressed on the way.
+
+    Raises DataError if there is no such file or it cannot be opened.
+    """
+    try:
+        match path.suffix:
+            case ".gz":
+                return io.BufferedReader(gzip.open(path))
+            case ".xz":
+                return io.BufferedReader(lzma.open(path))
+            case _:
+                return path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 text file, without their ends, as a stream.
+
+    A carriage return before the line end and a byte-order mark at the start of the file are dropped.
+    Raises DataError, with the line number, for bytes that are not UTF-8 and for broken compression.
+    """
+    n_lines = 0
+    with open_binary(path) as stream:
+        try:
+            for n_lines, raw in enumerate(stream, start=1):
+                line = raw.removeprefix(BYTE_ORDER_MARK) if n_lines == 1 else raw
+                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
+                "convert the file to UTF-8"
+            ) from error
+        except (OSError, EOFError, lzma.LZMAError) as error:
+            raise DataError(f"{path} cannot be read after line {n_lines}: {error}") from error
+
+
+@contextmanager
+def _written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to a temporary neighbour of ``path``, flushed and renamed to ``path`` if all goes well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` as UTF-8, whole or not at all."""
+    with _written_whole(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write one line each, ``"\\n"`` at every end, whole or not at all; returns how many."""
+    n_lines = 0
+    with _written_whole(path) as stream:
+        for line in lines:
+            stream.write(line.encode("utf-8") + b"\n")
+            n_lines += 1
+    return n_lines
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write ``value`` as indented JSON, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[str, Any]:
+    """The JSON object in ``path``. Raises ``error`` if the file is missing, is not JSON or holds no object."""
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
+    except ValueError as cause:  # includes bytes that are not UTF-8
+        raise error(f"{path} is not valid JSON: {cause}") from cause
+    if not isinstance(value, dict):
+        raise error(f"{path} should hold a JSON object, got {type(value).__name__}")
+    return value
+
+
+def sha256_of_file(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder to fill; becomes ``folder`` (replacing an older one) when the block ends without an error.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "new"
+    >>> with atomic_folder(target) as temporary:
+    ...     _ = (temporary / "a.txt").write_text("a")
+    >>> sorted(path.name for path in target.iterdir())
+    ['a.txt']
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for path in temporary.rglob("*"):
+            _flush(path)
+        _flush(temporary)
+        if folder.exists():  # a folder cannot be renamed over one with files in it
+            retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+            folder.rename(retired)
+            temporary.rename(folder)
+            shutil.rmtree(retired)
+        else:
+            temporary.rename(folder)
+        _flush(folder.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _flush(path: Path) -> None:
+    """Ask the system to put a file or a folder entry on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_manifest(folder: Path, *, exempt: Iterable[str] = ()) -> None:
+    """Write ``manifest.json``: size and SHA-256 of each file in ``folder`` but the ``exempt`` ones."""
+    left_out = {MANIFEST_NAME, *exempt}
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in left_out)
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)} for path in paths}
+    write_json(folder / MANIFEST_NAME, {"files": files})
+
+
+def verify_manifest(folder: Path, *, error: type[TransduceError], required: Iterable[str] = ()) -> None:
+    """Check every file of ``folder`` against its manifest.
+
+    Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing,
+    or if a size or a checksum differs.
+    """
+    if not folder.is_dir():
+        raise error(f"{folder} is not a folder")
+    for name in required:
+        if not (folder / name).is_file():
+            raise error(f"{folder} has no {name}; it is not complete")
+    files = read_json(folder / MANIFEST_NAME, error=error).get("files")
+    if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
+        raise error(f"{folder / MANIFEST_NAME} should have a table 'files'")
+    unlisted = [name for name in required if name not in files]
+    if unlisted:
+        raise error(f"{folder / MANIFEST_NAME} does not list {unlisted[0]}")
+    for name, entry in files.items():
+        path = folder / name
+        if Path(name).name != name or not path.is_file():
+            raise error(f"{folder} has no {name}, which its manifest lists; it is not complete")
+        if path.stat().st_size != entry.get("bytes"):
+            raise error(f"{path} has {path.stat().st_size:,} bytes, its manifest says {entry.get('bytes')}")
+        if sha256_of_file(path) != entry.get("sha256"):
+            raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
