@@ -1,1 +1,53 @@
-"""The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out."""
+"""The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.
+
+>>> import transduce
+>>> "Translator" in transduce.__all__
+True
+
+What needs torch is imported when it is first used, so ``import transduce`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from transduce.config import ModelConfig, RunConfig
+from transduce.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    SearchError,
+    ShapeError,
+    TrainingError,
+    TransduceError,
+    TreeError,
+)
+
+if TYPE_CHECKING:
+    from transduce.model import Transformer
+    from transduce.tasks import Translator, train
+
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "ModelConfig",
+    "RunConfig",
+    "SearchError",
+    "ShapeError",
+    "TrainingError",
+    "TransduceError",
+    "Transformer",
+    "Translator",
+    "TreeError",
+    "train",
+]
+
+_HOME_OF = {"Transformer": "transduce.model", "Translator": "transduce.tasks", "train": "transduce.tasks"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'transduce' has no attribute {name!r}")

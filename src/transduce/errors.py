@@ -6,6 +6,7 @@
     |-- CheckpointError   a checkpoint or model folder that is missing, corrupt or does not fit
     |-- ShapeError        tensors whose shapes or masks cannot be right
     |-- TreeError         a bracketed tree that cannot be read
+    |-- SearchError       a model whose probabilities cannot be searched
     |-- TrainingError     a run that must not go on (a loss that is not finite, a folder that is taken)
 
 A message is one line: what, where, what was got, what would work. The command line prints it and exits with 1.
@@ -17,6 +18,7 @@ __all__ = [
     "CheckpointError",
     "ConfigError",
     "DataError",
+    "SearchError",
     "ShapeError",
     "TrainingError",
     "TransduceError",
@@ -38,6 +40,10 @@ class DataError(TransduceError):
 
 class CheckpointError(TransduceError):
     """A checkpoint or a model folder is missing, corrupt or does not fit."""
+
+
+class SearchError(TransduceError):
+    """A model's probabilities cannot be searched: they are not numbers, or all that is allowed has none."""
 
 
 class ShapeError(TransduceError):

@@ -132,8 +132,10 @@ def sha256_of_file(path: Path) -> str:
 
 
 @contextmanager
-def atomic_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder to fill; becomes ``folder`` (replacing an older one) when the block ends without an error.
+def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A temporary folder to fill; becomes ``folder`` when the block ends without an error.
+
+    Raises DataError if ``folder`` exists and is not empty, unless it is ours to ``replace``.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "new"
@@ -142,6 +144,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     >>> sorted(path.name for path in target.iterdir())
     ['a.txt']
     """
+    if folder.exists() and not replace and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,6 @@
+"""``python -m transduce`` is the command ``transduce``."""
+
+from transduce.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""``transduce average``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transduce.cli.options import DeviceOption, JsonOption, chosen_device
+from transduce.cli.output import print_json, print_scores, say
+
+__all__ = ["average"]
+
+
+def average(
+    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
+    last: Annotated[int, typer.Option(min=1, help="How many of the newest checkpoints.")] = 5,
+    out: Annotated[Path | None, typer.Option(help="The model folder to write. Default: RUN/model.")] = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Average the last checkpoints of a run into a model folder with a model card. Section 6.1."""
+    from transduce.tasks import average_run
+
+    model_folder, scores, split = average_run(run, last=last, out=out, device=chosen_device(device), tell=say)
+    if json:
+        print_json({"model": str(model_folder), "split": split, "scores": scores.as_json() if scores else None})
+        return
+    if scores is not None:
+        print(f"scores on {split}:")
+        print_scores(scores)
+    print(f"model: {model_folder}")

@@ -1,0 +1,65 @@
+"""The verbs together, and how errors and signals become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from transduce.cli import attention, average, corpus, demo, evaluate, model, prepare, score, train, translate
+from transduce.cli.output import say
+from transduce.errors import TransduceError
+
+__all__ = ["app", "main", "run"]
+
+app = typer.Typer(
+    name="transduce",
+    help='The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.',
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo.demo)
+app.add_typer(corpus.app, name="corpus")
+app.command()(prepare.prepare)
+app.command()(train.train)
+app.command()(average.average)
+app.command()(translate.translate)
+app.command()(score.score)
+app.command()(evaluate.evaluate)
+app.command()(model.model)
+app.command()(attention.attention)
+
+
+def main() -> None:
+    """The entry point of the command ``transduce``."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
+    except TransduceError as error:
+        say(f"error: {error}")
+        return 1
+    except typer.TyperException as error:
+        message = error.format_message()
+        if message:
+            say(f"error: {message}")
+        # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
+        return 1 if type(error) is typer.BadParameter else error.exit_code
+    except typer.Exit as exit:
+        return exit.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone: "transduce translate MODEL < f | head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:  # a full disk, a folder without permission
+        say(f"error: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        return 1
+    return code if isinstance(code, int) else 0

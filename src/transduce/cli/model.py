@@ -1,0 +1,65 @@
+"""``transduce model``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transduce.cli.options import JsonOption
+from transduce.cli.output import print_json
+
+if TYPE_CHECKING:
+    from transduce.config import ModelConfig
+
+__all__ = ["model"]
+
+
+def model(
+    name: Annotated[str, typer.Argument(metavar="PRESET", help="A preset, a TOML recipe or a model folder.")],
+    vocab_size: Annotated[
+        int | None, typer.Option(min=4, help="Of both sides. Default: 37,000, or the model's.")
+    ] = None,
+    length: Annotated[int, typer.Option(min=1, help="Sentence length that attention is counted at.")] = 32,
+    json: JsonOption = False,
+) -> None:
+    """Show a model: its module tree with shapes, its parameters, and what a token costs."""
+    import torch
+
+    from transduce.model import Transformer, cost_of, describe
+
+    config = _config(name)
+    if vocab_size is not None:
+        config = config.with_vocabulary(vocab_size, vocab_size)
+    cost = cost_of(config, n_tokens=length)
+    if json:
+        print_json({"name": name, **asdict(cost), "config": config.model_dump()})
+        return
+    with torch.device("meta"):  # shapes without memory
+        tree = describe(Transformer(config))
+    print(tree)
+    print()
+    print(f"parameters                    {cost.parameters:>16,}")
+    print(f"  without embeddings          {cost.parameters_without_embeddings:>16,}")
+    print(f"training FLOPs a target token {cost.flops_per_token:>16,}")
+    print(f"  and attention at length {length:<4}{cost.attention_flops_per_token:>16,}")
+
+
+def _config(name: str) -> ModelConfig:
+    """The architecture that a name on the command line means."""
+    from transduce.config import ModelConfig, config_from_mapping
+    from transduce.errors import CheckpointError
+    from transduce.files import read_json
+    from transduce.recipes import preset, read_recipe
+
+    path = Path(name)
+    if path.suffix == ".toml":
+        return read_recipe(path).model
+    if path.is_dir():
+        values = read_json(path / "config.json", error=CheckpointError).get("model")
+        if not isinstance(values, dict):
+            raise CheckpointError(f"{path / 'config.json'}: the table 'model' is missing")
+        return config_from_mapping(ModelConfig, values, where=str(path / "config.json"))
+    return preset(name).model

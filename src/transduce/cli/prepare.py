@@ -1,0 +1,34 @@
+"""``transduce prepare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transduce.cli.options import JsonOption, SettingsOption
+from transduce.cli.output import print_json, say
+
+__all__ = ["prepare"]
+
+
+def prepare(
+    recipe: Annotated[
+        Path, typer.Argument(help="A TOML recipe; its table [data] says which text.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
+    settings: SettingsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make training data: learn the tokenizer, and encode text to a memory-mapped token store. Section 5.1."""
+    from transduce.recipes import read_recipe
+    from transduce.tasks import prepare as prepare_text
+
+    prepared = prepare_text(read_recipe(recipe, settings or ()).data, out, tell=say)
+    if json:
+        sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
+        n_dev = len(prepared.dev) if prepared.dev else 0
+        print_json({"folder": str(out), **sizes, "train_pairs": len(prepared.train), "dev_pairs": n_dev})
+    else:
+        print(f"prepared: {out}")

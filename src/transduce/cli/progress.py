@@ -1,0 +1,104 @@
+"""How a run looks while it goes on: a live bar on a terminal, plain lines elsewhere. Both on stderr."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from transduce.cli.output import say
+from transduce.config import TrainingConfig
+from transduce.training import CheckpointRecord, Record, UpdateRecord, ValidationRecord
+
+__all__ = ["TrainingProgress"]
+
+
+class TrainingProgress:
+    """A listener of a run: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
+
+    def __init__(self, config: TrainingConfig) -> None:
+        self.config = config
+        self.is_live = sys.stderr.isatty()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task("training", total=1.0, figures="", left="", visible=False)
+        self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
+
+    def __enter__(self) -> Self:
+        if self.is_live:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.is_live:
+            self._bar.stop()
+
+    def tell(self, line: str) -> None:
+        """A line that is not about an update; above the bar on a terminal."""
+        if self.is_live:
+            self._bar.console.print(line, markup=False, highlight=False)
+        else:
+            say(line)
+
+    def __call__(self, record: Record) -> None:
+        """Show one record."""
+        match record:
+            case UpdateRecord():
+                self._show_update(record)
+            case ValidationRecord():
+                bleu = "" if record.bleu is None else f"   BLEU {record.bleu:.2f}"
+                best = "   best so far" if record.is_best else ""
+                self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{bleu}{best}")
+            case CheckpointRecord():
+                if not self.is_live:
+                    say(f"update {record.update:,}: saved {record.path}")
+
+    def _show_update(self, record: UpdateRecord) -> None:
+        done = self._share_done(record)
+        left = f"{_clock(self._seconds_left(done, record.elapsed_s))} left"
+        figures = f"loss {record.loss_nats:.3f}  {record.tgt_tokens_per_s:,.0f} tokens/s  lr {record.learning_rate:.2e}"
+        if self.is_live:
+            description = f"update {record.update:,}"
+            self._bar.update(
+                self._task, completed=done, description=description, figures=figures, left=left, visible=True
+            )
+        elif record.is_logged:
+            perplexity = math.exp(min(record.nll_nats, 700))
+            say(f"update {record.update:,}  {figures}  perplexity {perplexity:.2f}  {left}")
+
+    def _share_done(self, record: UpdateRecord) -> float:
+        done = record.update / self.config.max_updates
+        if self.config.max_minutes is not None:
+            done = max(done, record.elapsed_s / (60 * self.config.max_minutes))
+        return min(done, 1.0)
+
+    def _seconds_left(self, done: float, elapsed_s: float) -> float:
+        if self._first is None:
+            self._first = done, elapsed_s
+        gained, took = done - self._first[0], elapsed_s - self._first[1]
+        return took / gained * (1 - done) if gained > 0 else math.inf
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> _clock(3725)
+    '1:02:05'
+    """
+    if not math.isfinite(seconds):
+        return "-:--:--"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

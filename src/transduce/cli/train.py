@@ -1,0 +1,70 @@
+"""``transduce train``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transduce.cli.options import DeviceOption, JsonOption, SettingsOption, chosen_device
+from transduce.cli.output import print_json, print_scores, say
+from transduce.errors import ConfigError
+
+__all__ = ["train"]
+
+
+def train(
+    recipe: Annotated[Path | None, typer.Argument(help="A TOML recipe; not needed with --resume.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this time, whatever the recipe says.")] = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> int:
+    """Train a translator: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1."""
+    from transduce.cli.progress import TrainingProgress
+    from transduce.cli.signals import stop_request
+    from transduce.recipes import read_recipe, with_settings
+    from transduce.tasks import read_run_config, resume_config
+    from transduce.tasks import train as train_translator
+
+    changes = [*(settings or ()), *([] if minutes is None else [f"training.max_minutes={float(minutes)}"])]
+    is_begun = resume and out is not None and (out / "run.json").exists()
+    if recipe is not None:
+        config = read_recipe(recipe, changes)
+    elif is_begun and out is not None:
+        config = with_settings(read_run_config(out), changes)
+    else:
+        raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
+    if is_begun and out is not None:
+        config = resume_config(out, config)
+    folder = out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
+    say(f"run folder: {folder}")
+    with stop_request() as asked, TrainingProgress(config.training) as progress:
+        result = train_translator(
+            config,
+            folder,
+            resume=resume,
+            store=store,
+            device=chosen_device(device),
+            listeners=[progress],
+            should_stop=asked,
+            tell=progress.tell,
+        )
+    if result.reason == "asked":
+        say(f"saved after update {result.updates:,}; go on with: transduce train --resume --out {folder}")
+        return asked.exit_code
+    if json:
+        scores = None if result.scores is None else result.scores.as_json()
+        values = {"run": str(folder), "model": str(result.model_folder), "updates": result.updates}
+        print_json({**values, "reason": result.reason, "split": result.scored_split, "scores": scores})
+        return 0
+    if result.scores is not None:
+        print(f"scores on {result.scored_split}:")
+        print_scores(result.scores)
+    print(f"model: {result.model_folder}")
+    return 0

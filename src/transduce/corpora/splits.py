@@ -1,0 +1,67 @@
+"""The pairs of a corpus by split, as a configuration names them: one door to all corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, assert_never
+
+from transduce.config import DataConfig
+from transduce.corpora.grammar import generate_pairs
+from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
+from transduce.errors import ConfigError
+
+__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "Split", "has_split", "read_pairs"]
+
+Split = Literal["train", "dev", "test"]
+
+GRAMMAR_DEV_PAIRS = 500
+GRAMMAR_TEST_PAIRS = 1000
+
+
+def has_split(config: DataConfig, split: Split) -> bool:
+    """Whether the corpus has such a part. Only files of one's own may lack dev or test."""
+    return config.corpus != "files" or _tsv(config, split) is not None or _src(config, split) is not None
+
+
+def read_pairs(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]:
+    """(source, target) lines of a split, in a fixed order, as a stream.
+
+    Raises ConfigError if the configuration names no such text, DataError if the text cannot be read.
+    """
+    match config.corpus:
+        case "grammar":
+            return _read_grammar(config, split)
+        case "files":
+            return _read_files(config, split)
+        case _:
+            assert_never(config.corpus)
+
+
+def _read_grammar(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]:
+    if config.direction not in ("en-de", "de-en"):
+        raise ConfigError(f"the grammar corpus is English and German, got direction = {config.direction!r}")
+    n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
+    pairs = generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
+    return ((pair.en, pair.de) if config.src_language == "en" else (pair.de, pair.en) for pair in pairs)
+
+
+def _read_files(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]:
+    src, tgt, tsv = _src(config, split), _tgt(config, split), _tsv(config, split)
+    if tsv is not None:
+        return read_tab_separated(Path(tsv))
+    if src is None or tgt is None:
+        raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
+    return read_aligned_files(Path(src), Path(tgt))
+
+
+def _src(config: DataConfig, split: Split) -> str | None:
+    return {"train": config.train_src, "dev": config.dev_src, "test": config.test_src}[split]
+
+
+def _tgt(config: DataConfig, split: Split) -> str | None:
+    return {"train": config.train_tgt, "dev": config.dev_tgt, "test": config.test_tgt}[split]
+
+
+def _tsv(config: DataConfig, split: Split) -> str | None:
+    return {"train": config.train_tsv, "dev": config.dev_tsv, "test": config.test_tsv}[split]

@@ -1,0 +1,36 @@
+"""The grammar corpus as files: text in both languages, and the English trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transduce.corpora.grammar import generate_pairs
+from transduce.corpora.splits import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS, Split
+from transduce.files import atomic_folder
+
+__all__ = ["write_grammar_corpus"]
+
+
+def write_grammar_corpus(folder: Path, *, n_pairs: int, seed: int) -> dict[str, int]:
+    """Write ``{train,dev,test}.{en,de,trees}`` into a new ``folder``; returns the number of pairs of each split.
+
+    Raises DataError if there is something in ``folder`` already.
+    """
+    sizes: dict[Split, int] = {"train": n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}
+    with atomic_folder(folder) as temporary:
+        for split, size in sizes.items():
+            _write_split(temporary, split, n_pairs=size, seed=seed)
+    return {str(split): size for split, size in sizes.items()}
+
+
+def _write_split(folder: Path, split: Split, *, n_pairs: int, seed: int) -> None:
+    paths = [folder / f"{split}.{kind}" for kind in ("en", "de", "trees")]
+    with (
+        paths[0].open("w", encoding="utf-8", newline="\n") as en,
+        paths[1].open("w", encoding="utf-8", newline="\n") as de,
+        paths[2].open("w", encoding="utf-8", newline="\n") as trees,
+    ):
+        for pair in generate_pairs(split, n_pairs=n_pairs, seed=seed):
+            en.write(pair.en + "\n")
+            de.write(pair.de + "\n")
+            trees.write(pair.tree + "\n")

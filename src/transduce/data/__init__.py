@@ -1,0 +1,18 @@
+"""Ids on disk to batches: the memory-mapped token store, batches under a token budget, collation."""
+
+from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length
+from transduce.data.collate import Batch, collate, pad_rows
+from transduce.data.store import StoreSummary, TokenStore, write_store
+
+__all__ = [
+    "Batch",
+    "BatchStatistics",
+    "StoreSummary",
+    "TokenStore",
+    "batch_statistics",
+    "collate",
+    "pad_rows",
+    "plan_batches",
+    "plan_by_length",
+    "write_store",
+]

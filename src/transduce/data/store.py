@@ -1,0 +1,267 @@
+"""The token store: a parallel corpus as ids on disk, mapped into memory when it is read.
+
+A folder with, for each of the two sides, all ids one after the other (without end symbols) and the offsets where rows
+begin; ``store.json``, a ``StoreSummary``; and a manifest. It is bound to the tokenizers that made it.
+"""
+
+# N pairs in the store, B rows of a batch, M ids of all those rows
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from transduce.errors import DataError
+from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest
+from transduce.text import UNK_ID, Tokenizer, Tokenizers, normalise
+
+__all__ = ["RaggedIds", "StoreSummary", "TokenStore", "write_store"]
+
+FORMAT_VERSION = 1
+N_PAIRS_AT_A_TIME = 8192  # enough to keep all cores busy; the texts and ids of so many are in memory at a time
+
+Side = Literal["src", "tgt"]
+Ids = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """What is in a store and what was left out: ``n_read = n_pairs + n_empty + n_too_long``."""
+
+    format_version: int
+    tokenizer_fingerprint: str
+    max_length: int  # the longest side allowed, in tokens with the end symbol
+    n_read: int  # pairs that came in
+    n_pairs: int  # pairs that were kept
+    n_empty: int  # pairs left out because a side had no text
+    n_too_long: int  # pairs left out because a side was longer than max_length
+    n_src_tokens: int  # of the kept pairs, end symbols included
+    n_tgt_tokens: int  # likewise
+
+
+def write_store(
+    folder: Path, pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int
+) -> StoreSummary:
+    """Normalise and encode ``pairs`` into a new store at ``folder``, in place of an older one.
+
+    The pairs are read as a stream; memory does not grow with their number. The folder appears whole or not at all.
+
+    Raises DataError if no pair can be kept.
+
+    >>> import tempfile
+    >>> from transduce.text import train_bpe
+    >>> tokenizer = train_bpe(["a dog"], vocab_size=260)
+    >>> pairs = [("a dog", "ein Hund"), ("", "leer"), ("a cat", "eine Katze")]
+    >>> folder = Path(tempfile.mkdtemp()) / "store"
+    >>> summary = write_store(folder, pairs, Tokenizers(tokenizer, tokenizer), max_length=10)
+    >>> summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long
+    (3, 1, 1, 1)
+    """
+    n_read = n_pairs = n_empty = 0
+    with atomic_folder(folder) as temporary:
+        with ExitStack() as stack:
+            src_writer = _SideWriter(temporary, "src", tokenizers.src, stack)
+            tgt_writer = _SideWriter(temporary, "tgt", tokenizers.tgt, stack)
+            for chunk in _chunks(pairs, N_PAIRS_AT_A_TIME):
+                normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
+                texts = [pair for pair in normalised if all(pair)]
+                kept = [
+                    ids for ids in _encode(texts, tokenizers) if max(map(len, ids)) < max_length
+                ]  # room for the end
+                src_writer.append([src_ids for src_ids, _ in kept])
+                tgt_writer.append([tgt_ids for _, tgt_ids in kept])
+                n_read += len(chunk)
+                n_pairs += len(kept)
+                n_empty += len(chunk) - len(texts)
+        n_too_long = n_read - n_pairs - n_empty
+        if not n_pairs:
+            raise DataError(
+                f"no pair can be used: of {n_read:,}, {n_empty:,} have no text on a side and {n_too_long:,} are longer "
+                f"than max_length = {max_length:,} tokens; give other text or raise max_length"
+            )
+        summary = StoreSummary(
+            format_version=FORMAT_VERSION,
+            tokenizer_fingerprint=tokenizers.fingerprint,
+            max_length=max_length,
+            n_read=n_read,
+            n_pairs=n_pairs,
+            n_empty=n_empty,
+            n_too_long=n_too_long,
+            n_src_tokens=src_writer.n_ids + n_pairs,
+            n_tgt_tokens=tgt_writer.n_ids + n_pairs,
+        )
+        write_json(temporary / "store.json", dataclasses.asdict(summary))
+        write_manifest(temporary)
+    return summary
+
+
+def _chunks(pairs: Iterable[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+    stream = iter(pairs)
+    while chunk := list(islice(stream, size)):
+        yield chunk
+
+
+def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers) -> Iterator[tuple[list[int], list[int]]]:
+    src_rows = tokenizers.src.encode_batch([src for src, _ in texts])
+    tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts])
+    return zip(src_rows, tgt_rows, strict=True)
+
+
+class _NpyWriter:
+    """A one-dimensional ``.npy`` file that grows; when ``stack`` closes, the length goes into its header."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], stack: ExitStack) -> None:
+        self._stream = stack.enter_context(path.open("wb"))
+        self._dtype = dtype
+        self.length = 0
+        self._write_header()
+        stack.callback(self._write_header)
+
+    def _write_header(self) -> None:
+        self._stream.seek(0)  # numpy pads the header so far that any length fits into the same place
+        header = {"descr": npy_format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self.length,)}
+        npy_format.write_array_header_1_0(self._stream, header)
+
+    def append(self, values: NDArray[np.int64]) -> None:
+        self._stream.write(values.astype(self._dtype).tobytes())
+        self.length += len(values)
+
+
+class _SideWriter:
+    """Appends rows of ids to the two files of one side."""
+
+    def __init__(self, folder: Path, side: Side, tokenizer: Tokenizer, stack: ExitStack) -> None:
+        id_dtype = np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
+        self._ids = _NpyWriter(folder / f"{side}.ids.npy", id_dtype, stack)
+        self._offsets = _NpyWriter(folder / f"{side}.offsets.npy", np.dtype(np.int64), stack)
+        self._offsets.append(np.zeros(1, dtype=np.int64))
+
+    @property
+    def n_ids(self) -> int:
+        return self._ids.length
+
+    def append(self, rows: Sequence[list[int]]) -> None:
+        lengths_N = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        self._offsets.append(self.n_ids + np.cumsum(lengths_N))
+        self._ids.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths_N.sum())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RaggedIds:
+    """Some rows of one side, one after the other."""
+
+    ids_M: Ids  # all ids of all rows
+    lengths_B: NDArray[np.int64]  # how many belong to each row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The ids of one language: row ``n`` is ``ids[offsets[n]:offsets[n + 1]]``."""
+
+    ids: Ids
+    offsets: NDArray[np.int64]  # (N + 1,)
+
+    def row(self, n: int) -> Ids:
+        return self.ids[self.offsets[n] : self.offsets[n + 1]]
+
+    def gather(self, rows_B: NDArray[np.int64]) -> RaggedIds:
+        starts_B, lengths_B = self.offsets[rows_B], self.offsets[rows_B + 1] - self.offsets[rows_B]
+        shifts_B = starts_B - (np.cumsum(lengths_B) - lengths_B)  # from a place in the result to the place in the file
+        return RaggedIds(self.ids[np.arange(lengths_B.sum()) + np.repeat(shifts_B, lengths_B)], lengths_B)
+
+    def lengths_with_end(self) -> NDArray[np.int32]:
+        return (np.diff(self.offsets) + 1).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenStore:
+    """A store open for reading. Ids are without end symbols, lengths with them."""
+
+    folder: Path
+    summary: StoreSummary
+    src_lengths: NDArray[np.int32]  # (N,)
+    tgt_lengths: NDArray[np.int32]  # (N,)
+    _src: _Rows
+    _tgt: _Rows
+
+    def __len__(self) -> int:
+        return self.summary.n_pairs
+
+    def pair(self, row: int) -> tuple[Ids, Ids]:
+        """The source and target ids of one row, as views into the files."""
+        return self._src.row(row), self._tgt.row(row)
+
+    def gather(self, rows_B: NDArray[np.int64]) -> tuple[RaggedIds, RaggedIds]:
+        """The source and the target ids of many rows, copied."""
+        return self._src.gather(rows_B), self._tgt.gather(rows_B)
+
+    @classmethod
+    def open(cls, folder: Path, tokenizers: Tokenizers | None = None) -> TokenStore:
+        """Check every file of the store at ``folder`` and map it into memory.
+
+        Raises DataError if a file is missing or corrupt, or if the store was not made with ``tokenizers``.
+        """
+        arrays = [f"{side}.{part}.npy" for side in ("src", "tgt") for part in ("ids", "offsets")]
+        verify_manifest(folder, error=DataError, required=["store.json", *arrays])
+        summary = _read_summary(folder / "store.json")
+        if tokenizers is not None and summary.tokenizer_fingerprint != tokenizers.fingerprint:
+            raise DataError(
+                f"{folder} was made with tokenizer {summary.tokenizer_fingerprint[:12]}, this one is "
+                f"{tokenizers.fingerprint[:12]}; prepare the data again"
+            )
+        src = _read_side(folder, "src", summary.n_pairs, summary.n_src_tokens, tokenizers.src if tokenizers else None)
+        tgt = _read_side(folder, "tgt", summary.n_pairs, summary.n_tgt_tokens, tokenizers.tgt if tokenizers else None)
+        return cls(folder, summary, src.lengths_with_end(), tgt.lengths_with_end(), src, tgt)
+
+
+def _read_summary(path: Path) -> StoreSummary:
+    values = read_json(path)
+    if values.get("format_version") != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format version {values.get('format_version')}, this transduce reads {FORMAT_VERSION}; "
+            "prepare the data again"
+        )
+    types = {field.name: str if field.type == "str" else int for field in dataclasses.fields(StoreSummary)}
+    wrong = [name for name, kind in types.items() if type(values.get(name)) is not kind]
+    if wrong or len(values) != len(types):
+        raise DataError(f"{path} is not the summary of a store: {wrong[0] if wrong else 'too many keys'}")
+    return StoreSummary(**values)
+
+
+def _read_side(folder: Path, side: Side, n_pairs: int, n_tokens: int, tokenizer: Tokenizer | None) -> _Rows:
+    """Map the two files of a side and check them against the summary's counts and, if given, the vocabulary."""
+    ids_path, offsets_path = folder / f"{side}.ids.npy", folder / f"{side}.offsets.npy"
+    ids, offsets = _map(ids_path), _map(offsets_path)
+    n_ids = n_tokens - n_pairs  # end symbols are counted, not stored
+    if ids.dtype not in (np.uint16, np.uint32) or ids.shape != (n_ids,):
+        raise DataError(f"{ids_path} should hold {n_ids:,} ids, got {ids.dtype}{ids.shape}; prepare the data again")
+    if offsets.dtype != np.int64 or offsets.shape != (n_pairs + 1,):
+        raise DataError(
+            f"{offsets_path} should hold {n_pairs + 1:,} offsets, got {offsets.dtype}{offsets.shape}; "
+            "prepare the data again"
+        )
+    if offsets[0] != 0 or offsets[-1] != n_ids or not (np.diff(offsets) > 0).all():
+        raise DataError(f"{offsets_path} should rise from 0 to {n_ids:,} without empty rows; prepare the data again")
+    vocab_size = tokenizer.size if tokenizer else np.iinfo(ids.dtype).max + 1
+    if ids.min() < UNK_ID or ids.max() >= vocab_size:
+        raise DataError(
+            f"{ids_path} has ids from {ids.min()} to {ids.max()}, text can have {UNK_ID} to {vocab_size - 1}; "
+            "prepare the data again"
+        )
+    return _Rows(cast(Ids, ids), cast(NDArray[np.int64], offsets))
+
+
+def _map(path: Path) -> NDArray[Any]:
+    try:
+        return cast(NDArray[Any], np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{path} is not an array file: {error}; prepare the data again") from error

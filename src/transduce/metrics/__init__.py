@@ -1,0 +1,26 @@
+"""Numbers that judge translations: sacreBLEU's BLEU and chrF, the tokenised BLEUs of papers, perplexity, significance.
+
+Nothing here knows torch. A score always comes with a signature: the settings that produced it.
+"""
+
+from __future__ import annotations
+
+from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score
+from transduce.metrics.perplexity import perplexity
+from transduce.metrics.scores import TranslationScores, score_translations
+from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
+from transduce.metrics.tokenised_bleu import multi30k_bleu, paper_bleu
+
+__all__ = [
+    "PairedBootstrap",
+    "Score",
+    "TranslationScores",
+    "chrf_score",
+    "looks_tokenised",
+    "multi30k_bleu",
+    "paired_bootstrap",
+    "paper_bleu",
+    "perplexity",
+    "sacrebleu_score",
+    "score_translations",
+]

@@ -1,0 +1,97 @@
+"""The headline scores, by sacreBLEU: BLEU and chrF of raw text, each with its signature.
+
+Both read text as people write it, so that scores of different systems can be compared: a tokenisation of one's own
+changes BLEU by more than most ideas do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sacrebleu import BLEU, CHRF
+
+from transduce.errors import DataError
+
+__all__ = ["Score", "chrf_score", "corpus_score", "looks_tokenised", "require_parallel", "sacrebleu_score"]
+
+STOP = re.compile(r"[.,](?=\s|$)")  # only these two: French has a space before : ; ! ?
+SPACED_STOP = re.compile(r"\s[.,](?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score and how it was computed."""
+
+    score: float  # percent
+    signature: str  # sacreBLEU's: every setting, and the versions
+
+    def __str__(self) -> str:
+        return f"{self.score:.2f} ({self.signature})"
+
+
+def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """BLEU of raw text as sacreBLEU computes it by default: 13a tokenisation, cased.
+
+    13a is meant for languages that put spaces between words.
+    Raises DataError if there is not one reference for each hypothesis.
+
+    >>> print(sacrebleu_score(["Ein Hund schläft im Garten ."], ["Ein Hund schläft im Garten."]))
+    100.00 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:...)
+    """
+    return corpus_score(BLEU(force=True), hypotheses, references)  # force: whoever calls warns, by looks_tokenised
+
+
+def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """The F-score of character n-grams, chrF2: n up to 6, recall twice as important as precision.
+
+    Raises DataError if there is not one reference for each hypothesis.
+
+    >>> print(chrf_score(["Ein Hund schläft."], ["Ein Hund schläft."]))
+    100.00 (nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...)
+    """
+    return corpus_score(CHRF(), hypotheses, references)
+
+
+def corpus_score(
+    metric: BLEU | CHRF,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    settings: Mapping[str, str] | None = None,
+) -> Score:
+    """The score of a whole corpus under ``metric``.
+
+    ``settings`` are entries of the signature that sacreBLEU cannot know: what was done to the text before.
+    Raises DataError if there is not one reference for each hypothesis.
+    """
+    require_parallel(hypotheses, references)
+    score = metric.corpus_score(hypotheses, [references]).score
+    signature = metric.get_signature()
+    for key, value in (settings or {}).items():
+        signature.update(key, value)
+    return Score(score=min(score, 100.0), signature=str(signature))  # exp and log may round to 100.00000000000004
+
+
+def require_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Raises DataError unless there is one reference for each hypothesis, and at least one of them."""
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{len(hypotheses):,} hypotheses but {len(references):,} references; they must align line by line"
+        )
+    if not hypotheses:
+        raise DataError("0 hypotheses and 0 references; a score needs at least one pair")
+
+
+def looks_tokenised(lines: Iterable[str]) -> bool:
+    """Whether most lines that have a full stop or a comma have a space before it, as a tokenizer leaves it.
+
+    Such text should be detokenised before it is scored.
+
+    >>> looks_tokenised(["Ein Hund schläft ."]), looks_tokenised(["Ein Hund schläft."])
+    (True, False)
+    """
+    with_stop = [line for line in lines if STOP.search(line)]
+    n_spaced = sum(SPACED_STOP.search(line) is not None for line in with_stop)
+    return 2 * n_spaced > len(with_stop)

@@ -1,0 +1,24 @@
+"""The Transformer of section 3: formulas, attention, layers, encoder and decoder, decoding state, cost.
+
+Read ``attention.py`` first, then ``layers.py`` and ``transformer.py``; they follow the paper's order.
+"""
+
+from __future__ import annotations
+
+from transduce.model.attention import AttentionKernel, AttentionKind, AttentionSink
+from transduce.model.cost import Cost, cost_of
+from transduce.model.decoding import DecodingState
+from transduce.model.describe import describe
+from transduce.model.transformer import EncoderOutput, Transformer
+
+__all__ = [
+    "AttentionKernel",
+    "AttentionKind",
+    "AttentionSink",
+    "Cost",
+    "DecodingState",
+    "EncoderOutput",
+    "Transformer",
+    "cost_of",
+    "describe",
+]

@@ -1,0 +1,168 @@
+"""Scaled dot-product attention and multi-head attention. Section 3.2, figure 2.
+
+Shapes: B batch, T positions that ask, S positions that are asked, H heads, K d_k, V d_v, D d_model;
+N the real positions of a batch in one list, (N, D), without its padding (see ``layout.py``).
+``allow`` masks are boolean, True = may attend, and broadcast over heads.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Literal, Protocol, assert_never
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.errors import ShapeError
+from transduce.model.layout import Layout
+
+__all__ = [
+    "AttentionKernel",
+    "AttentionKind",
+    "AttentionSink",
+    "MultiHeadAttention",
+    "WeightsSink",
+    "attention",
+    "fused_attention",
+    "merge_heads",
+    "split_heads",
+    "tap",
+]
+
+AttentionKernel = Literal["auto", "reference", "fused"]
+AttentionKind = Literal["encoder", "decoder", "cross"]
+
+# A sentence with more scores than this, T x S, is left to the fused kernel, which does not hold them in memory.
+# Below it, on a CPU, plain matrix products are faster.
+LARGEST_REFERENCE_SCORES = 128 * 128
+
+
+class AttentionSink(Protocol):
+    """Receives the attention weights (B, H, T, S) of every layer, counted from 0, as they are computed."""
+
+    def __call__(self, kind: AttentionKind, layer: int, weights_BHTS: Tensor, /) -> None:
+        """Take the weights of one layer."""
+
+
+WeightsSink = Callable[[Tensor], None]
+
+
+def tap(sink: AttentionSink | None, kind: AttentionKind, layer: int) -> WeightsSink | None:
+    """The part of a sink that belongs to one attention of the model."""
+    return None if sink is None else functools.partial(sink, kind, layer)
+
+
+def attention(
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """softmax(Q K^T / sqrt(d_k)) V and the weights before dropout. Section 3.2.1, equation 1.
+
+    Returns (B, H, T, V) and (B, H, T, S). ``p_drop`` drops weights.
+    Raises ShapeError if a position may attend to nothing: its softmax has no value.
+
+    >>> import torch
+    >>> one = torch.ones(1, 1, 2, 4)
+    >>> attention(one, one, one)[1].tolist()
+    [[[[0.5, 0.5], [0.5, 0.5]]]]
+    """
+    scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) * (q_BHTK.shape[-1] ** -0.5)
+    if allow_BTS is not None:
+        if not bool(allow_BTS.any(dim=-1).all()):
+            raise ShapeError(
+                "attention mask: a position may attend to nothing; allow at least one position in each row"
+            )
+        scores_BHTS = scores_BHTS.masked_fill(~allow_BTS.unsqueeze(1), -math.inf)
+    weights_BHTS = scores_BHTS.softmax(dim=-1)
+    return F.dropout(weights_BHTS, p_drop) @ v_BHSV, weights_BHTS
+
+
+def fused_attention(
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+) -> Tensor:
+    """The values of ``attention``, (B, H, T, V), by torch's kernels, which never hold the weights in memory."""
+    allow = None if allow_BTS is None else allow_BTS.unsqueeze(1)
+    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=allow, dropout_p=p_drop)
+
+
+def split_heads(x_BTD: Tensor, n_heads: int, /) -> Tensor:
+    """(B, T, H * K) to (B, H, T, K)."""
+    return x_BTD.view(*x_BTD.shape[:-1], n_heads, -1).transpose(1, 2)
+
+
+def merge_heads(x_BHTV: Tensor, /) -> Tensor:
+    """(B, H, T, V) to (B, T, H * V): the heads side by side."""
+    return x_BHTV.transpose(1, 2).flatten(-2)
+
+
+class MultiHeadAttention(nn.Module):
+    """Concat(head_1, ..., head_h) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). Section 3.2.2.
+
+    The h matrices of a kind are one matrix, (h d_k, d_model); no biases, as in the paper.
+    """
+
+    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+        super().__init__()
+        self.n_heads = config.n_heads
+        self.p_drop = config.p_drop_attention
+        self.kernel = kernel
+        self.w_q = nn.Linear(config.d_model, config.n_heads * config.d_k, bias=False)
+        self.w_k = nn.Linear(config.d_model, config.n_heads * config.d_k, bias=False)
+        self.w_v = nn.Linear(config.d_model, config.n_heads * config.d_v, bias=False)
+        self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
+
+    def forward(
+        self,
+        x_ND: Tensor,
+        layout: Layout,
+        memory_MD: Tensor,
+        memory_layout: Layout,
+        *,
+        allow_BTS: Tensor | None,
+        sink: WeightsSink | None = None,
+    ) -> Tensor:
+        """Each position of ``x`` asks those of ``memory``, (N, D) to (N, D). With x as memory: self-attention."""
+        q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
+        k_BHSK = split_heads(memory_layout.to_grid(self.w_k(memory_MD)), self.n_heads)
+        v_BHSV = split_heads(memory_layout.to_grid(self.w_v(memory_MD)), self.n_heads)
+        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, sink=sink)
+        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        return out_ND
+
+    def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys (B, H, S, K) and values (B, H, S, V) of a memory, to be asked later and often."""
+        return split_heads(self.w_k(memory_BSD), self.n_heads), split_heads(self.w_v(memory_BSD), self.n_heads)
+
+    def ask(self, x_BTD: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None) -> Tensor:
+        """The output (B, T, D) for queries from ``x`` over keys and values made before."""
+        q_BHTK = split_heads(self.w_q(x_BTD), self.n_heads)
+        out_BTD: Tensor = self.w_o(merge_heads(self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS)))
+        return out_BTD
+
+    def attend(
+        self,
+        q_BHTK: Tensor,
+        k_BHSK: Tensor,
+        v_BHSV: Tensor,
+        *,
+        allow_BTS: Tensor | None,
+        sink: WeightsSink | None = None,
+    ) -> Tensor:
+        """Attention of all heads by the kernel that fits; (B, H, T, V). A sink is served by the reference."""
+        p_drop = self.p_drop if self.training else 0.0
+        kernel = "reference" if sink is not None else self.kernel
+        if kernel == "auto":
+            is_short = q_BHTK.shape[-2] * k_BHSK.shape[-2] <= LARGEST_REFERENCE_SCORES
+            kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
+        match kernel:
+            case "fused":
+                return fused_attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+            case "reference":
+                heads_BHTV, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+                if sink is not None:
+                    sink(weights_BHTS)
+                return heads_BHTV
+            case _:
+                assert_never(kernel)

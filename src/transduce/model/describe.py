@@ -1,0 +1,43 @@
+"""The module tree of a model as text: names, shapes, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import nn
+
+__all__ = ["describe"]
+
+
+def describe(model: nn.Module) -> str:
+    """One line a module with its parameters' shapes; equal layers of a stack are shown once, shared ones by their name.
+
+    >>> print(describe(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
+    Sequential                                                                  9
+      0: Linear  weight (3, 2), bias (3)                                        9
+      1: ReLU
+    """
+    return "\n".join(_lines(model, "", 0, {}))
+
+
+def _lines(module: nn.Module, name: str, depth: int, seen: dict[int, str]) -> Iterator[str]:
+    kind = type(module).__name__
+    if id(module) in seen:
+        yield f"{'  ' * depth}{name}: {kind}  shared with {seen[id(module)]}"
+        return
+    seen[id(module)] = name
+    own = [f"{key} {_shape(weight)}" for key, weight in module.named_parameters(recurse=False)]
+    text = f"{'  ' * depth}{name + ': ' if name else ''}{kind}{'  ' if own else ''}{', '.join(own)}"
+    n_parameters = sum(weight.numel() for weight in module.parameters())
+    yield f"{text:<64} {n_parameters:>12,}" if n_parameters else text
+    if isinstance(module, nn.ModuleList):
+        yield from _lines(module[0], f"{len(module)} x", depth + 1, seen)
+        return
+    # Not named_children(): it leaves out a module that appears a second time.
+    for key, child in module._modules.items():
+        if child is not None:
+            yield from _lines(child, key, depth + 1, seen)
+
+
+def _shape(weight: nn.Parameter) -> str:
+    return f"({', '.join(map(str, weight.shape))})"

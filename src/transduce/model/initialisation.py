@@ -1,0 +1,31 @@
+"""How every weight begins: all of it in one function."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from transduce.model.embedding import LearnedPositions, TokenEmbedding
+
+__all__ = ["initialise"]
+
+
+def initialise(model: nn.Module) -> None:
+    """The authors' code (the paper is silent): Glorot uniform for matrices, N(0, 1 / d_model) for embeddings.
+
+    Biases begin at 0, layer norms as the identity. With embeddings of variance 1 / d_model, the factor sqrt(d_model)
+    of section 3.4 brings them to variance 1, the size of the sinusoids, and a tied output matrix gives scores of
+    variance about 1. Learned positions are added without that factor, so theirs is the sinusoids' variance, 1 / 2.
+    """
+    for module in model.modules():
+        match module:
+            case TokenEmbedding():
+                nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+            case LearnedPositions():
+                nn.init.normal_(module.weight, std=0.5**0.5)
+            case nn.Linear():
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            case nn.LayerNorm():
+                nn.init.ones_(module.weight)
+                nn.init.zeros_(module.bias)

@@ -1,0 +1,153 @@
+"""The Transformer: an encoder, a decoder, and the matrix that turns states into scores. Section 3, figure 1.
+
+Shapes: B batch, S source positions, T target positions, M and N the real ones of them in a list, D d_model,
+V vocabulary, H heads, W beams of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import assert_never, cast
+
+import torch
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.model.attention import AttentionKernel, AttentionSink, tap
+from transduce.model.decoding import DecodingState, LayerCache
+from transduce.model.embedding import TokenEmbedding, make_positions
+from transduce.model.initialisation import initialise
+from transduce.model.layers import LAYER_NORM_EPS, DecoderLayer, EncoderLayer
+from transduce.model.layout import Layout, causal_mask
+from transduce.text import PAD_ID
+
+__all__ = ["EncoderOutput", "Transformer"]
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOutput:
+    """What the decoder asks: the states of the real source positions, and where they stand."""
+
+    states_MD: Tensor
+    layout: Layout
+
+
+class Transformer(nn.Module):
+    """The model of figure 1 over ids padded on the right with 0.
+
+    ``kernel`` chooses how attention is computed: "reference" (readable), "fused" (torch's), or "auto" (the faster).
+    The weights are drawn from torch's global generator: call ``torch.manual_seed`` first.
+
+    >>> model = Transformer(ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=9, tgt_vocab_size=9))
+    >>> src_BS, tgt_BT = torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]])
+    >>> model.logits(model(src_BS, tgt_BT)).shape
+    torch.Size([2, 9])
+    """
+
+    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+        super().__init__()
+        self.config = config
+        self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, config.d_model)
+        match config.embeddings:  # section 3.4
+            case "three-way":
+                self.src_embedding = self.tgt_embedding
+                self.output = None
+            case "target":
+                self.src_embedding = TokenEmbedding(config.src_vocab_size, config.d_model)
+                self.output = None
+            case "separate":
+                self.src_embedding = TokenEmbedding(config.src_vocab_size, config.d_model)
+                self.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+            case _:
+                assert_never(config.embeddings)
+        self.src_positions = make_positions(config)
+        self.tgt_positions = make_positions(config)
+        self.embedding_dropout = nn.Dropout(config.p_drop)
+        self.encoder = nn.ModuleList(EncoderLayer(config, kernel=kernel) for _ in range(config.n_encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config, kernel=kernel) for _ in range(config.n_decoder_layers))
+        # With the norm inside the residual branch, the sum that leaves a stack is not normalised yet.
+        is_pre = config.norm == "pre"
+        self.encoder_norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS) if is_pre else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS) if is_pre else nn.Identity()
+        initialise(self)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix (V, D) before the softmax. Section 3.4."""
+        return self.tgt_embedding.weight if self.output is None else self.output.weight
+
+    def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, attention_sink: AttentionSink | None = None) -> Tensor:
+        """The decoder's states at the real target positions, (N, D), row by row; ``logits`` makes scores of them.
+
+        ``tgt_BT`` is the decoder's input: it begins with the begin symbol ("shifted right", figure 1).
+        """
+        memory = self.encode(src_BS, attention_sink=attention_sink)
+        return self.decode(memory, tgt_BT, attention_sink=attention_sink)
+
+    def encode(self, src_BS: Tensor, *, attention_sink: AttentionSink | None = None) -> EncoderOutput:
+        """The encoder's states at the real source positions."""
+        layout = Layout.of(src_BS != PAD_ID)
+        x_MD = self._embed(src_BS, layout, self.src_embedding, self.src_positions)
+        allow_B1S = layout.allow_B1S()
+        for number, layer in enumerate(self.encoder):
+            x_MD = layer(x_MD, layout, allow_B1S=allow_B1S, sink=tap(attention_sink, "encoder", number))
+        return EncoderOutput(self.encoder_norm(x_MD), layout)
+
+    def decode(self, memory: EncoderOutput, tgt_BT: Tensor, *, attention_sink: AttentionSink | None = None) -> Tensor:
+        """The decoder's states at the real target positions, (N, D), all at once (teacher forcing)."""
+        layout = Layout.of(tgt_BT != PAD_ID)
+        x_ND = self._embed(tgt_BT, layout, self.tgt_embedding, self.tgt_positions)
+        causal_1TT = causal_mask(tgt_BT.shape[1], tgt_BT.device)
+        allow_B1S = memory.layout.allow_B1S()
+        for number, layer in enumerate(self.decoder):
+            x_ND = layer(
+                x_ND,
+                layout,
+                memory.states_MD,
+                memory.layout,
+                causal_1TT=causal_1TT,
+                allow_B1S=allow_B1S,
+                self_sink=tap(attention_sink, "decoder", number),
+                cross_sink=tap(attention_sink, "cross", number),
+            )
+        states_ND: Tensor = self.decoder_norm(x_ND)
+        return states_ND
+
+    def logits(self, states_ND: Tensor) -> Tensor:
+        """Scores before the softmax, (N, V)."""
+        return states_ND @ self.output_weight.T
+
+    def start(self, src_BS: Tensor) -> DecodingState:
+        """Encode, and prepare the decoder to write one row for each sentence, token by token."""
+        memory = self.encode(src_BS)
+        memory_BSD = memory.layout.to_grid(memory.states_MD)
+        nothing_BHTK = memory_BSD.new_empty(len(src_BS), self.config.n_heads, 0, self.config.d_k)
+        nothing_BHTV = memory_BSD.new_empty(len(src_BS), self.config.n_heads, 0, self.config.d_v)
+        layers = tuple(
+            LayerCache(nothing_BHTK, nothing_BHTV, *layer.cross_attention.keys_values(memory_BSD))
+            for layer in self._decoder_layers()
+        )
+        return DecodingState(layers, memory.layout.allow_B1S(), n_steps=0, n_beams=1)
+
+    def step(self, last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
+        position_N = torch.full_like(last_ids_N, state.n_steps)
+        x_ND = self.tgt_embedding(last_ids_N) + self.tgt_positions(position_N, state.n_steps + 1)
+        x_ND = self.embedding_dropout(x_ND)
+        caches: list[LayerCache] = []
+        for layer, cache in zip(self._decoder_layers(), state.layers, strict=True):
+            x_ND, cache = layer.step(x_ND, cache, n_beams=state.n_beams, allow_B1S=state.allow_B1S)
+            caches.append(cache)
+        return self.logits(self.decoder_norm(x_ND)), replace(state, layers=tuple(caches), n_steps=state.n_steps + 1)
+
+    def _decoder_layers(self) -> Iterator[DecoderLayer]:
+        """The stack, typed."""
+        return cast(Iterator[DecoderLayer], iter(self.decoder))
+
+    def _embed(self, ids_BT: Tensor, layout: Layout, embedding: nn.Module, positions: nn.Module) -> Tensor:
+        """Token plus position, (N, D), for the real positions of (B, T) ids."""
+        ids_N = ids_BT.flatten()[layout.index_N]
+        x_ND = embedding(ids_N) + positions(layout.positions_N(), ids_BT.shape[1])
+        out_ND: Tensor = self.embedding_dropout(x_ND)
+        return out_ND

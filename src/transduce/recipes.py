@@ -1,0 +1,148 @@
+"""Presets as functions (the paper's models and small ones), and the reading of TOML recipes.
+
+A recipe may name a preset and override single fields::
+
+    preset = "tiny"
+    [data]
+    corpus = "grammar"
+    [training]
+    max_updates = 1000
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transduce.config import ModelConfig, RunConfig, TrainingConfig, config_from_mapping, nearest_name
+from transduce.errors import ConfigError
+
+__all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
+
+
+def base() -> RunConfig:
+    """The base model: first row of Table 3, 100,000 updates, the last 5 checkpoints averaged."""
+    return RunConfig()
+
+
+def big() -> RunConfig:
+    """The big model: last row of Table 3, P_drop 0.3, 300,000 updates, the last 20 checkpoints averaged."""
+    return RunConfig(
+        model=ModelConfig(d_model=1024, d_ff=4096, n_heads=16, p_drop=0.3),
+        training=TrainingConfig(max_updates=300_000, keep_checkpoints=20, average_last=20),
+    )
+
+
+def small() -> RunConfig:
+    """3 + 3 layers of width 256: for a laptop, or corpora of some hundred thousand pairs."""
+    return RunConfig(
+        model=ModelConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4),
+        training=TrainingConfig(max_updates=20_000, max_tokens_per_batch=4000, warmup_steps=2000),
+    )
+
+
+def tiny() -> RunConfig:
+    """4 + 4 layers of width 128 with dropout 0.3: for corpora of some ten thousand pairs."""
+    return RunConfig(
+        model=ModelConfig(
+            n_encoder_layers=4, n_decoder_layers=4, d_model=128, d_ff=256, n_heads=4, d_k=32, d_v=32, p_drop=0.3
+        ),
+        training=TrainingConfig(max_updates=10_000, max_tokens_per_batch=4000, warmup_steps=2000),
+    )
+
+
+def _varied(*, model: Mapping[str, Any] | None = None, training: Mapping[str, Any] | None = None) -> RunConfig:
+    """The base model with some fields changed."""
+    return RunConfig(model=ModelConfig(**(model or {})), training=TrainingConfig(**(training or {})))
+
+
+# Every row of Table 3, in the paper's order.
+TABLE_3: dict[str, Callable[[], RunConfig]] = {
+    "base": base,
+    "A-h1": lambda: _varied(model={"n_heads": 1, "d_k": 512, "d_v": 512}),
+    "A-h4": lambda: _varied(model={"n_heads": 4, "d_k": 128, "d_v": 128}),
+    "A-h16": lambda: _varied(model={"n_heads": 16, "d_k": 32, "d_v": 32}),
+    "A-h32": lambda: _varied(model={"n_heads": 32, "d_k": 16, "d_v": 16}),
+    "B-dk16": lambda: _varied(model={"d_k": 16}),
+    "B-dk32": lambda: _varied(model={"d_k": 32}),
+    "C-N2": lambda: _varied(model={"n_encoder_layers": 2, "n_decoder_layers": 2}),
+    "C-N4": lambda: _varied(model={"n_encoder_layers": 4, "n_decoder_layers": 4}),
+    "C-N8": lambda: _varied(model={"n_encoder_layers": 8, "n_decoder_layers": 8}),
+    "C-d256": lambda: _varied(model={"d_model": 256, "d_k": 32, "d_v": 32}),
+    "C-d1024": lambda: _varied(model={"d_model": 1024, "d_k": 128, "d_v": 128}),
+    "C-ff1024": lambda: _varied(model={"d_ff": 1024}),
+    "C-ff4096": lambda: _varied(model={"d_ff": 4096}),
+    "D-drop0": lambda: _varied(model={"p_drop": 0.0}),
+    "D-drop2": lambda: _varied(model={"p_drop": 0.2}),
+    "D-smooth0": lambda: _varied(training={"eps_ls": 0.0}),
+    "D-smooth2": lambda: _varied(training={"eps_ls": 0.2}),
+    "E-learned": lambda: _varied(model={"positions": "learned"}),
+    "big": big,
+}
+
+PRESETS: dict[str, Callable[[], RunConfig]] = {**TABLE_3, "small": small, "tiny": tiny}
+
+
+def preset(name: str) -> RunConfig:
+    """A preset by name. Raises ConfigError, naming the nearest one, if there is none.
+
+    >>> preset("tiny").model.d_model
+    128
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"unknown preset {name!r}; {nearest_name(name, PRESETS)}")
+    return PRESETS[name]()
+
+
+def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
+    """The run that a TOML recipe describes, with ``table.key=value`` settings on top.
+
+    Raises ConfigError if the file is missing, is not TOML, or has an unknown key or a bad value.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"recipe {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"recipe {path} is not valid TOML: {error}") from error
+    name = values.pop("preset", "base")
+    if not isinstance(name, str):
+        raise ConfigError(f"{path}: preset: should be a string, got {name!r}")
+    return with_settings(_override(preset(name), values, where=str(path)), settings)
+
+
+def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
+    """A run with single fields changed; each setting is ``table.key=value`` with a TOML value (bare words are strings).
+
+    >>> with_settings(tiny(), ["training.max_updates=5", "data.direction=de-en"]).training.max_updates
+    5
+    """
+    for setting in settings:
+        key, is_pair, text = setting.partition("=")
+        table, _, field = key.strip().partition(".")
+        if not is_pair or not field:
+            raise ConfigError(f"--set {setting}: expected table.key=value, as in training.max_updates=1000")
+        config = _override(config, {table: {field: _toml_value(text)}}, where=f"--set {setting}")
+    return config
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _override(config: RunConfig, values: Mapping[str, Any], *, where: str) -> RunConfig:
+    """``config`` with the given fields of its tables replaced, checked as a whole."""
+    merged: dict[str, Any] = config.model_dump()
+    for table, fields in values.items():
+        if table in merged and isinstance(fields, dict):
+            merged[table] = merged[table] | fields
+        else:
+            merged[table] = fields
+    return config_from_mapping(RunConfig, merged, where=where)

@@ -1,0 +1,18 @@
+"""Search: from the probabilities of next symbols to whole outputs (section 6.1). Knows a step function, no model."""
+
+from __future__ import annotations
+
+from transduce.search.beam import beam_search
+from transduce.search.greedy import greedy_search
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.length_penalty import length_penalty
+from transduce.search.protocol import DecodingState, StepFunction
+
+__all__ = [
+    "DecodingState",
+    "Hypothesis",
+    "StepFunction",
+    "beam_search",
+    "greedy_search",
+    "length_penalty",
+]

@@ -1,0 +1,29 @@
+"""What both searches refuse, before they start and on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from transduce.errors import SearchError
+
+__all__ = ["check_arguments", "dead_end"]
+
+
+def check_arguments(limits_B: Tensor, /, *, eos_id: int, forbidden_ids: Sequence[int], alpha: float) -> None:
+    """Raises ValueError for limits below 1, a forbidden end symbol, or a length penalty that would not grow."""
+    if limits_B.ndim != 1 or bool((limits_B < 1).any()):
+        raise ValueError(f"limits_B must be one number of at least 1 for each sentence, got {limits_B.tolist()}")
+    if eos_id in forbidden_ids:
+        raise ValueError(f"the end symbol {eos_id} is forbidden, so no output could end; got {list(forbidden_ids)}")
+    if alpha < 0:
+        raise ValueError(f"alpha must be at least 0, got {alpha}")
+
+
+def dead_end(sentence: int, /, *, n_symbols: int) -> SearchError:
+    """The error for a sentence, counted from 0, that no symbol can go on."""
+    return SearchError(
+        f"search: sentence {sentence} (counted from 0) has no possible output of {n_symbols} symbols: "
+        "the model gives NaN, or probability zero to every symbol that is allowed; check its weights"
+    )

@@ -1,0 +1,83 @@
+"""Greedy search: always the most probable symbol."""
+
+# B sentences still searched, T symbols so far, the begin symbol included
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transduce.search.arguments import check_arguments, dead_end
+from transduce.search.hypothesis import Hypothesis
+from transduce.search.length_penalty import length_penalty
+from transduce.search.protocol import StateT, StepFunction
+from transduce.search.top_tokens import top_tokens
+
+__all__ = ["greedy_search"]
+
+
+@torch.no_grad()
+def greedy_search(
+    step: StepFunction[StateT],
+    state: StateT,
+    /,
+    *,
+    limits_B: Tensor,
+    bos_id: int,
+    eos_id: int,
+    forbidden_ids: Sequence[int],
+    alpha: float = 0.0,
+) -> list[Hypothesis]:
+    """The output of each sentence that takes the most probable symbol at every step, in the order of the input.
+
+    ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
+    may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
+    ``forbidden_ids`` (padding, begin) are never produced. ``alpha`` changes only the score that is reported.
+
+    A beam of one is not the same search: it keeps the best of all the ends that it passes and reads on until none can
+    be better, so that (with alpha 0) its output is at least as probable as the greedy one.
+
+    Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
+
+    >>> class Nothing:
+    ...     def select(self, rows_BW):
+    ...         return self
+    >>> def step(last_ids_N, state):  # after 0 (begin) comes 2, after 2 comes 1 (end)
+    ...     return torch.tensor([[0.0, 0.3, 0.7], [0.0, 1.0, 0.0], [0.0, 0.6, 0.4]])[last_ids_N].log(), state
+    >>> [best] = greedy_search(step, Nothing(), limits_B=torch.tensor([9]), bos_id=0, eos_id=1, forbidden_ids=[0])
+    >>> best.ids, round(math.exp(best.log_prob), 2)
+    ((2,), 0.42)
+    """
+    check_arguments(limits_B, eos_id=eos_id, forbidden_ids=forbidden_ids, alpha=alpha)
+    forbidden = torch.tensor(forbidden_ids, dtype=torch.int64, device=limits_B.device)
+    sentences_B = torch.arange(len(limits_B), device=limits_B.device)
+    ids_BT = torch.full((len(limits_B), 1), bos_id, device=limits_B.device)
+    log_probs_B = torch.zeros(len(limits_B), device=limits_B.device)
+    results: dict[int, Hypothesis] = {}
+    while len(sentences_B):
+        logits_BV, state = step(ids_BT[:, -1], state)
+        log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, forbidden_ids=forbidden)
+        log_probs_B = log_probs_B + log_probs_B1[:, 0]
+        is_over_B = (ids_B1[:, 0] == eos_id) | (limits_B <= ids_BT.shape[1])
+        ids_BT = torch.cat([ids_BT, ids_B1], dim=1)
+        if is_over_B.any():
+            over = zip(sentences_B[is_over_B].tolist(), ids_BT[is_over_B], log_probs_B[is_over_B].tolist(), strict=True)
+            for sentence, ids_T, log_prob in over:
+                results[sentence] = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
+            rows_B = (~is_over_B).nonzero()[:, 0]
+            sentences_B, limits_B = sentences_B[rows_B], limits_B[rows_B]
+            ids_BT, log_probs_B = ids_BT[rows_B], log_probs_B[rows_B]
+            if len(rows_B):
+                state = state.select(rows_B[:, None])
+    return [results[sentence] for sentence in range(len(results))]
+
+
+def _hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
+    if not math.isfinite(log_prob):
+        raise dead_end(sentence, n_symbols=len(ids))
+    if ids[-1] != eos_id:
+        return Hypothesis(tuple(ids), log_prob, score=log_prob, is_finished=False)
+    return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / length_penalty(float(len(ids)), alpha=alpha), True)

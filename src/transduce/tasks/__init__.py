@@ -1,0 +1,24 @@
+"""Where the core meets a purpose. A task is data, an objective, a search and a metric; the first is translation."""
+
+from __future__ import annotations
+
+from transduce.tasks.evaluation import Evaluation, evaluate
+from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, train
+from transduce.tasks.translator import ScoredText, Translation, Translator
+
+__all__ = [
+    "Evaluation",
+    "Prepared",
+    "RunResult",
+    "ScoredText",
+    "Translation",
+    "Translator",
+    "average_run",
+    "evaluate",
+    "open_prepared",
+    "prepare",
+    "read_run_config",
+    "resume_config",
+    "train",
+]

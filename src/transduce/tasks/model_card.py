@@ -1,0 +1,64 @@
+"""The card of a model folder: what it is, what it was trained on, how well it does, how to use it."""
+
+from __future__ import annotations
+
+from transduce.config import RunConfig
+from transduce.metrics import TranslationScores
+from transduce.model import cost_of
+from transduce.tasks.preparation import Prepared
+from transduce.training import TrainState
+
+__all__ = ["model_card"]
+
+
+def model_card(
+    config: RunConfig,
+    prepared: Prepared,
+    state: TrainState,
+    *,
+    n_averaged: int,
+    scores: TranslationScores | None = None,
+    split: str | None = None,
+) -> str:
+    """Markdown for ``README.md`` of a model folder."""
+    model, training, data = config.model, config.training, config.data
+    cost = cost_of(model)
+    lines = [
+        f"# A Transformer for {data.src_language} to {data.tgt_language}",
+        "",
+        "Made by transduce. Use it with `transduce translate <this folder>`,",
+        "or in Python: `Translator.load(folder).translate([...])`.",
+        "",
+        "## Model",
+        "",
+        f"- {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff}, "
+        f"{model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm, {model.positions} positions",
+        f"- {cost.parameters:,} parameters, {cost.parameters_without_embeddings:,} without embeddings",
+        f"- vocabulary: {model.src_vocab_size:,} "
+        + ("shared symbols" if data.shared_vocabulary else f"source and {model.tgt_vocab_size:,} target symbols"),
+        "",
+        "## Training",
+        "",
+        f"- corpus: {data.corpus}, {len(prepared.train):,} pairs",
+        f"- {state.update:,} updates, {state.epoch + 1:,} epochs begun, {state.tgt_tokens:,} target tokens, "
+        f"{state.elapsed_s / 60:.1f} minutes",
+        f"- about {cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
+        "(6 for each weight and target token)",
+        f"- batches of at most {training.max_tokens_per_batch:,} tokens on a side x {training.n_accumulate}, "
+        f"{training.precision}, seed {training.seed}",
+        f"- weights: the mean of the last {n_averaged} checkpoints",
+    ]
+    if scores is not None:
+        lines += [
+            "",
+            f"## Scores on {split} ({scores.sentences:,} sentences)",
+            "",
+            f"Beam {config.search.beam_size}, alpha {config.search.alpha}.",
+            "",
+            "| metric | score | signature |",
+            "| --- | --- | --- |",
+        ]
+        for name, entry in scores.as_json().items():
+            if isinstance(entry, dict):
+                lines.append(f"| {name} | {entry['score']:.2f} | `{entry['signature'].replace('|', ' ')}` |")
+    return "\n".join(lines) + "\n"

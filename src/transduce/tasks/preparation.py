@@ -1,0 +1,115 @@
+"""From text to what training reads: tokenizers, token stores of train and dev, and the dev and test text.
+
+A prepared folder::
+
+    tokenizer.json  train/  dev/  dev.src  dev.tgt  test.src  test.tgt  prepared.json
+
+``dev/`` and the dev text are missing where the corpus has no dev part, and likewise test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from transduce.config import DataConfig, config_from_mapping
+from transduce.corpora import Split, has_split, read_pairs
+from transduce.data import StoreSummary, TokenStore, write_store
+from transduce.errors import ConfigError, DataError
+from transduce.files import atomic_folder, read_json, read_lines, write_json, write_lines
+from transduce.text import Tokenizers, normalise, train_bpe
+
+__all__ = ["Prepared", "open_prepared", "prepare"]
+
+PREPARED_FILE = "prepared.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that training and validation read."""
+
+    folder: Path
+    config: DataConfig
+    tokenizers: Tokenizers
+    train: TokenStore
+    dev: TokenStore | None
+
+    def text(self, split: Split) -> tuple[list[str], list[str]] | None:
+        """Source and target lines of dev or test; None where the corpus has no such part."""
+        src, tgt = self.folder / f"{split}.src", self.folder / f"{split}.tgt"
+        return (list(read_lines(src)), list(read_lines(tgt))) if src.exists() else None
+
+
+def prepare(config: DataConfig, folder: Path, *, tell: Callable[[str], None] = lambda line: None) -> Prepared:
+    """Train the tokenizer on the training text, and encode train and dev. Section 5.1.
+
+    ``tell`` receives a line about each step.
+    Raises DataError if the text cannot be used, ConfigError if it is not named.
+    """
+    with atomic_folder(folder) as temporary:
+        tokenizers = _train_tokenizers(config)
+        tell(f"tokenizer: {tokenizers.src.size:,} symbols" + ("" if tokenizers.is_shared else " (source)"))
+        tokenizers.save(temporary)
+        summaries = {"train": _store(config, "train", temporary, tokenizers)}
+        tell(_sentence("train", summaries["train"]))
+        if has_split(config, "dev"):
+            _write_text(config, "dev", temporary)
+            summaries["dev"] = _store(config, "dev", temporary, tokenizers)
+            tell(_sentence("dev", summaries["dev"]))
+        if has_split(config, "test"):
+            _write_text(config, "test", temporary)
+        write_json(temporary / PREPARED_FILE, {"data": config.model_dump()})
+    return open_prepared(folder)
+
+
+def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepared:
+    """Open and check a prepared folder.
+
+    Raises DataError if it is not one or is corrupt, ConfigError if it was made with other settings than ``expected``.
+    """
+    values = read_json(folder / PREPARED_FILE).get("data")
+    if not isinstance(values, dict):
+        raise DataError(f"{folder / PREPARED_FILE} should have a table 'data'")
+    config = config_from_mapping(DataConfig, values, where=str(folder / PREPARED_FILE))
+    if expected is not None and config != expected:
+        name = next(name for name in DataConfig.model_fields if getattr(config, name) != getattr(expected, name))
+        got, want = getattr(config, name), getattr(expected, name)
+        raise ConfigError(f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew")
+    tokenizers = Tokenizers.load(folder)
+    dev = TokenStore.open(folder / "dev", tokenizers) if (folder / "dev").exists() else None
+    return Prepared(folder, config, tokenizers, TokenStore.open(folder / "train", tokenizers), dev)
+
+
+def _train_tokenizers(config: DataConfig) -> Tokenizers:
+    if config.shared_vocabulary:
+        shared = train_bpe(_sides(config, (0, 1)), vocab_size=config.vocab_size)
+        return Tokenizers(shared, shared)
+    src, tgt = (train_bpe(_sides(config, (side,)), vocab_size=config.vocab_size) for side in (0, 1))
+    return Tokenizers(src, tgt)
+
+
+def _sides(config: DataConfig, sides: tuple[int, ...]) -> Iterator[str]:
+    """The training text of one side or both, normalised."""
+    for pair in read_pairs(config, "train"):
+        for side in sides:
+            yield normalise(pair[side])
+
+
+def _store(config: DataConfig, split: Split, folder: Path, tokenizers: Tokenizers) -> StoreSummary:
+    pairs = read_pairs(config, split)
+    return write_store(folder / split, pairs, tokenizers, max_length=config.max_length)
+
+
+def _write_text(config: DataConfig, split: Split, folder: Path) -> None:
+    """Write dev or test as text. A line end inside a line would shift the pairs, so lines are normalised."""
+    pairs = [(normalise(src), normalise(tgt)) for src, tgt in read_pairs(config, split)]
+    write_lines(folder / f"{split}.src", (src for src, _ in pairs))
+    write_lines(folder / f"{split}.tgt", (tgt for _, tgt in pairs))
+
+
+def _sentence(split: Split, summary: StoreSummary) -> str:
+    left_out = summary.n_empty + summary.n_too_long
+    return f"{split}: {summary.n_pairs:,} pairs" + (
+        f", {left_out:,} left out ({summary.n_empty:,} empty, {summary.n_too_long:,} too long)" if left_out else ""
+    )

@@ -1,0 +1,20 @@
+"""Strings to ids and back, without torch: normalisation, byte-pair encoding, the vocabulary file."""
+
+from transduce.text.bpe import train_bpe
+from transduce.text.normalise import normalise
+from transduce.text.tokenizer import WORD_BEGIN, Tokenizer, Tokenizers, load_tokenizer
+from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS, UNK_ID
+
+__all__ = [
+    "BOS_ID",
+    "EOS_ID",
+    "PAD_ID",
+    "SPECIAL_SYMBOLS",
+    "UNK_ID",
+    "WORD_BEGIN",
+    "Tokenizer",
+    "Tokenizers",
+    "load_tokenizer",
+    "normalise",
+    "train_bpe",
+]

@@ -1,0 +1,75 @@
+"""Byte-pair encoding over bytes: the vocabulary of section 5.1, learned and used without loss.
+
+The first words of a text must be spelled as they are elsewhere, with the space before them. So every text is given one
+space at its start, and loses one when it is decoded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import chain
+
+from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+from transduce.errors import ConfigError, DataError
+from transduce.text.tokenizer import Tokenizer
+from transduce.text.vocabulary import SPECIAL_SYMBOLS
+
+__all__ = ["train_bpe"]
+
+N_BYTES = 256
+MIN_PAIR_COUNT = 2  # a pair seen once says nothing about other text
+
+
+def train_bpe(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
+    """Learn a vocabulary of ``vocab_size`` ids: 4 special symbols, 256 bytes, and the commonest merges. Section 5.1.
+
+    The texts, as ``normalise`` returns them, are read once, as a stream. The same texts give the same tokenizer; where
+    they hold too few pairs that occur twice, the vocabulary is smaller.
+
+    Raises ConfigError if ``vocab_size`` is below 260, DataError if there is no text.
+
+    >>> tokenizer = train_bpe(["low lower low"], vocab_size=10_000)
+    >>> tokenizer.size, tokenizer.pieces(range(260, tokenizer.size))
+    (263, ['lo', '▁lo', '▁low'])
+    """
+    smallest = len(SPECIAL_SYMBOLS) + N_BYTES
+    if vocab_size < smallest:
+        raise ConfigError(f"vocab_size must be at least {smallest} (4 special symbols, 256 bytes), got {vocab_size}")
+    stream = iter(texts)
+    first = next((text for text in stream if text), None)
+    if first is None:
+        raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
+    learner = _byte_level(models.BPE())
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - len(SPECIAL_SYMBOLS),
+        min_frequency=MIN_PAIR_COUNT,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        special_tokens=[],
+        show_progress=False,
+    )
+    learner.train_from_iterator(chain([first], stream), trainer)
+    return Tokenizer(_with_special_symbols(learner).to_str())
+
+
+def _byte_level(model: models.BPE) -> LibraryTokenizer:
+    """``model`` between bytes: words are cut with the space before them, then spelled as UTF-8."""
+    tokenizer = LibraryTokenizer(model)
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", left=1, right=0)])
+    return tokenizer
+
+
+def _with_special_symbols(learned: LibraryTokenizer) -> LibraryTokenizer:
+    """The learned model with the special symbols at ids 0 to 3, and its own ids after them.
+
+    Given to the trainer, the symbols would be registered as special tokens: found inside the user's text, and dropped
+    from it when it is decoded.
+    """
+    model = json.loads(learned.to_str())["model"]
+    vocabulary = {symbol: id for id, symbol in enumerate(SPECIAL_SYMBOLS)}
+    vocabulary |= {token: id + len(SPECIAL_SYMBOLS) for token, id in model["vocab"].items()}
+    return _byte_level(models.BPE(vocab=vocabulary, merges=[(left, right) for left, right in model["merges"]]))

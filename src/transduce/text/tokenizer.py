@@ -1,0 +1,182 @@
+"""Tokenizers: text to ids and back, in one file that says all about itself.
+
+A ``Tokenizer`` is whatever its description (the JSON of the ``tokenizers`` library) makes it; this module knows what
+every kind has in common: special symbols at ids 0 to 3, byte-level spelling, no loss. How a kind is learned stands in a
+module of its own (``bpe.py``).
+
+A tokenizer encodes what it is given. Callers pass text through ``normalise`` first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from transduce.errors import CheckpointError, DataError
+from transduce.files import read_json, write_text
+from transduce.text.vocabulary import SPECIAL_SYMBOLS
+
+__all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
+
+WORD_BEGIN = "▁"  # stands for the space before a word when pieces are shown
+
+
+class Tokenizer:
+    """Text to ids and back, without loss.
+
+    >>> from transduce.text import train_bpe
+    >>> tokenizer = train_bpe(["low lower low"], vocab_size=264)
+    >>> tokenizer.pieces(tokenizer.encode("low slow"))
+    ['▁low', '▁', 's', 'lo', 'w']
+    >>> tokenizer.decode(tokenizer.encode("low </s> 日"))
+    'low </s> 日'
+    """
+
+    def __init__(self, description: str) -> None:
+        """Build from the JSON that ``save`` writes; ``load_tokenizer`` is the way in for files that may be wrong."""
+        self._description = description  # kept as it came, so that a newer library cannot change the fingerprint
+        self._library = LibraryTokenizer.from_str(description)
+        canonical = json.dumps(json.loads(description), sort_keys=True, separators=(",", ":"))
+        self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+        self.size = self._library.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``text``, without begin and end symbols."""
+        return self._library.encode(text, add_special_tokens=False).ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """``encode`` for many texts at a time, on all cores."""
+        encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ``ids``; special symbols are skipped. Bytes that make no character become U+FFFD.
+
+        Raises DataError for an id that is not in the vocabulary.
+        """
+        return self._library.decode(self._ordinary(ids), skip_special_tokens=False)
+
+    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
+        """``decode`` for many rows of ids at a time."""
+        return self._library.decode_batch([self._ordinary(ids) for ids in batch], skip_special_tokens=False)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Each id as something to read: ``▁`` where a word begins, ``\\xe6`` for a byte that is part of a character."""
+        tokens = [self._library.id_to_token(id) for id in self._checked(ids)]
+        return [_readable(token) for token in tokens if token is not None]
+
+    def save(self, path: Path) -> None:
+        """Write the tokenizer as one file."""
+        write_text(path, self._description)
+
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        known = list(map(int, ids))
+        if known and not 0 <= min(known) <= max(known) < self.size:
+            stranger = next(id for id in known if not 0 <= id < self.size)
+            raise DataError(f"id {stranger} is not in the vocabulary; ids go from 0 to {self.size - 1}")
+        return known
+
+    def _ordinary(self, ids: Iterable[int]) -> list[int]:
+        return [id for id in self._checked(ids) if id >= len(SPECIAL_SYMBOLS)]
+
+
+def _bytes_of_symbols() -> dict[str, bytes]:
+    """The byte-level alphabet: printable bytes of Latin-1 stand for themselves, the others for U+0100 and onwards."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = [byte for byte in range(256) if byte not in printable]
+    symbols = {chr(byte): bytes([byte]) for byte in printable}
+    return symbols | {chr(0x100 + n): bytes([byte]) for n, byte in enumerate(others)}
+
+
+_BYTES_OF_SYMBOL = _bytes_of_symbols()
+
+
+def _readable(token: str) -> str:
+    spelled = b"".join(_BYTES_OF_SYMBOL.get(symbol, symbol.encode("utf-8")) for symbol in token)
+    return spelled.decode("utf-8", "backslashreplace").replace(" ", WORD_BEGIN)
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read a tokenizer that ``Tokenizer.save`` wrote.
+
+    Raises CheckpointError if the file is missing, corrupt, or a tokenizer of another system.
+    """
+    _check_description(read_json(path, error=CheckpointError), path)
+    try:
+        tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
+        is_lossless = tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
+    except Exception as error:  # the library raises no narrower type
+        raise CheckpointError(f"{path} is not a tokenizer that can be used: {error}") from error
+    if not is_lossless:
+        raise CheckpointError(f"{path} is a tokenizer that loses text; use one that transduce has trained")
+    return tokenizer
+
+
+# Special symbols, and every byte that UTF-8 uses: all of its lead bytes and all that continue.
+_PROBE = " ".join(SPECIAL_SYMBOLS) + "".join(
+    map(chr, [*range(0x800), *range(0x800, 0xD800, 0x400), *range(0xE000, 0x110000, 0x2000)])
+)
+
+
+def _check_description(description: dict[str, Any], path: Path) -> None:
+    """Refuse what the library would read but this system did not write, before the library sees it.
+
+    Some bad settings end in an abort inside the library, which no ``except Exception`` catches.
+    """
+    model, added_tokens = description.get("model"), description.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(model, dict) or not isinstance(vocabulary, dict):
+        raise CheckpointError(f"{path} is not a tokenizer: it has no model with a vocabulary")
+    if model.get("type") != "BPE":
+        raise CheckpointError(f"{path} holds a {model.get('type')} model; only BPE can be used")
+    settings = [name for name, value in model.items() if name not in ("type", "vocab", "merges") and value]
+    if settings:
+        raise CheckpointError(f"{path} sets {settings[0]}; use a tokenizer that transduce has trained")
+    if added_tokens:
+        raise CheckpointError(f"{path} adds tokens beside its vocabulary; use a tokenizer that transduce has trained")
+    if list(map(vocabulary.get, SPECIAL_SYMBOLS)) != list(range(len(SPECIAL_SYMBOLS))):
+        raise CheckpointError(f"{path} has not {', '.join(SPECIAL_SYMBOLS)} at ids 0 to 3; it is of another system")
+    if not all(type(id) is int for id in vocabulary.values()) or set(vocabulary.values()) != set(
+        range(len(vocabulary))
+    ):
+        raise CheckpointError(f"{path} should number its vocabulary from 0 to {len(vocabulary) - 1}, each id once")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizers:
+    """The tokenizers of source and target; one object in both places is a shared vocabulary (section 5.1)."""
+
+    src: Tokenizer
+    tgt: Tokenizer
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both sides use one vocabulary."""
+        return self.src is self.tgt
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this pair from any other, in 64 hexadecimal digits."""
+        return hashlib.sha256(f"{self.src.fingerprint} {self.tgt.fingerprint}".encode()).hexdigest()
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json``, or ``tokenizer.src.json`` and ``tokenizer.tgt.json`` where they differ."""
+        if self.is_shared:
+            self.src.save(folder / "tokenizer.json")
+        else:
+            self.src.save(folder / "tokenizer.src.json")
+            self.tgt.save(folder / "tokenizer.tgt.json")
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizers:
+        """Read what ``save`` wrote. Raises CheckpointError if a file is missing, corrupt or of another system."""
+        if (folder / "tokenizer.src.json").exists():
+            return cls(load_tokenizer(folder / "tokenizer.src.json"), load_tokenizer(folder / "tokenizer.tgt.json"))
+        tokenizer = load_tokenizer(folder / "tokenizer.json")
+        return cls(tokenizer, tokenizer)

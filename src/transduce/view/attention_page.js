@@ -1,0 +1,346 @@
+// The page: choices in a form, the chosen view in the address, and everything shown a function of the two.
+
+const KINDS = {
+  encoder: {
+    name: "Encoder self-attention", queries: "src", keys: "src",
+    queryTitle: "each source piece", keyTitle: "looks at the source", verb: "Reading",
+    explains: "Each piece of the source looks at the whole source sentence, itself included, and gathers what it needs for its meaning here.",
+  },
+  decoder: {
+    name: "Decoder self-attention", queries: "written", keys: "read",
+    queryTitle: "while writing", keyTitle: "looks at what is written so far", verb: "Writing",
+    explains: "While it writes a piece, the decoder looks back at what it has written so far, from the start symbol <s> on; later pieces are out of sight.",
+  },
+  cross: {
+    name: "Encoder-decoder attention", queries: "written", keys: "src",
+    queryTitle: "while writing", keyTitle: "looks at the source", verb: "Writing",
+    explains: "While it writes a piece, the decoder looks at the encoded source sentence: the soft alignment between the two languages.",
+  },
+};
+
+const element = (id) => document.getElementById(id);
+const form = element("choices");
+let examples; // the sentences, weights unpacked
+let state; // { sentence, kind, layer, head (null: all), word (null: none) }, counted from 0
+let pointed = null; // the word under the pointer or the focus, stronger than state.word
+
+window.addEventListener("error", (event) => showError(event.message));
+window.addEventListener("unhandledrejection", (event) => showError(event.reason));
+
+function showError(error) {
+  element("error").textContent = `This page could not draw its pictures: ${error}`;
+  element("error").hidden = false;
+  document.documentElement.dataset.error = String(error);
+}
+
+/** A new element with text, class and attributes; text is always text, never markup. */
+function create(tag, { text, children = [], ...attributes }) {
+  const node = document.createElement(tag);
+  if (text !== undefined) node.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+const readable = (piece) => (piece.trim() === "" ? "\u2423" : piece);
+const pieceSpan = (piece) => create("span", { text: readable(piece), class: "piece", dir: "auto", title: piece });
+const numbered = (weight) => weight.toFixed(2);
+
+function swatch(head) {
+  const span = create("span", { class: dashOfHead(head).length ? "swatch dashed" : "swatch" });
+  span.style.setProperty("--head", `var(--head-${head % N_COLOURS})`);
+  return span;
+}
+
+async function unpacked({ shape, weights }) {
+  const bytes = Uint8Array.from(atob(weights), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return { shape, steps: new Uint8Array(await new Response(stream).arrayBuffer()) };
+}
+
+async function unpackedExample(example) {
+  const entries = Object.entries(example.maps).map(async ([kind, map]) => [kind, await unpacked(map)]);
+  return { ...example, maps: Object.fromEntries(await Promise.all(entries)) };
+}
+
+/** What the state selects: pieces, sizes, the heads that are shown, and the weights of the layer. */
+function currentView() {
+  const example = examples[state.sentence];
+  const kind = KINDS[state.kind];
+  const { shape: [nLayers, nHeads, nQueries, nKeys], steps } = example.maps[state.kind];
+  const weightAt = (head, query, key) => steps[((state.layer * nHeads + head) * nQueries + query) * nKeys + key] / 255;
+  const heads = state.head === null ? [...Array(nHeads).keys()] : [state.head];
+  const isFuture = (query, key) => state.kind === "decoder" && key > query;
+  return { example, kind, nLayers, nHeads, nQueries, nKeys, weightAt, heads, isFuture,
+    queries: example[kind.queries], keys: example[kind.keys] };
+}
+
+// The address: #sentence=1&kind=cross&layer=2&head=all&word=4, counted from 1. What does not fit is put right.
+
+function stateFrom(wanted) {
+  const within = (name, n, otherwise) => {
+    const number = Number(wanted.get(name));
+    return Number.isInteger(number) && number >= 1 && number <= n ? number - 1 : otherwise;
+  };
+  const sentence = within("sentence", examples.length, 0);
+  const kind = Object.hasOwn(KINDS, wanted.get("kind")) ? wanted.get("kind") : "cross";
+  const [nLayers, nHeads, nQueries] = examples[sentence].maps[kind].shape;
+  return { sentence, kind, layer: within("layer", nLayers, nLayers - 1), head: within("head", nHeads, null), word: within("word", nQueries, null) };
+}
+
+function addressOf({ sentence, kind, layer, head, word }) {
+  const parts = { sentence: sentence + 1, kind, layer: layer + 1, head: head === null ? "all" : head + 1 };
+  return "#" + new URLSearchParams(word === null ? parts : { ...parts, word: word + 1 });
+}
+
+function setState(wanted) {
+  state = stateFrom(wanted);
+  history.replaceState(null, "", addressOf(state));
+  render();
+}
+
+function change(changes) {
+  const now = new URLSearchParams(addressOf({ ...state, ...changes }).slice(1));
+  setState(now);
+}
+
+// Choosers
+
+function radios(name, options) {
+  const box = element(`${name}-options`);
+  const signature = options.map(({ value }) => value).join();
+  if (box.dataset.values === signature) return; // rebuilding would take the focus away
+  box.dataset.values = signature;
+  box.replaceChildren(...options.map(({ value, text, label, children = [] }) =>
+    create("label", { children: [
+      create("input", { type: "radio", name, value, "aria-label": label }),
+      create("span", { children: [...children, text] }),
+    ] })));
+}
+
+function renderChoosers(view) {
+  const count = (n, name) => Array.from({ length: n }, (_, i) => ({ value: i + 1, text: String(i + 1), label: `${name} ${i + 1}` }));
+  radios("kind", Object.entries(KINDS).map(([value, { name }]) => ({ value, text: name, label: name })));
+  radios("layer", count(view.nLayers, "layer"));
+  radios("head", [
+    { value: "all", text: "all", label: "all heads" },
+    ...count(view.nHeads, "head").map((option, head) => ({ ...option, children: [swatch(head)] })),
+  ]);
+  const chosen = new URLSearchParams(addressOf(state).slice(1));
+  for (const name of ["sentence", "kind", "layer", "head"]) form.elements[name].value = chosen.get(name);
+}
+
+// The two columns of words
+
+function renderColumns(view) {
+  const { queries, keys, kind } = view;
+  element("query-title").textContent = kind.queryTitle;
+  element("key-title").textContent = kind.keyTitle;
+  element("queries").replaceChildren(...queries.map((piece, word) => {
+    const read = kind.queries === "written" ? `, after reading ${view.example.read[word]}` : "";
+    return create("li", { children: [create("button", {
+      type: "button", text: readable(piece), dir: "auto", title: piece, "data-word": word,
+      "aria-label": `${kind.verb} ${readable(piece)}${read}`,
+    })] });
+  }));
+  element("keys").replaceChildren(...keys.map((piece) =>
+    create("li", { children: [pieceSpan(piece), create("span", { class: "number" })] })));
+  const least = parseInt(getComputedStyle(element("columns")).getPropertyValue("--least-row")) || 20;
+  const row = Math.max(least, Math.min(30, Math.floor(760 / Math.max(queries.length, keys.length))));
+  element("columns").style.setProperty("--row", `${row}px`);
+  element("columns").style.setProperty("--type", `${Math.min(16, row - 6)}px`);
+}
+
+function drawLines(view, word) {
+  const box = element("lines").getBoundingClientRect();
+  const queries = element("queries").getBoundingClientRect();
+  const keys = element("keys").getBoundingClientRect();
+  const piece = element("keys").querySelector(".piece").getBoundingClientRect();
+  const row = queries.height / view.nQueries;
+  const place = {
+    row, left: queries.right - box.left, right: (word === null ? piece.left : keys.left) - box.left,
+    strip: piece.left - keys.left, y: (index) => queries.top - box.top + (index + 0.5) * row,
+    fan: (slot) => ((slot + 0.5) / view.heads.length - 0.5) * row * 0.7,
+  };
+  const drawing = { ...view, place, theme: themeColours() };
+  const context = freshContext(element("lines"));
+  if (word === null) drawCrowd(context, drawing);
+  else drawRow(context, word, drawing);
+}
+
+// Maps
+
+function drawMap(canvas, view, head, theme) {
+  const weightAt = (query, key) => (view.isFuture(query, key) ? null : view.weightAt(head, query, key));
+  drawCells(canvas, { nRows: view.nQueries, nColumns: view.nKeys, weightAt, colour: colourOfHead(theme, head), theme });
+}
+
+function renderMaps(view) {
+  const theme = themeColours();
+  const layer = `layer ${state.layer + 1}`;
+  const isGallery = state.head === null;
+  element("heat-title").textContent = isGallery ? `Every head of ${layer}` : `Head ${state.head + 1} of ${layer}`;
+  element("gallery").hidden = !isGallery;
+  element("heat").hidden = isGallery;
+  element("future-key").hidden = state.kind !== "decoder";
+  drawCells(element("scale"), { nRows: 1, nColumns: 256, weightAt: (_, step) => step / 255, colour: colourOfHead(theme, state.head ?? 0), theme });
+  if (isGallery) {
+    element("gallery").replaceChildren(...view.heads.map((head) => galleryItem(view, head, theme)));
+    return;
+  }
+  drawMap(element("heat-canvas"), view, state.head, theme);
+  element("heat-canvas").setAttribute("aria-label", `${view.kind.name}, ${layer}, head ${state.head + 1}: ${view.nQueries} by ${view.nKeys} weights`);
+  const label = (piece) => create("span", { text: readable(piece), dir: "auto" });
+  element("heat-rows").replaceChildren(...view.queries.map(label));
+  element("heat-columns").replaceChildren(...view.keys.map(label));
+  const cell = Math.max(10, Math.min(28, Math.floor((element("heat").clientWidth - 90) / view.nKeys)));
+  const grid = element("heat-grid").style;
+  grid.setProperty("--cell", `${cell}px`);
+  grid.setProperty("--cell-type", `${Math.min(14, cell)}px`);
+  grid.setProperty("--columns", view.nKeys);
+}
+
+function galleryItem(view, head, theme) {
+  const canvas = create("canvas", { "aria-hidden": "true" });
+  drawMap(canvas, view, head, theme);
+  const caption = create("span", { class: "caption", children: [swatch(head), `head ${head + 1}`] });
+  const map = create("span", { class: "map", children: [canvas, create("span", { class: "mark", hidden: "" })] });
+  map.style.display = "block";
+  const button = create("button", { type: "button", "aria-label": `show head ${head + 1} alone`, children: [caption, map] });
+  button.addEventListener("click", () => change({ head }));
+  return button;
+}
+
+// One word alone
+
+/** Show the row of the word that is pointed at or kept, or all rows where there is none. */
+function isolate(view, key = null) {
+  const word = pointed ?? state.word;
+  element("view").classList.toggle("isolated", word !== null);
+  element("view").dataset.word = word === null ? "" : word + 1;
+  for (const [index, button] of [...element("queries").querySelectorAll("button")].entries()) {
+    button.classList.toggle("shown", index === word);
+    button.setAttribute("aria-pressed", index === state.word);
+    button.tabIndex = index === (word ?? 0) ? 0 : -1;
+  }
+  for (const mark of document.querySelectorAll(".mark")) {
+    mark.hidden = word === null;
+    mark.style.setProperty("--word", word ?? 0);
+    mark.style.setProperty("--rows", view.nQueries);
+  }
+  const means = view.keys.map((_, index) =>
+    word === null ? 0 : view.heads.reduce((sum, head) => sum + view.weightAt(head, word, index), 0) / view.heads.length);
+  const greatest = Math.max(...means);
+  [...element("keys").children].forEach((item, index) => {
+    const future = word !== null && view.isFuture(word, index);
+    item.querySelector(".number").textContent = word === null || future ? "" : numbered(means[index]);
+    item.classList.toggle("faint", means[index] < 0.05);
+    item.classList.toggle("strong", word !== null && means[index] === greatest);
+  });
+  [...element("heat-rows").children].forEach((item, index) => item.classList.toggle("lit", index === word));
+  [...element("heat-columns").children].forEach((item, index) => item.classList.toggle("lit", index === key));
+  renderReadout(view, word, means);
+  drawLines(view, word);
+}
+
+function renderReadout(view, word, means) {
+  const title = element("readout-title");
+  if (word === null) {
+    title.textContent = "Choose a piece on the left";
+    element("readout").replaceChildren(create("li", { class: "hint", text: "Point at it, tap it, or move to it with the keyboard: its row stands alone, with its weights in numbers." }));
+    return;
+  }
+  const strongest = (weights) => weights.map((weight, key) => ({ weight, key })).sort((a, b) => b.weight - a.weight);
+  const item = (parts, { weight, key }) =>
+    create("li", { children: [...parts, pieceSpan(view.keys[key]), create("span", { class: "number", text: numbered(weight) })] });
+  const isSingle = state.head !== null;
+  title.replaceChildren(`${view.kind.verb} `, create("bdi", { text: `\u201c${readable(view.queries[word])}\u201d` }),
+    isSingle ? `: where head ${state.head + 1} looks` : ": where each head looks most");
+  element("readout").replaceChildren(...(isSingle
+    ? strongest(means).slice(0, 8).filter(({ weight }) => weight > 0).map((best) => item([swatch(state.head)], best))
+    : view.heads.map((head) => {
+      const [best] = strongest(view.keys.map((_, key) => view.weightAt(head, word, key)));
+      return item([swatch(head), create("span", { class: "which", text: head + 1 })], best);
+    })));
+}
+
+function render() {
+  const view = currentView();
+  pointed = null;
+  element("source").textContent = view.example.source;
+  element("translation").textContent = view.example.translation;
+  element("explanation").textContent = view.kind.explains;
+  renderChoosers(view);
+  renderColumns(view);
+  renderMaps(view);
+  isolate(view);
+}
+
+function point(word, key = null) {
+  pointed = word;
+  isolate(currentView(), key);
+}
+
+function listenToWords() {
+  const queries = element("queries");
+  const wordOf = (event) => event.target.closest("button") && Number(event.target.closest("button").dataset.word);
+  queries.addEventListener("pointerover", (event) => event.pointerType === "mouse" && wordOf(event) !== null && point(wordOf(event)));
+  queries.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point(null));
+  queries.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && point(wordOf(event)));
+  queries.addEventListener("focusout", () => point(null));
+  queries.addEventListener("click", (event) => {
+    const word = wordOf(event);
+    if (word === null) return;
+    keepWord(word === state.word ? null : word);
+  });
+  queries.addEventListener("keydown", (event) => {
+    const buttons = [...queries.querySelectorAll("button")];
+    const at = buttons.indexOf(event.target);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (to === undefined || !buttons[to]) return;
+    event.preventDefault();
+    buttons[to].focus();
+  });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && keepWord(null));
+}
+
+/** Keep a word shown when the pointer leaves it; the words stay as they are, so the focus does too. */
+function keepWord(word) {
+  state = { ...state, word };
+  history.replaceState(null, "", addressOf(state));
+  point(null);
+}
+
+function listenToMap() {
+  const canvas = element("heat-canvas");
+  const cellOf = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const inside = (share, n) => Math.max(0, Math.min(n - 1, Math.floor(share * n)));
+    return [inside((event.clientY - box.top) / box.height, canvas.height), inside((event.clientX - box.left) / box.width, canvas.width)];
+  };
+  canvas.addEventListener("pointermove", (event) => point(...cellOf(event)));
+  canvas.addEventListener("pointerleave", () => point(null));
+  canvas.addEventListener("click", (event) => keepWord(cellOf(event)[0]));
+}
+
+async function start() {
+  examples = await Promise.all(JSON.parse(element("attention-data").textContent).map(unpackedExample));
+  form.elements.sentence.append(...examples.map(({ source }, index) => create("option", { value: index + 1, text: `${index + 1}. ${source}` })));
+  element("sentence-choice").hidden = examples.length === 1;
+  const fromAddress = () => setState(new URLSearchParams(location.hash.slice(1)));
+  form.addEventListener("change", () => {
+    const chosen = new URLSearchParams(new FormData(form));
+    if (state.word !== null) chosen.set("word", state.word + 1);
+    setState(chosen);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  window.addEventListener("hashchange", fromAddress);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  listenToWords();
+  listenToMap();
+  fromAddress();
+  new ResizeObserver(() => isolate(currentView())).observe(element("columns"));
+  document.documentElement.dataset.ready = "true";
+}
+
+await start();

@@ -1,0 +1,49 @@
+"""The attention of one translation, taken from the model as it runs. Section 3.2.3."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.model import AttentionKind
+from transduce.tasks import Translator
+from transduce.text import BOS_ID, EOS_ID, normalise
+from transduce.view.attention_page import AttentionMaps
+
+__all__ = ["attention_of_translation"]
+
+
+@torch.no_grad()
+def attention_of_translation(translator: Translator, source: str, translation: str | None = None) -> AttentionMaps:
+    """All weights of all layers and heads, for ``source`` and its translation (the model's own where none is given).
+
+    Raises DataError if there is no word in ``source``.
+    """
+    source = normalise(source)
+    if translation is None:
+        (translation,) = translator.translate([source])
+    translation = normalise(translation)
+    src_ids = [*translator.source_ids(source), EOS_ID]
+    tgt_ids = translator.tokenizers.tgt.encode(translation)
+    kept: dict[AttentionKind, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
+
+    def keep(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
+        assert len(kept[kind]) == layer
+        kept[kind].append(weights_BHTS[0].float().cpu())
+
+    device = translator.model.output_weight.device
+    src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
+    translator.model(src_BS, tgt_BT, attention_sink=keep)
+    stacked = {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in kept.items()}
+    src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
+    return AttentionMaps(
+        source=source,
+        translation=translation,
+        src_pieces=tuple(src.pieces(src_ids)),
+        tgt_pieces=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
+        tgt_predicted=tuple(tgt.pieces([*tgt_ids, EOS_ID])),
+        encoder=stacked["encoder"],
+        decoder=stacked["decoder"],
+        cross=stacked["cross"],
+    )

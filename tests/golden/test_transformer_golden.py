@@ -1,0 +1,160 @@
+"""The whole model against torch.nn's encoder and decoder layers, and sinusoids and loss against float64 NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transduce.config import ModelConfig
+from transduce.model import Transformer
+from transduce.model.attention import MultiHeadAttention
+from transduce.model.embedding import sinusoid
+from transduce.model.layers import LAYER_NORM_EPS
+from transduce.training import cross_entropy, cross_entropy_reference, inverse_sqrt_lr, smoothing_weights
+
+CONFIG = ModelConfig(
+    n_encoder_layers=2, n_decoder_layers=3, d_model=16, d_ff=24, n_heads=4, d_k=4, d_v=4, p_drop=0.0,
+    src_vocab_size=11, tgt_vocab_size=11,
+)  # fmt: skip
+SRC = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0], [8, 9, 2, 0]])
+TGT = torch.tensor([[1, 4, 5], [1, 6, 0], [1, 0, 0]])
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    theirs.in_proj_weight.copy_(torch.cat((ours.w_q.weight, ours.w_k.weight, ours.w_v.weight)))
+    theirs.out_proj.weight.copy_(ours.w_o.weight)
+    theirs.in_proj_bias.zero_()
+    theirs.out_proj.bias.zero_()
+
+
+def copy_rest(ours: nn.Module, theirs: nn.Module, norms: list[str]) -> None:
+    theirs.linear1.load_state_dict(ours.feed_forward.w_1.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.w_2.state_dict())
+    for number, name in enumerate(norms, start=1):
+        getattr(theirs, f"norm{number}").load_state_dict(getattr(ours, name).norm.state_dict())
+
+
+@torch.no_grad()
+def torch_states(model: Transformer) -> torch.Tensor:
+    """The decoder's states computed by torch's own layers on padded tensors, with the model's weights."""
+    config = model.config
+    options = {"dim_feedforward": config.d_ff, "dropout": 0.0, "batch_first": True, "norm_first": config.norm == "pre",
+               "layer_norm_eps": LAYER_NORM_EPS, "dtype": torch.float64}  # fmt: skip
+
+    def embed(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return table[ids] * math.sqrt(config.d_model) + sinusoid(ids.shape[1], config.d_model)
+
+    memory = embed(SRC, model.src_embedding.weight)
+    for ours in model.encoder:
+        layer = nn.TransformerEncoderLayer(config.d_model, config.n_heads, **options).eval()
+        copy_attention(ours.self_attention, layer.self_attn)
+        copy_rest(ours, layer, ["self_attention_residual", "feed_forward_residual"])
+        memory = layer(memory, src_key_padding_mask=SRC == 0)
+    memory = model.encoder_norm(memory)
+    x = embed(TGT, model.tgt_embedding.weight)
+    for ours in model.decoder:
+        layer = nn.TransformerDecoderLayer(config.d_model, config.n_heads, **options).eval()
+        copy_attention(ours.self_attention, layer.self_attn)
+        copy_attention(ours.cross_attention, layer.multihead_attn)
+        copy_rest(ours, layer, ["self_attention_residual", "cross_attention_residual", "feed_forward_residual"])
+        mask = nn.Transformer.generate_square_subsequent_mask(TGT.shape[1], dtype=torch.float64)
+        x = layer(x, memory, tgt_mask=mask, memory_key_padding_mask=SRC == 0)
+    return model.decoder_norm(x)[TGT != 0]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("kernel", ["reference", "fused"])
+def test_model_equals_torch_layers(norm: str, kernel: str) -> None:
+    torch.manual_seed(5)
+    model = Transformer(CONFIG.model_copy(update={"norm": norm}), kernel=kernel).double().eval()  # type: ignore[arg-type]
+    for module in model.modules():  # norms that do something
+        if isinstance(module, nn.LayerNorm):
+            nn.init.normal_(module.weight, 1.0, 0.2)
+            nn.init.normal_(module.bias, 0.0, 0.2)
+    model.src_positions.table_PD = sinusoid(1024, 16)  # not the fp32 rounding of it
+    model.tgt_positions.table_PD = sinusoid(1024, 16)
+    torch.testing.assert_close(model(SRC, TGT), torch_states(model), rtol=1e-9, atol=1e-9)
+
+
+def test_sinusoid_equals_the_printed_formula() -> None:
+    ours = sinusoid(50, 12).numpy()
+    for position, i in np.ndindex(50, 6):
+        angle = position / 10000 ** (2 * i / 12)
+        assert ours[position, 2 * i] == pytest.approx(np.sin(angle), abs=1e-12)
+        assert ours[position, 2 * i + 1] == pytest.approx(np.cos(angle), abs=1e-12)
+
+
+def test_sinusoid_of_a_shifted_position_is_a_rotation_of_it() -> None:
+    """Section 3.5: PE(pos + k) is a linear function of PE(pos), the same for every pos."""
+    table, k = sinusoid(40, 8).numpy(), 7
+    for i in range(4):
+        angle = k / 10000 ** (2 * i / 8)
+        rotation = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        np.testing.assert_allclose(table[:-k, 2 * i : 2 * i + 2] @ rotation.T, table[k:, 2 * i : 2 * i + 2], atol=1e-12)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1, 0.3])
+def test_uniform_smoothing_equals_torch(eps: float) -> None:
+    torch.manual_seed(1)
+    states, weight, targets = torch.randn(7, 5).double(), torch.randn(9, 5).double(), torch.randint(9, (7,))
+    ours = cross_entropy_reference(states, weight, targets, eps_ls=eps, smoothing="uniform")
+    logits = states @ weight.T
+    expected = F.cross_entropy(logits, targets, label_smoothing=eps, reduction="sum")
+    torch.testing.assert_close(ours.loss_nats, expected)
+    torch.testing.assert_close(ours.nll_nats, F.cross_entropy(logits, targets, reduction="sum"))
+
+
+def test_the_authors_smoothing_by_hand() -> None:
+    """K = 3 classes, eps = 0.1: the target is (0.9, 0.05, 0.05)."""
+    states, weight = torch.tensor([[1.0]]).double(), torch.tensor([[2.0], [1.0], [-1.0]]).double()
+    log_p = np.array([2.0, 1.0, -1.0]) - np.log(np.exp([2.0, 1.0, -1.0]).sum())
+    ours = cross_entropy_reference(states, weight, torch.tensor([0]), eps_ls=0.1, smoothing="authors")
+    assert float(ours.loss_nats) == pytest.approx(-(np.array([0.9, 0.05, 0.05]) @ log_p), abs=1e-12)
+    assert smoothing_weights(0.1, 3, "authors") == pytest.approx((0.85, 0.05))
+
+
+@pytest.mark.parametrize("smoothing", ["uniform", "authors"])
+@pytest.mark.parametrize("n_rows", [1, 1024, 1500])
+def test_blockwise_loss_equals_the_reference(smoothing: str, n_rows: int) -> None:
+    torch.manual_seed(2)
+    values = []
+    states, weight = torch.randn(n_rows, 6).double(), torch.randn(13, 6).double()
+    targets = torch.randint(13, (n_rows,))
+    for function in (cross_entropy, cross_entropy_reference):
+        leaves = states.clone().requires_grad_(), weight.clone().requires_grad_()
+        loss = function(*leaves, targets, eps_ls=0.1, smoothing=smoothing)  # type: ignore[arg-type]
+        (loss.loss_nats * 0.37).backward()
+        values.append((loss.loss_nats.detach(), loss.nll_nats, leaves[0].grad, leaves[1].grad))
+    for ours, expected in zip(*values, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_blockwise_loss_in_bf16_is_near_fp32() -> None:
+    torch.manual_seed(3)
+    states, weight, targets = torch.randn(200, 32), torch.randn(50, 32) / 6, torch.randint(50, (200,))
+    gradients = []
+    for is_bf16 in (False, True):
+        leaf = states.clone().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
+            loss = cross_entropy(leaf, weight, targets, eps_ls=0.1, smoothing="uniform")
+        assert loss.loss_nats.dtype == torch.float32
+        loss.loss_nats.backward()
+        gradients.append((loss.loss_nats.item(), leaf.grad))
+    assert gradients[1][0] == pytest.approx(gradients[0][0], rel=2e-3)
+    cosine = F.cosine_similarity(gradients[0][1].flatten(), gradients[1][1].flatten(), dim=0)
+    assert cosine > 0.999
+
+
+def test_schedule_is_equation_3() -> None:
+    for step in (1, 100, 3999, 4000, 4001, 100_000):
+        expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        assert inverse_sqrt_lr(step, d_model=512, warmup_steps=4000) == pytest.approx(expected, rel=1e-12)
+    assert inverse_sqrt_lr(4000, d_model=512, warmup_steps=4000) == pytest.approx(6.99e-4, rel=1e-3)  # the base model
+    assert inverse_sqrt_lr(4000, d_model=1024, warmup_steps=4000) == pytest.approx(4.94e-4, rel=1e-3)  # the big one
+    with pytest.raises(ValueError, match="start at 1"):
+        inverse_sqrt_lr(0, d_model=512, warmup_steps=4000)

@@ -1,0 +1,148 @@
+"""Wiring: what may influence what, and step by step against all at once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transduce.config import ModelConfig
+from transduce.errors import ShapeError
+from transduce.model import Transformer
+from transduce.model.layout import Layout
+
+CONFIG = ModelConfig(
+    n_encoder_layers=2, n_decoder_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=6,
+    src_vocab_size=20, tgt_vocab_size=20,
+)  # fmt: skip
+VARIANTS = [
+    {},
+    {"norm": "pre"},
+    {"positions": "learned"},
+    {"embeddings": "separate", "tgt_vocab_size": 23},
+]
+
+
+def random_model(**changes: object) -> Transformer:
+    torch.manual_seed(11)
+    return Transformer(CONFIG.model_copy(update=changes)).double().eval()
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_step_by_step_equals_all_at_once(changes: dict[str, object]) -> None:
+    model = random_model(**changes)
+    src = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]])
+    tgt = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9]])
+    at_once = model.logits(model(src, tgt)).view(2, 4, -1)
+    state = model.start(src)
+    for position in range(4):
+        logits, state = model.step(tgt[:, position], state)
+        torch.testing.assert_close(logits, at_once[:, position], rtol=1e-10, atol=1e-10)
+
+
+@torch.no_grad()
+def test_beams_reordered_and_sentences_retired_equal_fresh_ones() -> None:
+    """Rows follow their own history through select, whatever beam or sentence they came from."""
+    model = random_model()
+    src = torch.tensor([[4, 5, 6, 2], [8, 9, 2, 0], [10, 2, 0, 0]])
+    state = model.start(src)
+    _, state = model.step(torch.tensor([1, 1, 1]), state)
+    state = state.select(torch.tensor([[0, 0], [1, 1], [2, 2]]))
+    _, state = model.step(torch.tensor([4, 5, 6, 7, 8, 9]), state)
+    state = state.select(torch.tensor([[1, 0], [5, 4]]))  # the second sentence leaves, beams change places
+    logits, _ = model.step(torch.tensor([11, 12, 13, 14]), state)
+
+    histories = [(0, [1, 5, 11]), (0, [1, 4, 12]), (2, [1, 9, 13]), (2, [1, 8, 14])]
+    for row, (sentence, history) in enumerate(histories):
+        alone = src[sentence][src[sentence] != 0].unsqueeze(0)
+        expected = model.logits(model(alone, torch.tensor([history])))[-1]
+        torch.testing.assert_close(logits[row], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_encoder_states_are_not_copied_for_each_beam() -> None:
+    state = random_model().start(torch.tensor([[4, 5, 2]]))
+    wide = state.select(torch.tensor([[0, 0, 0, 0]]))
+    assert wide.layers[0].cross_k_BHSK is state.layers[0].cross_k_BHSK
+    assert wide.n_beams == 4
+
+
+def test_no_position_sees_a_later_one() -> None:
+    """Section 3.2.3: the gradient of position t by later inputs is exactly zero."""
+    model = random_model()
+    memory = model.encode(torch.tensor([[4, 5, 2]]))
+    embedded: list[torch.Tensor] = []
+
+    def watch(module: torch.nn.Module, inputs: object, output: torch.Tensor) -> torch.Tensor:
+        embedded.append(output.detach().clone().requires_grad_())
+        return embedded[-1]
+
+    handle = model.tgt_embedding.register_forward_hook(watch)
+    states = model.decode(memory, torch.tensor([[1, 4, 5, 6]]))
+    handle.remove()
+    for position in range(4):
+        (gradient,) = torch.autograd.grad(states[position, 0], embedded[-1], retain_graph=True)
+        assert (gradient[position + 1 :] == 0).all()
+        assert (gradient[: position + 1] != 0).any(dim=1).all()
+
+
+@torch.no_grad()
+def test_a_sentence_does_not_depend_on_its_neighbours_or_padding() -> None:
+    model = random_model()
+    alone = model(torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6, 7]]))
+    among = model(
+        torch.tensor([[8, 9, 10, 11, 12, 2], [4, 5, 2, 0, 0, 0]]), torch.tensor([[1, 9, 9, 9, 9], [1, 6, 7, 0, 0]])
+    )
+    torch.testing.assert_close(among[5:], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_padding_must_stand_on_the_right_and_rows_must_not_be_empty() -> None:
+    with pytest.raises(ShapeError, match="pad on the right"):
+        Layout.of(torch.tensor([[True, False, True]]))
+    with pytest.raises(ShapeError, match="no token"):
+        Layout.of(torch.tensor([[True, True], [False, False]]))
+
+
+def test_learned_positions_end() -> None:
+    model = random_model(positions="learned", n_positions=4)
+    with pytest.raises(ShapeError, match="learned 4 positions"):
+        model.encode(torch.tensor([[4, 5, 6, 7, 2]]))
+
+
+def test_sinusoids_go_on_past_the_table() -> None:
+    model = random_model(n_positions=4)
+    longer = random_model(n_positions=64)
+    ids = torch.randint(4, 20, (1, 12))
+    torch.testing.assert_close(model.encode(ids).states_MD, longer.encode(ids).states_MD, rtol=1e-6, atol=1e-6)
+
+
+def test_attention_leaves_through_the_sink_alone() -> None:
+    model = random_model()
+    seen: list[tuple[str, int, tuple[int, ...]]] = []
+    src, tgt = torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6]])
+    states = model(src, tgt, attention_sink=lambda kind, layer, w: seen.append((kind, layer, tuple(w.shape))))
+    assert seen == [
+        ("encoder", 0, (1, 4, 3, 3)), ("encoder", 1, (1, 4, 3, 3)),
+        ("decoder", 0, (1, 4, 2, 2)), ("cross", 0, (1, 4, 2, 3)),
+        ("decoder", 1, (1, 4, 2, 2)), ("cross", 1, (1, 4, 2, 3)),
+    ]  # fmt: skip
+    torch.testing.assert_close(states, model(src, tgt))
+
+
+@pytest.mark.parametrize("name", ["p_drop", "p_drop_attention", "p_drop_relu"])
+def test_each_dropout_acts_in_training_and_only_there(name: str) -> None:
+    src, tgt = torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6, 7]])
+    model = random_model(p_drop=0.0)
+    dropped = random_model(**{"p_drop": 0.0, name: 0.5})
+    torch.testing.assert_close(model(src, tgt), dropped(src, tgt))
+    dropped.train()
+    assert not torch.allclose(model(src, tgt), dropped(src, tgt))
+
+
+def test_initial_scores_and_embeddings_have_the_intended_size() -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=5000, tgt_vocab_size=5000))
+    assert model.tgt_embedding.weight.std().item() == pytest.approx(512**-0.5, rel=0.02)
+    states = model.eval()(torch.randint(4, 5000, (4, 20)), torch.randint(4, 5000, (4, 20)))
+    assert 0.5 < model.logits(states).std().item() < 2.0
+    bound = (6 / (512 + 2048)) ** 0.5
+    weight = model.encoder[0].feed_forward.w_1.weight
+    assert bound * 0.98 < weight.abs().max().item() <= bound

@@ -1,0 +1,223 @@
+"""Both searches on random small models, against plain Python: every output enumerated, and a slow beam search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from transduce.search import Hypothesis, beam_search, greedy_search
+
+PAD, BOS, EOS = 0, 1, 2
+FORBIDDEN = (PAD, BOS)
+SYMBOLS = {"bos_id": BOS, "eos_id": EOS, "forbidden_ids": FORBIDDEN}
+Prefix = tuple[int, ...]
+
+
+@cache
+def logits_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[float, ...]:
+    """What every model here is: logits that depend on the sentence (its seed) and on all symbols so far."""
+    random = Random(hash((seed, prefix)))  # integers hash alike in every process
+    return tuple(random.gauss(0.0, 2.0) for _ in range(n_classes))
+
+
+def log_probs_after(seed: int, prefix: Prefix, n_classes: int) -> dict[int, float]:
+    """The symbols that are allowed, with the probabilities that they have among all."""
+    logits = logits_after(seed, prefix, n_classes)
+    log_sum = math.log(math.fsum(map(math.exp, logits)))
+    return {index: logit - log_sum for index, logit in enumerate(logits) if index not in FORBIDDEN}
+
+
+@dataclass(frozen=True)
+class Read:
+    """The state: the seed of each sentence, once, and what each of its beams has read."""
+
+    seeds: tuple[int, ...]
+    prefixes: tuple[tuple[Prefix, ...], ...]
+
+    def select(self, rows_BW: Tensor) -> Read:
+        n_beams = len(self.prefixes[0])
+        sentences_BW = rows_BW // n_beams
+        kept = sentences_BW[:, 0].tolist()
+        assert bool((sentences_BW == sentences_BW[:, :1]).all()), "a row of the matrix mixes sentences"
+        assert kept == sorted(set(kept))
+        assert 0 <= int(rows_BW.min()) <= int(rows_BW.max()) < n_beams * len(self.seeds)
+        flat = [prefix for of_sentence in self.prefixes for prefix in of_sentence]
+        return Read(
+            seeds=tuple(self.seeds[sentence] for sentence in kept),
+            prefixes=tuple(tuple(flat[row] for row in rows_W) for rows_W in rows_BW.tolist()),
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    n_classes: int
+
+    def start(self, seeds: list[int]) -> Read:
+        return Read(tuple(seeds), tuple(((),) for _ in seeds))
+
+    def __call__(self, last_ids_N: Tensor, state: Read) -> tuple[Tensor, Read]:
+        last_ids = iter(last_ids_N.tolist())
+        prefixes = tuple(tuple((*prefix, next(last_ids)) for prefix in of_one) for of_one in state.prefixes)
+        logits = [
+            logits_after(seed, prefix[1:], self.n_classes)
+            for seed, of_one in zip(state.seeds, prefixes, strict=True)
+            for prefix in of_one
+        ]
+        assert next(last_ids, None) is None
+        return torch.tensor(logits, dtype=torch.float64), Read(state.seeds, prefixes)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sentences for one search: a model, and a seed and a limit for each."""
+
+    n_classes: int
+    seeds: list[int]
+    limits: list[int]
+    alpha: float
+
+    def beam(self, *, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
+        model = Model(self.n_classes)
+        options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SYMBOLS}
+        return beam_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
+
+    def greedy(self) -> list[Hypothesis]:
+        model = Model(self.n_classes)
+        return greedy_search(
+            model, model.start(self.seeds), limits_B=torch.tensor(self.limits), alpha=self.alpha, **SYMBOLS
+        )
+
+    def penalty(self, length: int) -> float:
+        return ((5 + length) / 6) ** self.alpha
+
+    def single(self, place: int) -> Case:
+        return Case(self.n_classes, [self.seeds[place]], [self.limits[place]], self.alpha)
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, most_sentences: int, longest: int) -> Case:
+    n_sentences = draw(st.integers(1, most_sentences))
+    return Case(
+        n_classes=draw(st.integers(4, 6)),
+        seeds=draw(st.lists(st.integers(0, 10**6), min_size=n_sentences, max_size=n_sentences, unique=True)),
+        limits=draw(st.lists(st.integers(1, longest), min_size=n_sentences, max_size=n_sentences)),
+        alpha=draw(st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0])),
+    )
+
+
+def every_output(case: Case, place: int) -> Iterator[tuple[float, Prefix]]:
+    """Score and ids of all outputs of one sentence that end within the limit."""
+    pending: list[tuple[float, Prefix]] = [(0.0, ())]
+    while pending:
+        log_prob, prefix = pending.pop()
+        for index, more in log_probs_after(case.seeds[place], prefix, case.n_classes).items():
+            if index == EOS:
+                yield (log_prob + more) / case.penalty(len(prefix) + 1), prefix
+            elif len(prefix) + 1 < case.limits[place]:
+                pending.append((log_prob + more, (*prefix, index)))
+
+
+def slow_beam_search(case: Case, place: int, *, beam_size: int) -> list[tuple[float, Prefix]]:
+    """The authors' two pools as dictionaries, to the limit and without a bound; score and ids, best first."""
+
+    def best(pool: dict[Prefix, float], n: int) -> dict[Prefix, float]:
+        return dict(sorted(pool.items(), key=lambda item: -item[1])[:n])
+
+    alive: dict[Prefix, float] = {(): 0.0}
+    finished: dict[Prefix, float] = {}
+    for length in range(1, case.limits[place] + 1):
+        candidates = {
+            (*prefix, index): log_prob + more
+            for prefix, log_prob in alive.items()
+            for index, more in log_probs_after(case.seeds[place], prefix, case.n_classes).items()
+        }
+        candidates = best(candidates, 2 * beam_size)
+        ended = {ids[:-1]: log_prob / case.penalty(length) for ids, log_prob in candidates.items() if ids[-1] == EOS}
+        finished = best(finished | ended, beam_size)
+        alive = best({ids: log_prob for ids, log_prob in candidates.items() if ids[-1] != EOS}, beam_size)
+    return [(score, ids) for ids, score in (finished or alive).items()]
+
+
+def assert_same(outputs: list[Hypothesis], expected: list[tuple[float, Prefix]]) -> None:
+    assert [output.ids for output in outputs] == [ids for _, ids in expected]
+    assert [output.score for output in outputs] == pytest.approx([score for score, _ in expected], abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(most_sentences=2, longest=5), st.integers(1, 6))
+def test_a_beam_that_holds_everything_finds_the_best_of_all_outputs(case: Case, n_best: int) -> None:
+    all_outputs = [sorted(every_output(case, place), reverse=True) for place in range(len(case.seeds))]
+    beam_size = max(map(len, all_outputs)) + n_best  # the alive are fewer than the outputs, for each of them could end
+    for outputs, expected in zip(case.beam(beam_size=beam_size, n_best=n_best), all_outputs, strict=True):
+        assert_same(outputs, expected[:n_best])
+        assert all(output.is_finished for output in outputs)
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases(most_sentences=3, longest=6), st.integers(1, 5), st.data())
+def test_agrees_with_a_slow_beam_search(case: Case, beam_size: int, data: st.DataObject) -> None:
+    n_best = data.draw(st.integers(1, beam_size))
+    for place, outputs in enumerate(case.beam(beam_size=beam_size, n_best=n_best)):
+        assert_same(outputs, slow_beam_search(case, place, beam_size=beam_size)[:n_best])
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(most_sentences=4, longest=6), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int, random: Random) -> None:
+    together = case.beam(beam_size=beam_size, n_best=beam_size)
+    greedy_together = case.greedy()
+    for place in range(len(case.seeds)):
+        assert case.single(place).beam(beam_size=beam_size, n_best=beam_size) == [together[place]]
+        assert case.single(place).greedy() == [greedy_together[place]]
+    order = random.sample(range(len(case.seeds)), len(case.seeds))
+    shuffled = Case(case.n_classes, [case.seeds[i] for i in order], [case.limits[i] for i in order], case.alpha)
+    assert shuffled.beam(beam_size=beam_size, n_best=beam_size) == [together[i] for i in order]
+    assert shuffled.greedy() == [greedy_together[i] for i in order]
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(most_sentences=3, longest=6), st.integers(1, 5))
+def test_outputs_are_sorted_distinct_within_their_limit_and_scored_by_their_ids(case: Case, beam_size: int) -> None:
+    by_beam = case.beam(beam_size=beam_size, n_best=beam_size)
+    by_greedy = [[output] for output in case.greedy()]
+    for place, outputs in [*enumerate(by_beam), *enumerate(by_greedy)]:
+        assert 1 <= len(outputs) <= beam_size
+        assert len({output.ids for output in outputs}) == len(outputs)
+        assert [output.score for output in outputs] == sorted((output.score for output in outputs), reverse=True)
+        for output in outputs:
+            symbols = (*output.ids, EOS) if output.is_finished else output.ids
+            assert len(symbols) == case.limits[place] or (output.is_finished and len(symbols) < case.limits[place])
+            assert not {EOS, *FORBIDDEN} & set(output.ids)
+            log_prob = sum(
+                log_probs_after(case.seeds[place], symbols[:position], case.n_classes)[index]
+                for position, index in enumerate(symbols)
+            )
+            assert output.log_prob == pytest.approx(log_prob, abs=1e-9)
+            penalty = case.penalty(len(symbols)) if output.is_finished else 1.0
+            assert output.score == pytest.approx(log_prob / penalty, abs=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(most_sentences=3, longest=6), st.integers(2, 5))
+def test_asking_for_more_outputs_does_not_change_the_best(case: Case, beam_size: int) -> None:
+    alone = case.beam(beam_size=beam_size, n_best=1)
+    for n_best in range(2, beam_size + 1):
+        assert [outputs[:1] for outputs in case.beam(beam_size=beam_size, n_best=n_best)] == alone
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(most_sentences=3, longest=6))
+def test_a_beam_of_one_is_never_less_probable_than_greedy(case: Case) -> None:
+    case = Case(case.n_classes, case.seeds, case.limits, alpha=0.0)
+    for [of_beam], greedy in zip(case.beam(beam_size=1), case.greedy(), strict=True):
+        # Cut at the limit, greedy may be the more probable: the beam prefers an end that it passed.
+        assert of_beam.log_prob >= greedy.log_prob or (of_beam.is_finished and not greedy.is_finished)

@@ -1,0 +1,95 @@
+"""A task too small to need a model of its own: a linear map learned from fixed batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transduce.config import TrainingConfig
+from transduce.training import LossSum, Trainer, Validation, cross_entropy
+
+
+@dataclass(frozen=True)
+class ToyBatch:
+    x_ND: Tensor
+    targets_N: Tensor
+
+    @property
+    def n_src_tokens(self) -> int:
+        return len(self.targets_N)
+
+    @property
+    def n_tgt_tokens(self) -> int:
+        return len(self.targets_N)
+
+
+class ToyBatches:
+    """Four batches of different sizes an epoch, in an order that depends on the epoch."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(7)
+        self.x = torch.randn(20, 6, dtype=torch.float64, generator=generator)
+        self.targets = torch.randint(5, (20,), generator=generator)
+        self.parts = [slice(0, 8), slice(8, 11), slice(11, 17), slice(17, 20)]
+
+    def n_batches(self, epoch: int) -> int:
+        return len(self.parts)
+
+    def batch(self, epoch: int, index: int) -> ToyBatch:
+        part = self.parts[(index + epoch) % len(self.parts)]
+        return ToyBatch(self.x[part], self.targets[part])
+
+    def name(self, epoch: int, index: int) -> str:
+        return f"toy batch {index} of epoch {epoch}"
+
+
+class ToyModel(nn.Module):
+    def __init__(self, p_drop: float) -> None:
+        super().__init__()
+        self.inner = nn.Linear(6, 4)
+        self.outer = nn.Parameter(torch.randn(5, 4))
+        self.dropout = nn.Dropout(p_drop)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(torch.tanh(self.inner(x)))
+
+
+MakeTrainer = Callable[..., Trainer[ToyBatch]]
+
+
+@pytest.fixture
+def make_trainer(tmp_path: Path) -> MakeTrainer:
+    def make(*, p_drop: float = 0.0, batches: Any = None, **settings: Any) -> Trainer[ToyBatch]:
+        torch.manual_seed(0)
+        model = ToyModel(p_drop).double()
+        options = {name: settings.pop(name) for name in list(settings) if name in Trainer.__init__.__annotations__}
+        options.setdefault("checkpoints", tmp_path / "checkpoints")
+        fields = {"max_updates": 8, "validate_every_updates": 3, "checkpoint_every_updates": 4, "log_every_updates": 2}
+        config = TrainingConfig(**{**fields, **settings})
+
+        def objective(batch: ToyBatch) -> LossSum:
+            return cross_entropy(
+                model(batch.x_ND), model.outer, batch.targets_N, eps_ls=config.eps_ls, smoothing=config.smoothing
+            )
+
+        def validate() -> Validation:
+            batches = [ToyBatches().batch(0, index) for index in range(4)]
+            losses = [objective(batch) for batch in batches]
+            return Validation(sum(float(loss.nll_nats) for loss in losses) / sum(loss.n_tokens for loss in losses))
+
+        return Trainer(
+            model=model,
+            objective=objective,
+            batches=batches or ToyBatches(),
+            learning_rate=lambda step: 0.05 / step**0.5,
+            config=config,
+            **{"validate": validate, **options},
+        )
+
+    return make

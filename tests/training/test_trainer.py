@@ -1,0 +1,213 @@
+"""The update loop: exact accumulation, exact resume, clear stops."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from transduce.errors import TrainingError
+from transduce.training import MetricsFile, Record, UpdateRecord, ValidationRecord, checkpoint_folders, read_state
+
+MakeTrainer = Callable[..., Any]
+TIMED = ("elapsed_s", "tgt_tokens_per_s")
+
+
+class OneBatch:
+    """All rows of a source as one batch an epoch."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def n_batches(self, epoch: int) -> int:
+        return 1
+
+    def batch(self, epoch: int, index: int) -> Any:
+        return type(self.source.batch(0, 0))(self.source.x, self.source.targets)
+
+    def name(self, epoch: int, index: int) -> str:
+        return "all"
+
+
+class Spoiled:
+    """A source whose given place holds a number that is none."""
+
+    def __init__(self, source: Any, place: tuple[int, int]) -> None:
+        self.source, self.place = source, place
+        self.n_batches, self.name = source.n_batches, source.name
+
+    def batch(self, epoch: int, index: int) -> Any:
+        batch = self.source.batch(epoch, index)
+        if (epoch, index) == self.place:
+            return type(batch)(batch.x_ND * math.nan, batch.targets_N)
+        return batch
+
+
+def weights(trainer: Any) -> list[torch.Tensor]:
+    return [weight.detach().clone() for weight in trainer.model.parameters()]
+
+
+def records_in(path: Path) -> list[dict[str, Any]]:
+    """All records but their times and rates, and but checkpoints, which a stop adds."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        {key: value for key, value in record.items() if key not in TIMED}
+        for record in records
+        if record["kind"] != "checkpoint"
+    ]
+
+
+def test_accumulated_batches_equal_one_large_batch(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """Batches of 8, 3, 6 and 3 tokens: a mean of means would differ."""
+    many = make_trainer(n_accumulate=4, max_updates=5, checkpoints=tmp_path / "many")
+    one = make_trainer(batches=OneBatch(many.batches), max_updates=5, checkpoints=tmp_path / "one")
+    many.run()
+    one.run()
+    for ours, expected in zip(weights(many), weights(one), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 6, 7])
+def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrainer, tmp_path: Path, cut: int) -> None:
+    """In mid-epoch and mid-window, with dropout and accumulation over ends of epochs: the same bits and records."""
+    options: dict[str, Any] = {"p_drop": 0.4, "n_accumulate": 3, "max_updates": 8, "patience": 50}
+    whole = make_trainer(checkpoints=tmp_path / "whole", listeners=[MetricsFile(tmp_path / "whole.jsonl")], **options)
+    assert whole.run() == "max_updates"
+
+    updates: list[Record] = []
+    file = MetricsFile(tmp_path / "cut.jsonl")
+    stopped = make_trainer(
+        checkpoints=tmp_path / "cut",
+        listeners=[file, lambda record: updates.append(record) if isinstance(record, UpdateRecord) else None],
+        should_stop=lambda: len(updates) >= cut,
+        **options,
+    )
+    assert stopped.run() == "asked"
+    assert stopped.state.update == cut
+    resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file], **options)
+    resumed.resume(checkpoint_folders(tmp_path / "cut")[-1])
+    file.rewind(resumed.state.update)
+    assert resumed.run() == "max_updates"
+
+    for ours, expected in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(ours, expected)
+        for key, moment in whole.optimiser.state[expected].items():
+            assert torch.equal(resumed.optimiser.state[ours][key], moment)
+    assert records_in(tmp_path / "cut.jsonl") == records_in(tmp_path / "whole.jsonl")
+
+
+def test_what_was_written_after_the_checkpoint_is_forgotten(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """A killed run has records beyond its last checkpoint; the resumed one writes them again, once."""
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    make_trainer(listeners=[file], max_updates=7).run()
+    expected = records_in(file.path)
+    trainer = make_trainer(listeners=[file], max_updates=7)
+    trainer.resume(next(p for p in checkpoint_folders(trainer.checkpoints) if p.name.endswith("4")))
+    file.rewind(4)
+    assert max(record["update"] for record in records_in(file.path)) == 4
+    trainer.run()
+    assert records_in(file.path) == expected
+
+
+@pytest.mark.parametrize("n_accumulate", [1, 3])
+def test_a_loss_that_is_no_number_stops_before_the_update(make_trainer: MakeTrainer, n_accumulate: int) -> None:
+    trainer = make_trainer(n_accumulate=n_accumulate, checkpoint_every_updates=1)
+    trainer.batches = Spoiled(trainer.batches, (1, 1))  # the sixth batch of the run
+    with pytest.raises(
+        TrainingError, match=r"update \d: the loss is nan on toy batch 1 of epoch 1; nothing was updated"
+    ):
+        trainer.run()
+    healthy = (6 - 1) // n_accumulate
+    assert trainer.state.update == healthy
+    assert all(weight.isfinite().all() for weight in trainer.model.parameters())
+    assert read_state(checkpoint_folders(trainer.checkpoints)[-1]).update == healthy
+
+
+def test_records_are_sums_over_tokens(make_trainer: MakeTrainer) -> None:
+    seen: list[Record] = []
+    trainer = make_trainer(listeners=[seen.append], max_updates=4, eps_ls=0.0)
+    trainer.run()
+    updates = [record for record in seen if isinstance(record, UpdateRecord)]
+    assert [record.is_logged for record in updates] == [False, True, False, True]
+    assert [record.tgt_tokens for record in updates] == [8, 11, 17, 20]
+    assert updates[1].loss_nats == pytest.approx(updates[1].nll_nats)  # no smoothing, no difference
+    validations = [record for record in seen if isinstance(record, ValidationRecord)]
+    assert [record.update for record in validations] == [3]
+    assert validations[0].is_best
+    assert validations[0].perplexity == pytest.approx(math.exp(validations[0].nll_nats))
+
+
+def test_the_newest_and_the_best_checkpoints_are_kept(make_trainer: MakeTrainer) -> None:
+    from transduce.training import Validation
+
+    losses = iter([3.0, 1.0, 2.0, 2.0, 2.0])  # best at the second validation, update 4
+    trainer = make_trainer(
+        max_updates=10,
+        validate_every_updates=2,
+        checkpoint_every_updates=3,
+        keep_checkpoints=2,
+        validate=lambda: Validation(next(losses)),
+    )
+    trainer.run()
+    assert trainer.state.best_update == 4
+    kept = [int(path.name.removeprefix("update-")) for path in checkpoint_folders(trainer.checkpoints)]
+    assert kept == [4, 9, 10]
+    scheduled = [read_state(path).is_scheduled for path in checkpoint_folders(trainer.checkpoints)]
+    assert scheduled == [False, True, True]
+
+
+def test_patience_ends_a_run(make_trainer: MakeTrainer) -> None:
+    from transduce.training import Validation
+
+    losses = iter([1.0, 2.0, 1.5, 0.5, 2.0])
+    trainer = make_trainer(
+        max_updates=99, validate_every_updates=2, patience=2, validate=lambda: Validation(next(losses))
+    )
+    assert trainer.run() == "patience"
+    assert trainer.state.update == 6
+
+
+def test_minutes_end_a_run_and_time_goes_on_after_a_resume(make_trainer: MakeTrainer) -> None:
+    now = iter(range(10**6))
+    trainer = make_trainer(max_updates=10**6, max_minutes=2.0, clock=lambda: float(next(now)), validate=None)
+    assert trainer.run() == "max_minutes"
+    assert trainer.state.elapsed_s >= 120
+    again = make_trainer(max_updates=10**6, max_minutes=2.0, clock=lambda: float(next(now)), validate=None)
+    again.resume(checkpoint_folders(trainer.checkpoints)[-1])
+    assert again.run() == "max_minutes"
+    assert again.state.update == trainer.state.update
+
+
+def test_clipping_bounds_the_step_and_reports_the_norm_before_it(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    seen: list[Record] = []
+    trainer = make_trainer(clip_norm=1e-3, max_updates=1, listeners=[seen.append])
+    trainer.run()
+    clipped = torch.stack([weight.grad.norm() for weight in trainer.model.parameters()]).norm()
+    assert clipped.item() == pytest.approx(1e-3, rel=1e-3)
+    norms = [record.gradient_norm for record in seen if isinstance(record, UpdateRecord)]
+    assert norms[0] > 1e-2
+
+
+def test_adam_is_the_paper_s(make_trainer: MakeTrainer) -> None:
+    """Two steps of Adam by hand, in NumPy's float64, from the gradients as they came."""
+    trainer = make_trainer(max_updates=2, checkpoint_every_updates=1)
+    weight = next(trainer.model.parameters())
+    expected, m, v = weight.detach().clone(), torch.zeros_like(weight), torch.zeros_like(weight)
+
+    def follow(record: Record) -> None:
+        nonlocal expected, m, v
+        if not isinstance(record, UpdateRecord):
+            return
+        gradient, t = weight.grad.clone(), record.update
+        m, v = 0.9 * m + 0.1 * gradient, 0.98 * v + 0.02 * gradient**2
+        step = 0.05 / t**0.5 * (m / (1 - 0.9**t)) / ((v / (1 - 0.98**t)).sqrt() + 1e-9)
+        expected = expected - step
+
+    trainer.listeners = [follow]
+    trainer.run()
+    torch.testing.assert_close(weight.detach(), expected.detach(), rtol=1e-9, atol=1e-12)
