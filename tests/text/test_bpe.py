@@ -12,7 +12,20 @@ TEXTS = ["low low low", "lower newest", "newest widest", "newest 12 % </s> </s> 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a", " a", " ", "<pad>", "</s> <s><unk>", "low</s>", "日本語 \U0001f600 नमस्ते", "\0\x01\x7f", "don't", "a  b", "é e\u0301"],
+    [
+        "",
+        "a",
+        " a",
+        " ",
+        "<pad>",
+        "</s> <s><unk>",
+        "low</s>",
+        "日本語 \U0001f600 नमस्ते",
+        "\0\x01\x7f",
+        "don't",
+        "a  b",
+        "é e\u0301",
+    ],
 )
 def test_nothing_is_lost(text: str) -> None:
     tokenizer = train_bpe(TEXTS, vocab_size=300)
@@ -31,7 +44,7 @@ def test_a_word_is_spelled_alike_at_the_start_and_inside() -> None:
 def test_vocab_size_counts_special_symbols_and_bytes() -> None:
     assert train_bpe(TEXTS, vocab_size=260).size == 260
     assert train_bpe(TEXTS, vocab_size=266).size == 266
-    with pytest.raises(ConfigError, match="at least 260 .* got 259"):
+    with pytest.raises(ConfigError, match=r"at least 260 .* got 259"):
         train_bpe(TEXTS, vocab_size=259)
 
 
@@ -65,7 +78,7 @@ def test_an_error_of_the_stream_comes_through() -> None:
         yield "a text"
         raise DataError("train.en:2 is not UTF-8")
 
-    with pytest.raises(DataError, match="train.en:2 is not UTF-8"):
+    with pytest.raises(DataError, match=r"train\.en:2 is not UTF-8"):
         train_bpe(stream(), vocab_size=300)
 
 

@@ -84,7 +84,7 @@ def test_a_saved_tokenizer_is_the_same(tokenizer: Tokenizer, saved: Path) -> Non
 
 
 def test_fingerprint_tells_vocabularies_apart_and_not_layout(tokenizer: Tokenizer, saved: Path) -> None:
-    assert train_bpe(TEXTS, vocab_size=290).fingerprint != tokenizer.fingerprint
+    assert train_bpe(TEXTS, vocab_size=270).fingerprint != tokenizer.fingerprint
     saved.write_text(json.dumps(json.loads(saved.read_bytes()), indent=4), encoding="utf-8")
     assert load_tokenizer(saved).fingerprint == tokenizer.fingerprint
 
@@ -94,7 +94,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_tokenizer(tmp_path / "nowhere.json")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\x00", b"{}", b'{"model": 3}', b'{"model": {"vocab": []}}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\x00", b"{}", b'{"model": 3}', b'{"model": {"vocab": []}}']
+)
 def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
@@ -118,7 +120,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, content: bytes) 
         (lambda d: d["model"]["vocab"].update({"zz": [7]}), "each id once"),
         (lambda d: d["model"]["merges"].append(["q", "zz"]), "is not a tokenizer that can be used"),
         (lambda d: d["model"].update(merges=5), "is not a tokenizer that can be used"),
-        (lambda d: d.pop("version"), "is not a tokenizer that can be used"),
+        (lambda d: d.update(version="9.0"), "is not a tokenizer that can be used"),
         (lambda d: d.update(decoder={"type": "nonsense"}), "is not a tokenizer that can be used"),
         (lambda d: d.update(decoder=None), "loses text"),
         (lambda d: d.update(normalizer={"type": "Lowercase"}), "loses text"),

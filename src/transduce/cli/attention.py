@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, ModelArgument, chosen_device
+from transduce.cli.machine import chosen_device
+from transduce.cli.options import DeviceOption, ModelArgument
 
 __all__ = ["attention"]
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DeviceOption, JsonOption, SettingsOption, chosen_device
+from transduce.cli.machine import chosen_device
+from transduce.cli.options import DeviceOption, JsonOption, SettingsOption
 from transduce.cli.output import print_json, print_scores, say
 
 __all__ = ["demo"]

@@ -7,14 +7,11 @@ from typing import Annotated
 
 import typer
 
-from transduce.errors import ConfigError
-
 __all__ = [
     "DeviceOption",
     "JsonOption",
     "ModelArgument",
     "SettingsOption",
-    "chosen_device",
 ]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -26,16 +23,3 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
 ]
-
-
-def chosen_device(name: str) -> str:
-    """The device that a name means. Raises ConfigError if torch does not know or have it."""
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(f"--device {name} cannot be used: {str(error).splitlines()[0]}") from error
-    return name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.options import DeviceOption, JsonOption, ModelArgument, chosen_device
+from transduce.cli.machine import chosen_device
+from transduce.cli.options import DeviceOption, JsonOption, ModelArgument
 from transduce.cli.output import print_json, say
 
 if TYPE_CHECKING:

@@ -51,11 +51,11 @@ class StoreSummary:
 def write_store(
     folder: Path, pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int
 ) -> StoreSummary:
-    """Normalise and encode ``pairs`` into a new store at ``folder``, in place of an older one.
+    """Normalise and encode ``pairs`` into a new store at ``folder``.
 
     The pairs are read as a stream; memory does not grow with their number. The folder appears whole or not at all.
 
-    Raises DataError if no pair can be kept.
+    Raises DataError if no pair can be kept, or if ``folder`` is there already and not empty.
 
     >>> import tempfile
     >>> from transduce.text import train_bpe
@@ -74,9 +74,8 @@ def write_store(
             for chunk in _chunks(pairs, N_PAIRS_AT_A_TIME):
                 normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
                 texts = [pair for pair in normalised if all(pair)]
-                kept = [
-                    ids for ids in _encode(texts, tokenizers) if max(map(len, ids)) < max_length
-                ]  # room for the end
+                # One less than max_length: the end symbol is not stored.
+                kept = [pair for pair in _encode(texts, tokenizers) if max(map(len, pair)) < max_length]
                 src_writer.append([src_ids for src_ids, _ in kept])
                 tgt_writer.append([tgt_ids for _, tgt_ids in kept])
                 n_read += len(chunk)

@@ -76,7 +76,8 @@ def cross_entropy(
 class _BlockwiseCrossEntropy(torch.autograd.Function):
     """With scores z, log-normaliser lse(z) and target class y, one position's loss is lse - a z_y - b sum_v z_v.
 
-    Its gradient by z is softmax(z) - b, and a less at y.
+    Its gradient by z is softmax(z) - a [v = y] - b. The part with b is the same for every position, so it is taken
+    out of the (rows, V) products: b sum_v W_v for the states, b sum_n h_n for the weight.
     """
 
     @staticmethod
@@ -92,22 +93,26 @@ class _BlockwiseCrossEntropy(torch.autograd.Function):
         # Under autocast the products are in bf16; what is summed and exponentiated is fp32 at least.
         dtype = torch.promote_types(states_ND.dtype, torch.float32)
         loss, nll = states_ND.new_zeros((), dtype=dtype), states_ND.new_zeros((), dtype=dtype)
-        grad_states_ND = torch.empty_like(states_ND) if with_gradient else None
-        grad_weight_VD = torch.zeros_like(weight_VD, dtype=dtype) if with_gradient else None
+        grad_states_ND = torch.empty_like(states_ND) if with_gradient else states_ND.new_empty(0)
+        grad_weight_VD = torch.zeros_like(weight_VD, dtype=dtype) if with_gradient else weight_VD.new_empty(0)
         for start in range(0, len(targets_N), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             target_R1 = targets_N[rows].unsqueeze(1)
             z_RV = (states_ND[rows] @ weight_VD.T).to(dtype)
-            lse_R1 = z_RV.logsumexp(dim=1, keepdim=True)
-            z_target_R1 = z_RV.gather(1, target_R1)
+            z_target_R1, z_sum, max_R1 = z_RV.gather(1, target_R1), z_RV.sum(), z_RV.amax(dim=1, keepdim=True)
+            p_RV = z_RV.sub_(max_R1).exp_()
+            normaliser_R1 = p_RV.sum(dim=1, keepdim=True)
+            lse_R1 = normaliser_R1.log() + max_R1
             nll += (lse_R1 - z_target_R1).sum()
-            loss += (lse_R1 - right * z_target_R1).sum() - every * z_RV.sum()
-            if grad_states_ND is not None and grad_weight_VD is not None:
-                grad_RV = z_RV.sub_(lse_R1).exp_().sub_(every)
-                grad_RV.scatter_add_(1, target_R1, grad_RV.new_full((1, 1), -right).expand_as(target_R1))
-                grad_states_ND[rows] = grad_RV @ weight_VD.to(dtype)
-                grad_weight_VD += grad_RV.T @ states_ND[rows].to(dtype)
-        if grad_states_ND is not None and grad_weight_VD is not None:
+            loss += (lse_R1 - right * z_target_R1).sum() - every * z_sum
+            if with_gradient:
+                p_RV.div_(normaliser_R1)
+                p_RV.scatter_(1, target_R1, p_RV.gather(1, target_R1) - right)
+                grad_states_ND[rows] = p_RV @ weight_VD.to(dtype)
+                grad_weight_VD += p_RV.T @ states_ND[rows].to(dtype)
+        if with_gradient:
+            grad_states_ND -= every * weight_VD.sum(dim=0)
+            grad_weight_VD -= every * states_ND.sum(dim=0, dtype=dtype)
             ctx.save_for_backward(grad_states_ND, grad_weight_VD.to(weight_VD.dtype))
         ctx.mark_non_differentiable(nll)
         return loss, nll

@@ -1,0 +1,47 @@
+"""The machine that a command runs on: its device, and how its memory is handed out."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+from transduce.errors import ConfigError
+
+__all__ = ["chosen_device", "keep_freed_memory"]
+
+# mallopt's names for its parameters, from glibc's malloc.h.
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+LARGEST_INT = 2**31 - 1
+
+
+def chosen_device(name: str) -> str:
+    """The device that a name on the command line means; memory is set up for it.
+
+    Raises ConfigError if torch does not know or have it.
+    """
+    import torch
+
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(f"--device {name} cannot be used: {str(error).splitlines()[0]}") from error
+    if torch.device(name).type == "cpu":
+        keep_freed_memory()
+    return name
+
+
+def keep_freed_memory() -> None:
+    """Ask the C library to keep freed memory for the next step instead of giving it back to the system.
+
+    A step frees and asks for the same large buffers again; by default glibc returns them to the kernel each time, which
+    clears their pages anew. Elsewhere than on glibc nothing is done.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_MAX, 0)  # large buffers come from the heap, too
+        mallopt(M_TRIM_THRESHOLD, LARGEST_INT)
+        mallopt(M_TOP_PAD, 64 << 20)

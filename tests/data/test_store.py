@@ -1,0 +1,206 @@
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import transduce.data.store as store_module
+from transduce.data import TokenStore, write_store
+from transduce.errors import DataError
+from transduce.files import write_manifest
+from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe
+
+TEXTS = ["a dog runs", "ein Hund läuft", "two dogs run", "zwei Hunde laufen"] * 2
+PAIRS = [("a dog runs", "ein Hund läuft"), ("two  dogs\u00a0run ", "zwei Hunde laufen"), ("a </s> dog", "日本")]
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> Tokenizers:
+    tokenizer = train_bpe(TEXTS, vocab_size=280)
+    return Tokenizers(tokenizer, tokenizer)
+
+
+@pytest.fixture
+def folder(tokenizers: Tokenizers, tmp_path: Path) -> Path:
+    write_store(tmp_path / "store", PAIRS, tokenizers, max_length=30)
+    return tmp_path / "store"
+
+
+def test_what_is_read_is_what_was_written(folder: Path, tokenizers: Tokenizers) -> None:
+    store = TokenStore.open(folder, tokenizers)
+    assert len(store) == len(PAIRS)
+    for row, (src, tgt) in enumerate(PAIRS):
+        src_ids, tgt_ids = store.pair(row)
+        assert tokenizers.src.decode(src_ids) == normalise(src)
+        assert tokenizers.tgt.decode(tgt_ids) == normalise(tgt)
+        assert (store.src_lengths[row], store.tgt_lengths[row]) == (len(src_ids) + 1, len(tgt_ids) + 1)
+    assert store.src_lengths.dtype == store.tgt_lengths.dtype == np.int32
+    assert store.summary.n_src_tokens == store.src_lengths.sum()
+    assert store.summary.n_tgt_tokens == store.tgt_lengths.sum()
+
+
+def test_gather_is_the_rows_one_after_the_other(folder: Path) -> None:
+    store = TokenStore.open(folder)
+    src, tgt = store.gather(np.array([2, 0, 2]))
+    assert src.ids_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[0]]
+    assert tgt.ids_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[1]]
+    assert tgt.lengths_B.tolist() == [len(store.pair(row)[1]) for row in (2, 0, 2)]
+
+
+def test_counts_of_what_is_left_out_add_up(tokenizers: Tokenizers, tmp_path: Path) -> None:
+    pairs = [*PAIRS, ("", "leer"), ("empty", " \u2028"), ("", ""), ("a dog", "Hund " * 40), ("dog " * 40, "Hund")]
+    summary = write_store(tmp_path / "store", pairs, tokenizers, max_length=30)
+    assert (summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long) == (8, 3, 3, 2)
+    assert TokenStore.open(tmp_path / "store").summary == summary
+
+
+def test_max_length_counts_the_end_symbol(tokenizers: Tokenizers, tmp_path: Path) -> None:
+    n_src, n_tgt = (len(tokenizers.src.encode(text)) for text in ("dogs", "Hunde laufen zwei"))
+    pairs = [("dogs", "Hunde laufen zwei"), ("a", "a")]
+    assert n_tgt > n_src
+    assert write_store(tmp_path / "fits", pairs, tokenizers, max_length=n_tgt + 1).n_too_long == 0
+    assert write_store(tmp_path / "long target", pairs, tokenizers, max_length=n_tgt).n_too_long == 1
+    swapped = [(tgt, src) for src, tgt in pairs]
+    assert write_store(tmp_path / "long source", swapped, tokenizers, max_length=n_tgt).n_too_long == 1
+
+
+def test_chunks_leave_no_trace(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [*PAIRS, ("", "leer"), *PAIRS, ("dog " * 40, "Hund"), *PAIRS]
+    write_store(tmp_path / "whole", iter(pairs), tokenizers, max_length=30)
+    monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 2)
+    write_store(tmp_path / "chunks", iter(pairs), tokenizers, max_length=30)
+    manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("whole", "chunks")]
+    assert manifests[0] == manifests[1]
+
+
+def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 2)
+    n_given = 0
+    n_given_when_encoded: list[int] = []
+    encode_batch = Tokenizer.encode_batch
+
+    def watch(self: Tokenizer, texts: list[str]) -> list[list[int]]:
+        n_given_when_encoded.append(n_given)
+        return encode_batch(self, texts)
+
+    def stream() -> Iterator[tuple[str, str]]:
+        nonlocal n_given
+        for pair in PAIRS * 2:
+            n_given += 1
+            yield pair
+
+    monkeypatch.setattr(Tokenizer, "encode_batch", watch)
+    write_store(tmp_path / "store", stream(), tokenizers, max_length=30)
+    assert n_given_when_encoded == [2, 2, 4, 4, 6, 6]
+
+
+def test_ids_take_two_bytes_or_four(
+    tokenizers: Tokenizers, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow, _ = TokenStore.open(folder).pair(0)
+    monkeypatch.setattr(tokenizers.src, "size", (1 << 16) + 1)
+    write_store(tmp_path / "wide", PAIRS, tokenizers, max_length=30)
+    wide, _ = TokenStore.open(tmp_path / "wide").pair(0)
+    assert (narrow.itemsize, wide.itemsize) == (2, 4)
+    assert narrow.tolist() == wide.tolist()
+
+
+def test_nothing_kept_is_an_error_and_leaves_no_folder(tokenizers: Tokenizers, tmp_path: Path) -> None:
+    pairs = [("", "leer"), ("dog " * 40, "Hund")]
+    with pytest.raises(DataError, match="no pair can be used: of 2, 1 have no text on a side and 1 are longer than"):
+        write_store(tmp_path / "store", pairs, tokenizers, max_length=30)
+    with pytest.raises(DataError, match="of 0, 0 have"):
+        write_store(tmp_path / "store", [], tokenizers, max_length=30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_stream_leaves_no_folder(tokenizers: Tokenizers, tmp_path: Path) -> None:
+    def stream() -> Iterator[tuple[str, str]]:
+        yield PAIRS[0]
+        raise DataError("train.en:2 is not UTF-8")
+
+    with pytest.raises(DataError, match=r"train\.en:2"):
+        write_store(tmp_path / "store", stream(), tokenizers, max_length=30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_is_not_written_over_an_older_one(folder: Path, tokenizers: Tokenizers) -> None:
+    with pytest.raises(DataError, match="exists already"):
+        write_store(folder, PAIRS[:1], tokenizers, max_length=30)
+    assert len(TokenStore.open(folder)) == len(PAIRS)
+
+
+def test_a_store_of_another_tokenizer_is_refused(folder: Path, tokenizers: Tokenizers) -> None:
+    other = Tokenizers(tokenizers.src, train_bpe(TEXTS, vocab_size=270))
+    expected = f"made with tokenizer {tokenizers.fingerprint[:12]}, this one is {other.fingerprint[:12]}; prepare"
+    with pytest.raises(DataError, match=expected):
+        TokenStore.open(folder, other)
+
+
+@pytest.mark.parametrize("name", ["src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy", "store.json"])
+def test_damaged_files_are_named(folder: Path, name: str) -> None:
+    path = folder / name
+    content = path.read_bytes()
+
+    path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+    with pytest.raises(DataError, match=f"{name} is corrupt"):
+        TokenStore.open(folder)
+    path.write_bytes(content[:-1])
+    with pytest.raises(DataError, match=f"{name} has .* bytes"):
+        TokenStore.open(folder)
+    path.unlink()
+    with pytest.raises(DataError, match=f"has no {name}"):
+        TokenStore.open(folder)
+
+
+def test_no_store_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not a folder"):
+        TokenStore.open(tmp_path / "nowhere")
+
+
+def put(name: str, values: object) -> Callable[[Path], None]:
+    return lambda folder: np.save(folder / name, np.asarray(values))
+
+
+def edit_summary(**changes: object) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        values = json.loads((folder / "store.json").read_bytes()) | changes
+        (folder / "store.json").write_text(json.dumps(values), encoding="utf-8")
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (put("src.ids.npy", np.arange(5, dtype=np.uint16)), "src.ids.npy should hold"),
+        (put("src.ids.npy", np.arange(5.0)), "src.ids.npy should hold .* got float64"),
+        (put("tgt.offsets.npy", [0, 5]), r"tgt.offsets.npy should hold 4 offsets, got int64\(2,\)"),
+        (put("tgt.offsets.npy", [0, 9, 5, 20]), "tgt.offsets.npy should rise from 0"),
+        (put("tgt.offsets.npy", [1, 2, 3, 4]), "tgt.offsets.npy should rise from 0"),
+        (lambda folder: (folder / "src.ids.npy").write_bytes(b"not an array"), "src.ids.npy is not an array file"),
+        (edit_summary(format_version=99), "has format version 99, this transduce reads 1"),
+        (edit_summary(n_read="3"), "not the summary of a store: n_read"),
+        (edit_summary(n_read=True), "not the summary of a store: n_read"),
+        (edit_summary(colour=1), "not the summary of a store: too many keys"),
+    ],
+)
+def test_files_that_do_not_fit_each_other_are_refused(
+    folder: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(folder)
+    write_manifest(folder)
+    with pytest.raises(DataError, match=message) as caught:
+        TokenStore.open(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("stranger", [0, 2, 1000])
+def test_ids_outside_the_vocabulary_are_refused(folder: Path, tokenizers: Tokenizers, stranger: int) -> None:
+    ids = np.load(folder / "src.ids.npy")
+    ids[3] = stranger
+    np.save(folder / "src.ids.npy", ids)
+    write_manifest(folder)
+    with pytest.raises(DataError, match=r"src\.ids\.npy has ids from .* text can have 3 to"):
+        TokenStore.open(folder, tokenizers)
