@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
+from transduce.model.dropout import dropout
 from transduce.model.layout import Layout
 
 __all__ = [
@@ -76,7 +77,7 @@ def attention(
             )
         scores_BHTS = scores_BHTS.masked_fill(~allow_BTS.unsqueeze(1), -math.inf)
     weights_BHTS = scores_BHTS.softmax(dim=-1)
-    return F.dropout(weights_BHTS, p_drop) @ v_BHSV, weights_BHTS
+    return dropout(weights_BHTS, p_drop, training=p_drop > 0) @ v_BHSV, weights_BHTS
 
 
 def fused_attention(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transduce.config import ModelConfig
 from transduce.model.attention import AttentionKernel, MultiHeadAttention, WeightsSink
 from transduce.model.decoding import LayerCache
+from transduce.model.dropout import Dropout, dropout
 from transduce.model.layout import Layout
 
 __all__ = ["LAYER_NORM_EPS", "DecoderLayer", "EncoderLayer", "FeedForward", "Residual"]
@@ -32,7 +33,7 @@ class Residual(nn.Module):
         super().__init__()
         self.norm_position = config.norm
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
-        self.dropout = nn.Dropout(config.p_drop)
+        self.dropout = Dropout(config.p_drop)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(..., D) to (..., D)."""
@@ -57,7 +58,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to (..., D)."""
-        out: Tensor = self.w_2(F.dropout(F.relu(self.w_1(x)), self.p_drop, self.training))
+        out: Tensor = self.w_2(dropout(F.relu(self.w_1(x)), self.p_drop, training=self.training))
         return out
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transduce.config import ModelConfig
 from transduce.model.attention import AttentionKernel, AttentionSink, tap
 from transduce.model.decoding import DecodingState, LayerCache
+from transduce.model.dropout import Dropout
 from transduce.model.embedding import TokenEmbedding, make_positions
 from transduce.model.initialisation import initialise
 from transduce.model.layers import LAYER_NORM_EPS, DecoderLayer, EncoderLayer
@@ -63,7 +64,7 @@ class Transformer(nn.Module):
                 assert_never(config.embeddings)
         self.src_positions = make_positions(config)
         self.tgt_positions = make_positions(config)
-        self.embedding_dropout = nn.Dropout(config.p_drop)
+        self.embedding_dropout = Dropout(config.p_drop)
         self.encoder = nn.ModuleList(EncoderLayer(config, kernel=kernel) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config, kernel=kernel) for _ in range(config.n_decoder_layers))
         # With the norm inside the residual branch, the sum that leaves a stack is not normalised yet.

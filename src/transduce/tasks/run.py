@@ -9,7 +9,8 @@ A run folder::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from transduce.training import (
     Listener,
     MetricsFile,
     StopReason,
+    TensorBoardEvents,
     Trainer,
     average_weights,
     checkpoint_folders,
@@ -41,7 +43,7 @@ from transduce.training import (
 __all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "train"]
 
 RUN_FILE, METRICS_FILE = "run.json", "metrics.jsonl"
-STORE, CHECKPOINTS, MODEL = "store", "checkpoints", "model"
+STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
 
 # What may be different when a run goes on: how long it is and how it is watched and kept, not what it computes.
 CHANGEABLE = frozenset(
@@ -108,9 +110,8 @@ def train(
     if found:
         trainer.resume(found[-1])
         tell(f"resumed from {found[-1].name}")
-    MetricsFile(folder / METRICS_FILE).rewind(trainer.state.update)
-
-    reason = trainer.run()
+    with _curves(folder, trainer, first_update=trainer.state.update):
+        reason = trainer.run()
     if reason == "asked":
         return RunResult(folder, reason, trainer.state.update, None, None, None)
     tell(f"training ended after {trainer.state.update:,} updates ({reason})")
@@ -204,6 +205,23 @@ def _store_of(folder: Path) -> Path:
     return Path(str(read_json(pointer)["folder"])) if pointer.exists() else folder / STORE
 
 
+@contextmanager
+def _curves(folder: Path, trainer: Trainer[Batch], *, first_update: int) -> Iterator[None]:
+    """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
+    metrics = MetricsFile(folder / METRICS_FILE)
+    metrics.rewind(first_update)
+    trainer.listeners.append(metrics)
+    if not TensorBoardEvents.is_available():
+        yield
+        return
+    events = TensorBoardEvents(folder / TENSORBOARD, first_update=first_update)
+    trainer.listeners.append(events)
+    try:
+        yield
+    finally:
+        events.close()
+
+
 def _trainer(
     config: RunConfig,
     folder: Path,
@@ -232,6 +250,6 @@ def _trainer(
         config=training,
         checkpoints=folder / CHECKPOINTS,
         validate=validate,
-        listeners=[MetricsFile(folder / METRICS_FILE), *listeners],
+        listeners=listeners,
         should_stop=should_stop,
     )

@@ -25,6 +25,7 @@ from transduce.training.records import (
     ValidationRecord,
 )
 from transduce.training.schedule import inverse_sqrt_lr
+from transduce.training.tensorboard import TensorBoardEvents
 from transduce.training.trainer import BatchSource, Objective, StopReason, Trainer, Validation
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Objective",
     "Record",
     "StopReason",
+    "TensorBoardEvents",
     "TrainState",
     "Trainer",
     "UpdateRecord",

@@ -94,7 +94,7 @@ class Trainer(Generic[BatchT]):
     ) -> None:
         self.model, self.objective, self.batches, self.learning_rate = model, objective, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
-        self.listeners, self.should_stop, self.clock = listeners, should_stop, clock
+        self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
         self.optimiser = make_optimiser(model, config)
         self.state = TrainState()
         self.device_type = next(model.parameters()).device.type

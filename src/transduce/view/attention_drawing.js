@@ -61,13 +61,12 @@ function drawLine(context, x1, y1, x2, y2) {
   context.stroke();
 }
 
-/** All lines of all queries: a crowd, in which only the strong ones are drawn. Heads lie side by side like strands. */
+/** All lines of all queries: a crowd, in which only the strong ones are drawn. Heads lie side by side, like strands. */
 function drawCrowd(context, { heads, nQueries, nKeys, weightAt, place, theme }) {
-  context.lineWidth = heads.length > 1 ? 1.25 : 1.75;
+  context.lineWidth = Math.min(1.5, (place.row * 0.5) / heads.length);
   heads.forEach((head, slot) => {
     const fan = place.fan(slot);
     context.strokeStyle = colourOfHead(theme, head);
-    context.setLineDash(dashOfHead(head));
     for (let query = 0; query < nQueries; query++) {
       for (let key = 0; key < nKeys; key++) {
         const weight = weightAt(head, query, key);
@@ -90,9 +89,10 @@ function drawRow(context, query, { heads, nKeys, weightAt, place, theme }) {
     for (let key = 0; key < nKeys; key++) {
       const weight = weightAt(head, query, key);
       const [y, height] = [place.y(key), place.row - 4];
-      context.globalAlpha = shade(weight);
+      context.globalAlpha = single ? 1 : shade(weight); // a bar speaks by its length, a cell by its strength
       const width = single ? place.strip * weight : cell;
       context.fillRect(place.right + (single ? 0 : slot * cell), y - height / 2, width, height);
+      context.globalAlpha = shade(weight);
       if (weight < LEAST_DRAWN) continue;
       context.lineWidth = 1.25 + 1.75 * weight;
       drawLine(context, place.left, place.y(query) + fan, place.right, y + fan);

@@ -4,17 +4,20 @@ const KINDS = {
   encoder: {
     name: "Encoder self-attention", queries: "src", keys: "src",
     queryTitle: "each source piece", keyTitle: "looks at the source", verb: "Reading",
-    explains: "Each piece of the source looks at the whole source sentence, itself included, and gathers what it needs for its meaning here.",
+    explains: "Each piece of the source looks at the whole source sentence, itself included, and gathers what it "
+      + "needs for its meaning here.",
   },
   decoder: {
     name: "Decoder self-attention", queries: "written", keys: "read",
-    queryTitle: "while writing", keyTitle: "looks at what is written so far", verb: "Writing",
-    explains: "While it writes a piece, the decoder looks back at what it has written so far, from the start symbol <s> on; later pieces are out of sight.",
+    queryTitle: "while writing", keyTitle: "looks back at", verb: "Writing",
+    explains: "While it writes a piece, the decoder looks back at what it has written so far, from the start symbol "
+      + "on; later pieces are out of sight.",
   },
   cross: {
     name: "Encoder-decoder attention", queries: "written", keys: "src",
     queryTitle: "while writing", keyTitle: "looks at the source", verb: "Writing",
-    explains: "While it writes a piece, the decoder looks at the encoded source sentence: the soft alignment between the two languages.",
+    explains: "While it writes a piece, the decoder looks at the encoded source sentence: a soft alignment between "
+      + "the two languages.",
   },
 };
 
@@ -85,23 +88,26 @@ function stateFrom(wanted) {
   const sentence = within("sentence", examples.length, 0);
   const kind = Object.hasOwn(KINDS, wanted.get("kind")) ? wanted.get("kind") : "cross";
   const [nLayers, nHeads, nQueries] = examples[sentence].maps[kind].shape;
-  return { sentence, kind, layer: within("layer", nLayers, nLayers - 1), head: within("head", nHeads, null), word: within("word", nQueries, null) };
+  return {
+    sentence, kind,
+    layer: within("layer", nLayers, nLayers - 1),
+    head: within("head", nHeads, null),
+    word: within("word", nQueries, null),
+  };
 }
 
-function addressOf({ sentence, kind, layer, head, word }) {
-  const parts = { sentence: sentence + 1, kind, layer: layer + 1, head: head === null ? "all" : head + 1 };
-  return "#" + new URLSearchParams(word === null ? parts : { ...parts, word: word + 1 });
+/** The inverse of `stateFrom`: what the address and the form hold. */
+function choicesOf({ sentence, kind, layer, head, word }) {
+  const choices = { sentence: sentence + 1, kind, layer: layer + 1, head: head === null ? "all" : head + 1 };
+  return new URLSearchParams(word === null ? choices : { ...choices, word: word + 1 });
 }
+
+const rememberInAddress = () => history.replaceState(null, "", `#${choicesOf(state)}`);
 
 function setState(wanted) {
   state = stateFrom(wanted);
-  history.replaceState(null, "", addressOf(state));
+  rememberInAddress();
   render();
-}
-
-function change(changes) {
-  const now = new URLSearchParams(addressOf({ ...state, ...changes }).slice(1));
-  setState(now);
 }
 
 // Choosers
@@ -119,14 +125,15 @@ function radios(name, options) {
 }
 
 function renderChoosers(view) {
-  const count = (n, name) => Array.from({ length: n }, (_, i) => ({ value: i + 1, text: String(i + 1), label: `${name} ${i + 1}` }));
+  const option = (name, i) => ({ value: i + 1, text: String(i + 1), label: `${name} ${i + 1}` });
+  const count = (n, name) => Array.from({ length: n }, (_, i) => option(name, i));
   radios("kind", Object.entries(KINDS).map(([value, { name }]) => ({ value, text: name, label: name })));
   radios("layer", count(view.nLayers, "layer"));
   radios("head", [
     { value: "all", text: "all", label: "all heads" },
-    ...count(view.nHeads, "head").map((option, head) => ({ ...option, children: [swatch(head)] })),
+    ...count(view.nHeads, "head").map((one, head) => ({ ...one, children: [swatch(head)] })),
   ]);
-  const chosen = new URLSearchParams(addressOf(state).slice(1));
+  const chosen = choicesOf(state);
   for (const name of ["sentence", "kind", "layer", "head"]) form.elements[name].value = chosen.get(name);
 }
 
@@ -136,6 +143,7 @@ function renderColumns(view) {
   const { queries, keys, kind } = view;
   element("query-title").textContent = kind.queryTitle;
   element("key-title").textContent = kind.keyTitle;
+  element("number-title").textContent = state.head === null ? "mean" : "weight";
   element("queries").replaceChildren(...queries.map((piece, word) => {
     const read = kind.queries === "written" ? `, after reading ${view.example.read[word]}` : "";
     return create("li", { children: [create("button", {
@@ -177,27 +185,42 @@ function drawMap(canvas, view, head, theme) {
 
 function renderMaps(view) {
   const theme = themeColours();
-  const layer = `layer ${state.layer + 1}`;
   const isGallery = state.head === null;
-  element("heat-title").textContent = isGallery ? `Every head of ${layer}` : `Head ${state.head + 1} of ${layer}`;
   element("gallery").hidden = !isGallery;
   element("heat").hidden = isGallery;
   element("future-key").hidden = state.kind !== "decoder";
-  drawCells(element("scale"), { nRows: 1, nColumns: 256, weightAt: (_, step) => step / 255, colour: colourOfHead(theme, state.head ?? 0), theme });
+  const colour = colourOfHead(theme, state.head ?? 0);
+  drawCells(element("scale"), { nRows: 1, nColumns: 256, weightAt: (_, step) => step / 255, colour, theme });
   if (isGallery) {
     element("gallery").replaceChildren(...view.heads.map((head) => galleryItem(view, head, theme)));
     return;
   }
   drawMap(element("heat-canvas"), view, state.head, theme);
-  element("heat-canvas").setAttribute("aria-label", `${view.kind.name}, ${layer}, head ${state.head + 1}: ${view.nQueries} by ${view.nKeys} weights`);
+  const sizes = `${view.nQueries} by ${view.nKeys} weights`;
+  element("heat-canvas").setAttribute("aria-label", `${view.kind.name}, ${titleOfMap(view)}: ${sizes}`);
   const label = (piece) => create("span", { text: readable(piece), dir: "auto" });
   element("heat-rows").replaceChildren(...view.queries.map(label));
   element("heat-columns").replaceChildren(...view.keys.map(label));
-  const cell = Math.max(10, Math.min(28, Math.floor((element("heat").clientWidth - 90) / view.nKeys)));
+  fitMap(view);
+}
+
+/** Choose the size of a cell so that the map fills its panel; below the least readable size the panel scrolls. */
+function fitMap(view) {
   const grid = element("heat-grid").style;
+  const fit = (room) => Math.max(10, Math.min(28, Math.floor(room / view.nKeys)));
+  grid.setProperty("--cell-type", `${Math.min(14, fit(element("heat").clientWidth - 90))}px`);
+  const cell = fit(element("heat").clientWidth - element("heat-rows").offsetWidth - 4);
   grid.setProperty("--cell", `${cell}px`);
-  grid.setProperty("--cell-type", `${Math.min(14, cell)}px`);
   grid.setProperty("--columns", view.nKeys);
+}
+
+function titleOfMap(view, query = null, key = null) {
+  const layer = `layer ${state.layer + 1}`;
+  if (state.head === null) return `Every head of ${layer}`;
+  const title = `Head ${state.head + 1} of ${layer}`;
+  if (key === null || view.isFuture(query, key)) return title;
+  const weight = numbered(view.weightAt(state.head, query, key));
+  return `${title}: ${readable(view.queries[query])} \u2192 ${readable(view.keys[key])} ${weight}`;
 }
 
 function galleryItem(view, head, theme) {
@@ -205,13 +228,17 @@ function galleryItem(view, head, theme) {
   drawMap(canvas, view, head, theme);
   const caption = create("span", { class: "caption", children: [swatch(head), `head ${head + 1}`] });
   const map = create("span", { class: "map", children: [canvas, create("span", { class: "mark", hidden: "" })] });
-  map.style.display = "block";
-  const button = create("button", { type: "button", "aria-label": `show head ${head + 1} alone`, children: [caption, map] });
-  button.addEventListener("click", () => change({ head }));
+  const label = `show head ${head + 1} alone`;
+  const button = create("button", { type: "button", "aria-label": label, children: [caption, map] });
+  button.addEventListener("click", () => setState(choicesOf({ ...state, head })));
   return button;
 }
 
 // One word alone
+
+function meanOverHeads({ heads, weightAt }, query, key) {
+  return heads.reduce((sum, head) => sum + weightAt(head, query, key), 0) / heads.length;
+}
 
 /** Show the row of the word that is pointed at or kept, or all rows where there is none. */
 function isolate(view, key = null) {
@@ -228,8 +255,7 @@ function isolate(view, key = null) {
     mark.style.setProperty("--word", word ?? 0);
     mark.style.setProperty("--rows", view.nQueries);
   }
-  const means = view.keys.map((_, index) =>
-    word === null ? 0 : view.heads.reduce((sum, head) => sum + view.weightAt(head, word, index), 0) / view.heads.length);
+  const means = view.keys.map((_, index) => (word === null ? 0 : meanOverHeads(view, word, index)));
   const greatest = Math.max(...means);
   [...element("keys").children].forEach((item, index) => {
     const future = word !== null && view.isFuture(word, index);
@@ -239,6 +265,7 @@ function isolate(view, key = null) {
   });
   [...element("heat-rows").children].forEach((item, index) => item.classList.toggle("lit", index === word));
   [...element("heat-columns").children].forEach((item, index) => item.classList.toggle("lit", index === key));
+  element("heat-title").textContent = titleOfMap(view, word, key);
   renderReadout(view, word, means);
   drawLines(view, word);
 }
@@ -247,15 +274,19 @@ function renderReadout(view, word, means) {
   const title = element("readout-title");
   if (word === null) {
     title.textContent = "Choose a piece on the left";
-    element("readout").replaceChildren(create("li", { class: "hint", text: "Point at it, tap it, or move to it with the keyboard: its row stands alone, with its weights in numbers." }));
+    const hint = "Point at it, tap it or reach it with the keyboard: its row stands alone, its weights in numbers.";
+    element("readout").replaceChildren(create("li", { class: "hint", text: hint }));
     return;
   }
   const strongest = (weights) => weights.map((weight, key) => ({ weight, key })).sort((a, b) => b.weight - a.weight);
   const item = (parts, { weight, key }) =>
-    create("li", { children: [...parts, pieceSpan(view.keys[key]), create("span", { class: "number", text: numbered(weight) })] });
+    create("li", {
+      children: [...parts, pieceSpan(view.keys[key]), create("span", { class: "number", text: numbered(weight) })],
+    });
   const isSingle = state.head !== null;
-  title.replaceChildren(`${view.kind.verb} `, create("bdi", { text: `\u201c${readable(view.queries[word])}\u201d` }),
-    isSingle ? `: where head ${state.head + 1} looks` : ": where each head looks most");
+  const piece = create("bdi", { text: readable(view.queries[word]) });
+  const question = isSingle ? `where head ${state.head + 1} looks` : "where each head looks most";
+  title.replaceChildren(`${view.kind.verb} \u201c`, piece, `\u201d: ${question}`);
   element("readout").replaceChildren(...(isSingle
     ? strongest(means).slice(0, 8).filter(({ weight }) => weight > 0).map((best) => item([swatch(state.head)], best))
     : view.heads.map((head) => {
@@ -283,8 +314,11 @@ function point(word, key = null) {
 
 function listenToWords() {
   const queries = element("queries");
-  const wordOf = (event) => event.target.closest("button") && Number(event.target.closest("button").dataset.word);
-  queries.addEventListener("pointerover", (event) => event.pointerType === "mouse" && wordOf(event) !== null && point(wordOf(event)));
+  const wordOf = (event) => {
+    const button = event.target.closest("button");
+    return button && Number(button.dataset.word);
+  };
+  queries.addEventListener("pointerover", (event) => event.pointerType === "mouse" && point(wordOf(event)));
   queries.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point(null));
   queries.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && point(wordOf(event)));
   queries.addEventListener("focusout", () => point(null));
@@ -307,7 +341,7 @@ function listenToWords() {
 /** Keep a word shown when the pointer leaves it; the words stay as they are, so the focus does too. */
 function keepWord(word) {
   state = { ...state, word };
-  history.replaceState(null, "", addressOf(state));
+  rememberInAddress();
   point(null);
 }
 
@@ -316,7 +350,10 @@ function listenToMap() {
   const cellOf = (event) => {
     const box = canvas.getBoundingClientRect();
     const inside = (share, n) => Math.max(0, Math.min(n - 1, Math.floor(share * n)));
-    return [inside((event.clientY - box.top) / box.height, canvas.height), inside((event.clientX - box.left) / box.width, canvas.width)];
+    return [
+      inside((event.clientY - box.top) / box.height, canvas.height),
+      inside((event.clientX - box.left) / box.width, canvas.width),
+    ];
   };
   canvas.addEventListener("pointermove", (event) => point(...cellOf(event)));
   canvas.addEventListener("pointerleave", () => point(null));
@@ -325,7 +362,8 @@ function listenToMap() {
 
 async function start() {
   examples = await Promise.all(JSON.parse(element("attention-data").textContent).map(unpackedExample));
-  form.elements.sentence.append(...examples.map(({ source }, index) => create("option", { value: index + 1, text: `${index + 1}. ${source}` })));
+  const options = examples.map(({ source }, i) => create("option", { value: i + 1, text: `${i + 1}. ${source}` }));
+  form.elements.sentence.append(...options);
   element("sentence-choice").hidden = examples.length === 1;
   const fromAddress = () => setState(new URLSearchParams(location.hash.slice(1)));
   form.addEventListener("change", () => {
@@ -339,7 +377,10 @@ async function start() {
   listenToWords();
   listenToMap();
   fromAddress();
-  new ResizeObserver(() => isolate(currentView())).observe(element("columns"));
+  new ResizeObserver(() => {
+    fitMap(currentView());
+    isolate(currentView());
+  }).observe(element("columns"));
   document.documentElement.dataset.ready = "true";
 }
 

@@ -1,0 +1,342 @@
+"""The clause: one record of what is said, and its words in the orders of both languages.
+
+German has three orders: verb second (statements), verb first (questions, or after something fronted) and verb final
+(subordinate clauses). They share the middle field, whose order is
+
+    subject, pronouns, time, frequency, dative, [definite object], nicht, with whom, place, manner, [indefinite object],
+    goal, predicate
+
+and the field after the verb's bracket, where relative clauses, that-clauses and infinitives go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, Protocol
+
+from transduce.corpora.grammar.german import Case
+from transduce.corpora.grammar.lexicon import Adjective, Adverb, TimeAdverbial, Verb
+from transduce.corpora.grammar.phrases import (
+    DETERMINERS,
+    Combination,
+    Nominal,
+    NounPhrase,
+    PrepositionalPhrase,
+    Pronoun,
+)
+from transduce.corpora.grammar.tenses import BE, SEIN, GermanGroup, Modal, Tense, english_group, german_group
+
+__all__ = [
+    "COPULA",
+    "Clause",
+    "Comparison",
+    "Complement",
+    "english_bare_verb_phrase",
+    "english_infinitive",
+    "english_inverted",
+    "english_subject_first",
+    "english_verb_phrase",
+    "german_after_front",
+    "german_command",
+    "german_infinitive",
+    "german_subject_first",
+    "german_verb_final",
+]
+
+COPULA = Verb("be", BE, SEIN, Case.NOMINATIVE, (), (), (), "state")
+
+
+class Complement(Protocol):
+    """What follows the verb's bracket: a subordinate clause with its commas."""
+
+    def english(self) -> str:
+        """A bracket."""
+
+    def german(self) -> str:
+        """Text with a comma at both ends."""
+
+    def combinations(self) -> Iterator[Combination]:
+        """The combinations of lexemes inside."""
+
+
+class Comparison(NamedTuple):
+    """The adjective of a predicate: plain, with ``very`` or ``too``, or compared with something (``than``, ``as``)."""
+
+    adjective: Adjective
+    degree: Literal["", "very", "too", "than", "as"] = ""
+    standard: Nominal | None = None  # with what it is compared
+
+    def english(self) -> str:
+        """The adjective phrase."""
+        adjective = self.adjective
+        if not self.standard:
+            return f"(ADJP (RB {self.degree}) {adjective.tree})" if self.degree else f"(ADJP {adjective.tree})"
+        standard = self.standard.english(Case.NOMINATIVE)
+        if self.degree == "than":
+            return f"(ADJP {adjective.comparative_tree} (PP (IN than) {standard}))"
+        return f"(ADJP (RB as) {adjective.tree} (PP (IN as) {standard}))"
+
+    def german(self) -> str:
+        """sehr alt, zu alt, älter als, so alt wie: a predicate has no ending."""
+        adjective = self.adjective
+        if not self.standard:
+            degree = {"": "", "very": "sehr ", "too": "zu "}[self.degree]
+            return degree + adjective.german
+        standard = self.standard.german(Case.NOMINATIVE)
+        if self.degree == "than":
+            return f"{adjective.german_comparative} als {standard}"
+        return f"so {adjective.german} wie {standard}"
+
+    def combinations(self, subject: Nominal) -> Iterator[Combination]:
+        """The adjective with every noun that it is said of."""
+        for noun in subject.heads() + (self.standard.heads() if self.standard else ()):
+            yield "adjective", self.adjective.lemma, noun.lemma
+
+
+class Clause(NamedTuple):
+    """What is said: everything but the order and the end of the sentence.
+
+    >>> from transduce.corpora.grammar.lexicon import load_lexicon
+    >>> from transduce.corpora.grammar.phrases import DETERMINERS, PRONOUNS
+    >>> words = load_lexicon()
+    >>> read = next(verb for verb in words.verbs["transitive"] if verb.lemma == "read")
+    >>> book = NounPhrase(DETERMINERS["a"], words.nouns["book"], adjective=words.adjectives["old"])
+    >>> german_subject_first(Clause(PRONOUNS["she"], read, Tense.PAST, direct=book))
+    'sie hat ein altes Buch gelesen'
+    """
+
+    subject: Nominal
+    verb: Verb
+    tense: Tense = Tense.PRESENT
+    modal: Modal | None = None
+    is_negated: bool = False
+    is_passive: bool = False
+    indirect: Nominal | None = None
+    direct: Nominal | None = None
+    time: TimeAdverbial | None = None
+    frequency: Adverb | None = None
+    companion: PrepositionalPhrase | None = None  # with his friend, for the child, by the teacher, by train
+    place: PrepositionalPhrase | None = None
+    manner: Adverb | None = None
+    goal: PrepositionalPhrase | None = None
+    predicate: Comparison | None = None
+    complement: Complement | None = None
+
+    def combinations(self) -> Iterator[Combination]:
+        """The combinations of lexemes that are held out or not."""
+        doer: Nominal | None = self.subject
+        done_to = self.direct
+        if self.is_passive:
+            doer, done_to = (self.companion.object if self.companion else None), self.subject
+        if doer and self.verb is not COPULA:
+            for noun in doer.heads():
+                yield "subject", noun.lemma, self.verb.lemma
+        if done_to:
+            for noun in done_to.heads():
+                yield "object", self.verb.lemma, noun.lemma
+        if self.predicate:
+            yield from self.predicate.combinations(self.subject)
+        for part in (self.subject, self.indirect, self.direct, self.companion, self.place, self.goal, self.complement):
+            if part:
+                yield from part.combinations()
+
+
+def _english_objects(clause: Clause) -> Iterator[str]:
+    """``gives the child the book``, but ``gives it to the child``; ``turns on the lamp``, but ``turns it on``."""
+    direct, indirect, particle = clause.direct, clause.indirect, clause.verb.english.particle
+    direct_is_pronoun = isinstance(direct, Pronoun)
+    if particle and not direct_is_pronoun:
+        yield particle
+    if indirect and not direct_is_pronoun:
+        yield indirect.english(Case.DATIVE)
+    if direct:
+        yield direct.english(Case.ACCUSATIVE)
+    if particle and direct_is_pronoun:
+        yield particle
+    if indirect and direct_is_pronoun:
+        yield f"(PP (TO to) {indirect.english(Case.DATIVE)})"
+
+
+def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bool) -> str:
+    """All that follows the verb; a gap says nothing and is left out."""
+    parts = [] if clause.is_passive else list(_english_objects(clause))
+    if clause.predicate:
+        parts.append(clause.predicate.english())
+    if clause.goal:
+        parts.append(clause.goal.english())
+    if clause.manner:
+        parts.append(clause.manner.tree)
+    if clause.companion:
+        parts.append(clause.companion.english())
+    if clause.place and not is_place_fronted:
+        parts.append(clause.place.english())
+    if clause.time and not is_time_fronted:
+        parts.append(clause.time.tree)
+    if clause.complement:
+        parts.append(clause.complement.english())
+    return " ".join(filter(None, parts))
+
+
+def _english_parts(
+    clause: Clause, *, needs_auxiliary: bool, is_time_fronted: bool = False, is_place_fronted: bool = False
+) -> tuple[str, str]:
+    """The auxiliary, and the rest with frequency and ``not`` before it."""
+    tail = _english_tail(clause, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted)
+    verb = clause.verb.english
+    if clause.is_passive:
+        tail = f"(VP {' '.join(filter(None, (verb.participle, verb.particle, tail)))})"
+        verb = BE
+    auxiliary, rest = english_group(
+        verb,
+        tail,
+        person=clause.subject.person,
+        tense=clause.tense,
+        modal=clause.modal,
+        needs_auxiliary=needs_auxiliary or clause.is_negated,
+    )
+    if clause.frequency:
+        rest = f"{clause.frequency.tree} {rest}"
+    return auxiliary, f"(RB not) {rest}" if clause.is_negated else rest
+
+
+def english_verb_phrase(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
+    """The VP of a clause whose subject precedes it."""
+    auxiliary, rest = _english_parts(
+        clause, needs_auxiliary=False, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted
+    )
+    return f"(VP {auxiliary} {rest})" if auxiliary else f"(VP {rest})"
+
+
+def english_subject_first(clause: Clause) -> str:
+    """Subject and VP."""
+    return f"{clause.subject.english(Case.NOMINATIVE)} {english_verb_phrase(clause)}".lstrip()
+
+
+def english_inverted(clause: Clause) -> str:
+    """Auxiliary, subject, rest: ``did the man read``."""
+    auxiliary, rest = _english_parts(clause, needs_auxiliary=True)
+    return f"{auxiliary} {clause.subject.english(Case.NOMINATIVE)} {rest}"
+
+
+def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True, with_place: bool = True) -> list[str]:
+    """The German middle field, in the order that the head of this file tells."""
+    direct, indirect, object_case = clause.direct, clause.indirect, clause.verb.object_case
+    frequency = clause.frequency
+    is_direct_early = direct is not None and direct.is_definite and not isinstance(direct, Pronoun)
+    is_direct_late = direct is not None and not direct.is_definite
+    time = _german_time(clause) if with_time else ""
+    is_time_late = clause.is_negated and is_direct_early  # liest das Buch heute nicht
+    parts = [clause.subject.german(Case.NOMINATIVE)] if with_subject else []
+    if isinstance(direct, Pronoun):
+        parts.append(direct.german(object_case))
+    if isinstance(indirect, Pronoun):
+        parts.append(indirect.german(Case.DATIVE))
+    if not is_time_late:
+        parts.append(time)
+    if frequency and not frequency.stands_behind:
+        parts.append(frequency.german)
+    if indirect and not isinstance(indirect, Pronoun):
+        parts.append(indirect.german(Case.DATIVE))
+    if direct and is_direct_early:
+        parts.append(_core(direct, object_case))
+    if is_time_late:
+        parts.append(time)
+    if frequency and frequency.stands_behind:
+        parts.append(frequency.german)
+    if clause.is_negated and not is_direct_late:
+        parts.append("nicht")
+    if clause.companion:
+        parts.append(clause.companion.german())
+    if clause.place and with_place:
+        parts.append(clause.place.german())
+    if clause.manner:
+        parts.append(clause.manner.german)
+    if direct and is_direct_late:
+        parts.append(_negated_core(direct, object_case) if clause.is_negated else _core(direct, object_case))
+    if clause.goal:
+        parts.append(clause.goal.german())
+    if clause.predicate:
+        parts.append(clause.predicate.german())
+    return list(filter(None, parts))
+
+
+def _german_time(clause: Clause) -> str:
+    """The progressive is told by gerade, unless the sentence says when."""
+    if clause.time:
+        return clause.time.german
+    return "gerade" if clause.tense is Tense.PROGRESSIVE else ""
+
+
+def _core(direct: Nominal, case: Case) -> str:
+    return direct.german_core(case) if isinstance(direct, NounPhrase) else direct.german(case)
+
+
+def _negated_core(direct: Nominal, case: Case) -> str:
+    """nicht with an indefinite object is kein: kein Buch, keine alten Bücher, kein Wasser."""
+    assert isinstance(direct, NounPhrase), "only noun phrases are indefinite under negation"
+    return direct._replace(determiner=DETERMINERS["no"]).german_core(case)
+
+
+def _after_field(clause: Clause) -> str:
+    """What follows the bracket: the relative clause of the object, a that-clause, an infinitive."""
+    direct = clause.direct
+    relative = direct.modifier.german() if isinstance(direct, NounPhrase) and direct.modifier else ""
+    return relative + clause.complement.german() if clause.complement else relative
+
+
+def _german_group(clause: Clause) -> GermanGroup:
+    return german_group(
+        clause.verb.german,
+        person=clause.subject.person,
+        tense=clause.tense,
+        modal=clause.modal,
+        is_passive=clause.is_passive,
+        is_negated=clause.is_negated,
+    )
+
+
+def _joined(parts: list[str], after: str) -> str:
+    return " ".join(filter(None, parts)) + after
+
+
+def german_subject_first(clause: Clause) -> str:
+    """Verb second after the subject: ``der Mann hat das Buch gelesen``."""
+    finite, bracket, _ = _german_group(clause)
+    subject = clause.subject.german(Case.NOMINATIVE)
+    middle = _middle_field(clause, with_subject=False)
+    return _joined([subject, finite, *middle, bracket], _after_field(clause))
+
+
+def german_after_front(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
+    """Verb first, the subject after it: a question, or the rest of a clause after something fronted."""
+    finite, bracket, _ = _german_group(clause)
+    middle = _middle_field(clause, with_subject=True, with_time=not is_time_fronted, with_place=not is_place_fronted)
+    return _joined([finite, *middle, bracket], _after_field(clause))
+
+
+def german_verb_final(clause: Clause) -> str:
+    """Verb final: ``der Mann das Buch gelesen hat``."""
+    _, _, final = _german_group(clause)
+    return _joined([*_middle_field(clause, with_subject=True), final], _after_field(clause))
+
+
+def german_command(clause: Clause) -> str:
+    """The imperative: ``schalte die Lampe ein``."""
+    verb = clause.verb.german
+    return _joined([verb.imperative, *_middle_field(clause, with_subject=False), verb.prefix], _after_field(clause))
+
+
+def english_bare_verb_phrase(clause: Clause) -> str:
+    """The verb without tense and subject: ``(VP (VB open) (NP (DT the) (NN door)))``."""
+    tail = _english_tail(clause, is_time_fronted=False, is_place_fronted=False)
+    return f"(VP {clause.verb.english.base} {tail})" if tail else f"(VP {clause.verb.english.base})"
+
+
+def english_infinitive(clause: Clause) -> str:
+    """``(S (VP (TO to) (VP (VB open) ...)))``."""
+    return f"(S (VP (TO to) {english_bare_verb_phrase(clause)}))"
+
+
+def german_infinitive(clause: Clause) -> str:
+    """``die Tür zu öffnen``, ``die Lampe einzuschalten``."""
+    return _joined([*_middle_field(clause, with_subject=False), clause.verb.german.zu_infinitive], _after_field(clause))

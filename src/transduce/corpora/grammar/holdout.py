@@ -1,0 +1,43 @@
+"""Which combinations of lexemes are kept from training.
+
+A combination is an adjective with its noun, a subject with its verb, or a verb with its object. A checksum of the
+words, and nothing else, gives it to one split, so all seeds and sizes agree: what is held out is never trained on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+from typing import Literal
+
+from transduce.corpora.grammar.phrases import Combination
+
+__all__ = ["Split", "is_allowed", "is_held_out", "owner_of"]
+
+Split = Literal["train", "dev", "test"]
+
+_SALT = "transduce grammar"
+_HELD_OUT_PERCENT = 4  # for dev, and as many for test
+
+
+@cache
+def owner_of(combination: Combination) -> Split:
+    """The split that a combination belongs to.
+
+    >>> owner_of(("object", "read", "book"))
+    'train'
+    """
+    percentile = zlib.crc32(" ".join((_SALT, *combination)).encode()) % 100
+    if percentile < _HELD_OUT_PERCENT:
+        return "dev"
+    return "test" if percentile < 2 * _HELD_OUT_PERCENT else "train"
+
+
+def is_held_out(combination: Combination) -> bool:
+    """Whether no training sentence has this combination."""
+    return owner_of(combination) != "train"
+
+
+def is_allowed(combination: Combination, split: Split) -> bool:
+    """Whether sentences of a split may have this combination: its own, and those of training."""
+    return owner_of(combination) in ("train", split)

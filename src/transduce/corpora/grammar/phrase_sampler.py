@@ -1,0 +1,280 @@
+"""Drawing noun phrases and what goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple, TypeVar, assert_never
+
+from transduce.corpora.grammar.choices import Choices
+from transduce.corpora.grammar.german import Person
+from transduce.corpora.grammar.lexicon import Noun, TimeAdverbial
+from transduce.corpora.grammar.phrases import (
+    DETERMINERS,
+    PREPOSITIONS,
+    PRONOUNS,
+    Determiner,
+    Name,
+    Nominal,
+    NounPhrase,
+    PrepositionalPhrase,
+    Pronoun,
+    name_as_owner,
+)
+
+__all__ = [
+    "ANY",
+    "DEFINITE_ONLY",
+    "SINGULAR_PLACE",
+    "SOMETHING",
+    "SUBJECT",
+    "UNDER_NEGATION",
+    "DeterminerChoices",
+    "PhraseSampler",
+]
+
+T = TypeVar("T")
+_POSSESSIVES = ("my", "your", "his", "her", "our", "their")
+_NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_Weights = dict[str | tuple[str, ...], int]
+_Options = tuple[tuple[Determiner, bool], ...]  # with whether the noun is plural; each as often as it is likely
+
+
+class DeterminerChoices(NamedTuple):
+    """Determiners for nouns that may have an owner, never have one, mostly have one, or are not counted."""
+
+    maybe: _Options
+    never: _Options
+    mostly: _Options
+    uncounted: _Options
+
+    def for_noun(self, noun: Noun) -> _Options:
+        """Those that fit the noun."""
+        if not noun.is_counted:
+            return self.uncounted
+        match noun.owned:
+            case "maybe":
+                return self.maybe
+            case "never":
+                return self.never
+            case "mostly":
+                return self.mostly
+            case _:
+                assert_never(noun.owned)
+
+
+def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
+    """Choices by weight; a key may name several determiners, ``""`` is the absence of one."""
+    options = [
+        (word, is_plural)
+        for weights, is_plural in ((singular, False), (plural, True))
+        for words, weight in weights.items()
+        for word in (words if isinstance(words, tuple) else (words,))
+        for _ in range(weight)
+    ]
+    possessive = [option for option in options if option[0] in _POSSESSIVES]
+    plain = [option for option in options if option[0] not in _POSSESSIVES]
+    of_relatives = [option for option in plain if option[0] in ("the", "a")] + possessive * 5
+    of_mass = [option for option in options if option[0] in ("the", "this", *_POSSESSIVES) and not option[1]]
+    if ("a", False) in options:  # where a book may be, bread may be
+        of_mass += [("", False)] * len(of_mass)
+    maybe, never, mostly, uncounted = (
+        tuple((DETERMINERS[word], is_plural) for word, is_plural in chosen)
+        for chosen in (options, plain, of_relatives if possessive else options, of_mass)
+    )
+    return DeterminerChoices(maybe, never, mostly, uncounted)
+
+
+ANY = _weighted(
+    {"the": 44, "a": 24, _POSSESSIVES: 3, "this": 6, "every": 2},
+    {"the": 13, "": 7, _POSSESSIVES: 1, "these": 4, _NUMBERS: 1, "some": 2, "many": 2, "several": 1, "all": 1},
+)
+SUBJECT = _weighted(
+    {"the": 50, "a": 14, _POSSESSIVES: 3, "this": 5, "every": 2, "no": 1},
+    {"the": 16, "": 3, _POSSESSIVES: 1, "these": 4, ("two", "three", "four"): 1, "some": 1, "many": 1, "all": 1},
+)
+DEFINITE_ONLY = _weighted({"the": 36, _POSSESSIVES: 3, "this": 5}, {"the": 12, _POSSESSIVES: 1, "these": 3})
+UNDER_NEGATION = _weighted({"the": 26, "a": 18, _POSSESSIVES: 3, "this": 5}, {"the": 7, "": 9, "these": 3})
+SOMETHING = _weighted({"a": 30}, {"": 6, _NUMBERS: 1, "many": 5, "some": 5, "several": 5})
+SINGULAR_PLACE = _weighted({"the": 48, "a": 7, "this": 4, _POSSESSIVES: 1}, {})
+_OWNERS = _weighted({"the": 20, _POSSESSIVES: 1}, {})
+_OWNED = frozenset(("object", "garment", "vehicle", "reading", "instrument", "furniture", "device", "vessel", "animal"))
+_P_ADJECTIVE = 0.33
+_P_OWNER = 0.07
+
+
+class PhraseSampler:
+    """Draws phrases with one generator of random numbers from the tables of one split."""
+
+    def __init__(self, random: Random, choices: Choices) -> None:
+        self.draw: Callable[[], float] = random.random
+        self.choices = choices
+        lexicon = choices.lexicon
+        self._first_names = tuple(name for names in lexicon.names.values() for name in names)
+        self._names = tuple(Name(f"(NP (NNP {name}))", name) for name in self._first_names)
+        self._cities = tuple(Name(f"(NP (NNP {english}))", german) for english, german in lexicon.cities.items())
+        self._people = lexicon.nouns_of(("person",))
+        self._garments = lexicon.nouns_of(("garment",))
+        self._buildings = lexicon.nouns_of(("building",))
+        self._furniture = lexicon.nouns_of(("furniture",))
+        self._plants = lexicon.nouns_of(("tree", "bush"))
+        self._outdoors = lexicon.nouns_of(("outdoor",))
+        self._places = lexicon.nouns_of(("chamber", "building", "outdoor", "outdoor"))
+        self._crossed = lexicon.nouns_of(("forest", "park", "city", "village", "garden", "meadow", "valley", "field"))
+        self._vehicles = lexicon.nouns_of(("train", "bus", "car", "ship", "taxi", "tram", "bicycle"))
+
+    def chance(self, probability: float) -> bool:
+        """Whether something happens that happens so often."""
+        return self.draw() < probability
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options, all alike."""
+        return options[int(self.draw() * len(options))]
+
+    def noun_phrase(self, noun: Noun, determiners: DeterminerChoices = ANY, *, may_own: bool = True) -> NounPhrase:
+        """The noun with a determiner, perhaps an adjective, perhaps an owner in the determiner's place."""
+        determiner, is_plural = self.pick(determiners.for_noun(noun))
+        adjectives = self.choices.adjectives[noun.lemma]
+        adjective = self.pick(adjectives) if self.draw() < _P_ADJECTIVE else None
+        if may_own and noun.owned != "never" and noun.category in _OWNED and self.draw() < _P_OWNER:
+            if self.chance(0.4):
+                return NounPhrase(name_as_owner(self.pick(self._first_names)), noun, is_plural, adjective)
+            owner_noun = self.pick(self._people)
+            owner_determiner, _ = self.pick(_OWNERS.for_noun(owner_noun))
+            owner = NounPhrase(owner_determiner, owner_noun)
+            return NounPhrase(DETERMINERS["the"], noun, is_plural, adjective, owner)
+        return NounPhrase(determiner, noun, is_plural, adjective)
+
+    def subject(self, nouns: Sequence[Noun], determiners: DeterminerChoices = SUBJECT) -> Nominal:
+        """A pronoun or a name where the noun drawn is a person, or a noun phrase."""
+        noun = self.pick(nouns)
+        if noun.category == "person":
+            r = self.draw()
+            if r < 0.27:
+                return PRONOUNS[self.pick(("I", "you", "he", "she", "we", "they"))]
+            if r < 0.38:
+                return self.pick(self._names)
+        return self.noun_phrase(noun, determiners)
+
+    def object(self, nouns: Sequence[Noun], determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:
+        """A noun phrase, a name or a pronoun that is not the subject's own."""
+        noun = self.pick(nouns)
+        r = self.draw()
+        if noun.category == "person":
+            if r < 0.2:
+                return self.pronoun_object(subject)
+            if r < 0.28:
+                name = self.pick(self._names)
+                return name if name != subject else PRONOUNS["they"]
+        elif r < 0.08:
+            return PRONOUNS[self.pick(("it", "they"))] if noun.is_counted else PRONOUNS["it"]
+        return self.noun_phrase(noun, determiners)
+
+    def person_object(self, determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:
+        """To whom something is given."""
+        return self.object(self._people, determiners, subject=subject)
+
+    def pronoun_object(self, subject: Nominal) -> Pronoun:
+        """A pronoun for a person who is not the speaker or hearer that acts."""
+        words = ["he", "she", "they"]
+        if subject.person not in (Person.I, Person.WE):
+            words += ["I", "we"]
+        if subject.person is not Person.YOU:
+            words.append("you")
+        return PRONOUNS[self.pick(words)]
+
+    def place(self) -> PrepositionalPhrase:
+        """Where: a place with the preposition of its own, a city, or beside something."""
+        r = self.draw()
+        if r < 0.12:
+            return PrepositionalPhrase(PREPOSITIONS["in"], self.pick(self._cities))
+        if r < 0.26:
+            return self.neighborhood()
+        noun = self.pick(self._places)
+        assert noun.location is not None
+        return PrepositionalPhrase(noun.location, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
+
+    def neighborhood(self) -> PrepositionalPhrase:
+        """Behind, beside, near a building; under a tree."""
+        if self.chance(0.25):
+            preposition, nouns = PREPOSITIONS["under"], self._plants
+        else:
+            preposition, nouns = PREPOSITIONS[self.pick(("behind", "beside", "near"))], self._buildings
+        return PrepositionalPhrase(preposition, self.noun_phrase(self.pick(nouns), SINGULAR_PLACE))
+
+    def furniture_place(self) -> PrepositionalPhrase:
+        """On or under a piece of furniture."""
+        noun = self.pick(self._furniture)
+        preposition = PREPOSITIONS[self.pick(("on", "under", "beside"))]
+        return PrepositionalPhrase(preposition, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
+
+    def outdoor_place(self) -> PrepositionalPhrase:
+        """Where animals are."""
+        noun = self.pick(self._outdoors)
+        assert noun.location is not None
+        return PrepositionalPhrase(noun.location, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
+
+    def goal(self) -> PrepositionalPhrase:
+        """Where to: a place with the preposition of its own, or a person."""
+        if self.chance(0.15):
+            people = self.noun_phrase(self.pick(self._people), DEFINITE_ONLY)
+            return PrepositionalPhrase(PREPOSITIONS["to a person"], people)
+        noun = self.pick(self._places)
+        assert noun.goal is not None
+        return PrepositionalPhrase(noun.goal, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
+
+    def onto(self, lemmas: str) -> PrepositionalPhrase:
+        """Onto one of the nouns named."""
+        return self._towards("onto", lemmas)
+
+    def into(self, lemmas: str) -> PrepositionalPhrase:
+        """Into one of the nouns named."""
+        return self._towards("into", lemmas)
+
+    def put_on(self, lemmas: str) -> PrepositionalPhrase:
+        """``on``, where something is put."""
+        return self._towards("put on", lemmas)
+
+    def _towards(self, preposition: str, lemmas: str) -> PrepositionalPhrase:
+        noun = self.choices.lexicon.nouns[self.pick(lemmas.split())]
+        return PrepositionalPhrase(PREPOSITIONS[preposition], self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
+
+    def through(self) -> PrepositionalPhrase:
+        """Through a place that one can cross."""
+        noun = self.pick(self._crossed)
+        return PrepositionalPhrase(PREPOSITIONS["through"], self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
+
+    def city_goal(self) -> PrepositionalPhrase:
+        """To a city."""
+        return PrepositionalPhrase(PREPOSITIONS["to a city"], self.pick(self._cities))
+
+    def vehicle(self) -> PrepositionalPhrase:
+        """By train: no article in English, der in German."""
+        return PrepositionalPhrase(
+            PREPOSITIONS["by a vehicle"], NounPhrase(DETERMINERS["by"], self.pick(self._vehicles))
+        )
+
+    def company(self, kind: str, subject: Nominal) -> PrepositionalPhrase:
+        """With or for somebody."""
+        return PrepositionalPhrase(PREPOSITIONS[kind], self.person_object(DEFINITE_ONLY, subject=subject))
+
+    def agent(self, nouns: Sequence[Noun]) -> PrepositionalPhrase:
+        """By whom something is done."""
+        noun = self.pick(nouns)
+        person: Nominal = self.pick(self._names)
+        if noun.category != "person" or self.chance(0.85):
+            person = self.noun_phrase(noun)
+        return PrepositionalPhrase(PREPOSITIONS["by"], person)
+
+    def attribute(self, noun: Noun) -> PrepositionalPhrase | None:
+        """What may follow a noun: a garment of a person, the neighbourhood of a building."""
+        if noun.category == "person":
+            garment = self.noun_phrase(self.pick(self._garments), SINGULAR_PLACE, may_own=False)
+            return PrepositionalPhrase(PREPOSITIONS["with"], garment)
+        if noun.category in ("building", "vehicle", "plant", "outdoor"):
+            return self.neighborhood()
+        return None
+
+    def time(self, kind: str) -> TimeAdverbial:
+        """When, of the kind that a tense asks for."""
+        return self.pick(self.choices.lexicon.times[kind])

@@ -1,0 +1,330 @@
+"""Drawing sentences: one method for each construction, and how often each is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Literal
+
+from transduce.corpora.grammar import moods
+from transduce.corpora.grammar.choices import Choices, VerbChoice
+from transduce.corpora.grammar.clause_sampler import ClauseSampler
+from transduce.corpora.grammar.clauses import Clause
+from transduce.corpora.grammar.german import Case, Person
+from transduce.corpora.grammar.moods import Moods
+from transduce.corpora.grammar.phrase_sampler import ANY, DEFINITE_ONLY, SOMETHING
+from transduce.corpora.grammar.phrases import DETERMINERS, Coordination, Gap, Nominal, NounPhrase
+from transduce.corpora.grammar.sentences import (
+    QUESTION_WORDS,
+    Command,
+    Existence,
+    Joined,
+    Linked,
+    OpenQuestion,
+    Sentence,
+    Statement,
+    YesNoQuestion,
+)
+from transduce.corpora.grammar.subordinate import (
+    CONJUNCTIONS,
+    InfinitiveClause,
+    PurposeClause,
+    RelativeClause,
+    SubordinateClause,
+)
+from transduce.corpora.grammar.tenses import Tense
+
+__all__ = ["CONSTRUCTION_WEIGHTS", "SentenceSampler"]
+
+CONSTRUCTION_WEIGHTS = {
+    "statement": 26,
+    "fronted": 9,
+    "description": 9,
+    "existence": 3,
+    "yes_no_question": 8,
+    "open_question": 9,
+    "command": 5,
+    "passive": 7,
+    "reported": 6,
+    "linked": 7,
+    "relative": 6,
+    "infinitive": 4,
+    "purpose": 2,
+    "joined": 3,
+    "coordinated": 2,
+}
+# Conjunction, moods of the subordinate clause, moods of the main clause.
+_LINKS: tuple[tuple[str, Moods, Moods], ...] = (
+    ("because", moods.PAST, moods.PAST),
+    ("because", moods.PRESENT, moods.PRESENT),
+    ("although", moods.PAST, moods.PAST),
+    ("although", moods.PRESENT, moods.PRESENT),
+    ("if", moods.PRESENT, moods.FUTURE),
+    ("when", moods.PRESENT, moods.PRESENT),
+    ("when, once", moods.PAST, moods.PAST),
+    ("while", moods.PAST, moods.PAST),
+    ("before", moods.PAST, moods.PAST),
+    ("after", moods.PLUPERFECT, moods.PAST),
+)
+# What may be where.
+_EXISTENCES = (
+    ("person", "place"),
+    ("animal", "outdoor"),
+    ("object", "furniture"),
+    ("vessel", "furniture"),
+    ("garment", "furniture"),
+)
+
+
+class SentenceSampler(ClauseSampler):
+    """Draws sentences of one split, each construction as often as its weight says."""
+
+    def __init__(self, random: Random, choices: Choices) -> None:
+        super().__init__(random, choices)
+        self._walking = tuple(
+            choice for choice in choices.verbs["motion"] if choice.verb.lemma in ("go", "come", "hurry", "return")
+        )
+        methods: dict[str, Callable[[], Sentence]] = {
+            "statement": self.statement,
+            "fronted": self.fronted,
+            "description": lambda: Statement(self.description()),
+            "existence": self.existence,
+            "yes_no_question": self.yes_no_question,
+            "open_question": self.open_question,
+            "command": self.command,
+            "passive": lambda: Statement(self.passive()),
+            "reported": self.reported,
+            "linked": self.linked,
+            "relative": self.relative,
+            "infinitive": self.infinitive,
+            "purpose": self.purpose,
+            "joined": self.joined,
+            "coordinated": self.coordinated,
+        }
+        self._constructions = tuple(
+            (name, methods[name]) for name, weight in CONSTRUCTION_WEIGHTS.items() for _ in range(weight)
+        )
+
+    def sentence(self) -> tuple[str, Sentence]:
+        """A construction's name, and a sentence of it."""
+        name, method = self.pick(self._constructions)
+        return name, method()
+
+    def statement(self) -> Sentence:
+        """A clause, subject first; the subject may have a modifier."""
+        clause = self.clause()
+        subject = clause.subject
+        if isinstance(subject, NounPhrase) and self.chance(0.08):
+            attribute = self.attribute(subject.noun)
+            return Statement(clause._replace(subject=subject._replace(modifier=attribute)))
+        return Statement(clause)
+
+    def fronted(self) -> Sentence:
+        """The time or the place first: one that the clause has, or one that its tense admits."""
+        while True:
+            clause = self.clause()
+            if clause.time:
+                return Statement(clause, "time")
+            if clause.place:
+                return Statement(clause, "place")
+
+    def existence(self) -> Sentence:
+        """There is something somewhere."""
+        category, where = self.pick(_EXISTENCES)
+        what = self.noun_phrase(self.pick(self._by_category[category]), SOMETHING, may_own=False)
+        place = {"place": self.place, "outdoor": self.outdoor_place, "furniture": self.furniture_place}[where]()
+        return Existence(what, place, is_past=self.chance(0.4))
+
+    def yes_no_question(self) -> Sentence:
+        """About a clause that is not negated."""
+        clause = self.clause() if self.chance(0.8) else self.description()
+        return YesNoQuestion(clause._replace(is_negated=False))
+
+    def open_question(self) -> Sentence:
+        """About the subject, the object, the place, the time, the reason or the manner."""
+        r = self.draw()
+        if r < 0.2:
+            return self._who_question()
+        if r < 0.4:
+            return self._what_question()
+        if r < 0.55:
+            return self._which_question()
+        if r < 0.65:
+            clause = self.motion(moods.QUESTION, is_short=True, has_goal=False)
+            return OpenQuestion(QUESTION_WORDS["where to"], clause._replace(is_negated=False))
+        return self._circumstance_question()
+
+    def _circumstance_question(self) -> Sentence:
+        word = self.pick(("where", "when", "why", "how"))
+        choice = self._action()
+        while (word == "where" and choice.verb.object_case is Case.DATIVE) or (word == "how" and not choice.manners):
+            choice = self._action()
+        when = moods.QUESTION if word in ("where", "why") else moods.DATED_QUESTION
+        clause = self.transitive(when, choice=choice, is_short=True)._replace(is_negated=False)
+        if word == "where" and clause.direct and any(noun.location for noun in clause.direct.heads()):
+            word = "why"
+        return OpenQuestion(QUESTION_WORDS[word], clause)
+
+    def _who_question(self) -> Sentence:
+        who = Gap()
+        clause = self.transitive(moods.QUESTION, subject=who) if self.chance(0.7) else self.ditransitive(subject=who)
+        return OpenQuestion(QUESTION_WORDS["who"], clause._replace(is_negated=False))
+
+    def _what_question(self) -> Sentence:
+        """What, or whom where the verb takes persons."""
+        choice = self._choice("transitive")
+        is_person = self.pick(choice.objects).category == "person"
+        if not is_person and choice.verb.object_case is Case.DATIVE:
+            return self._what_question()
+        word = "what"
+        if is_person:
+            word = "whom, dative" if choice.verb.object_case is Case.DATIVE else "whom"
+        clause = self.transitive(moods.QUESTION, choice=choice, direct=Gap())
+        return OpenQuestion(QUESTION_WORDS[word], clause._replace(is_negated=False))
+
+    def _which_question(self) -> Sentence:
+        """Which or how many, of the subject or of the object."""
+        choice = self._choice("transitive")
+        asks_subject = self.chance(0.35)
+        noun = self.pick(choice.subjects if asks_subject else choice.objects)
+        is_many = noun.is_counted and self.chance(0.3)
+        is_plural = is_many or (noun.is_counted and self.chance(0.25))
+        asked = self.noun_phrase(noun, ANY, may_own=False)
+        asked = asked._replace(determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural)
+        gap = Gap(noun, asked.person)
+        if asks_subject:
+            clause = self.transitive(moods.QUESTION, choice=choice, subject=gap)
+        else:
+            clause = self.transitive(moods.QUESTION, choice=choice, direct=gap)
+        return OpenQuestion(asked, clause._replace(is_negated=False))
+
+    def command(self) -> Sentence:
+        """To one familiar person."""
+        you = Gap(person=Person.YOU)
+        r = self.draw()
+        if r < 0.6:
+            clause = self.transitive(moods.PRESENT, choice=self._action(), subject=you, is_short=True)
+        elif r < 0.75:
+            clause = self.ditransitive(moods.PRESENT, subject=you, is_short=True)
+        elif r < 0.9:
+            clause = self.placing(moods.PRESENT, subject=you, is_short=True)
+        else:
+            clause = self.motion(moods.PRESENT, subject=you, is_short=True)
+        return Command(clause._replace(modal=None), is_polite=not clause.is_negated and self.chance(0.5))
+
+    def _action(self) -> VerbChoice:
+        choice = self._choice("transitive")
+        while choice.verb.aspect != "action":
+            choice = self._choice("transitive")
+        return choice
+
+    def reported(self) -> Sentence:
+        """Somebody says that something is so, or asks whether it is."""
+        tense = self.pick((Tense.PRESENT, Tense.PAST))
+        choice = self._choice("clausal")
+        subject = self.subject(choice.subjects, DEFINITE_ONLY)
+        verb, is_negated = choice.verb, False
+        if verb.lemma == "hope":
+            tense = Tense.PRESENT
+        word = "that"
+        if verb.lemma == "know" and self.chance(0.5):
+            word, is_negated = "whether", True
+        complement = SubordinateClause(CONJUNCTIONS[word], self._reported_clause(verb.lemma, tense))
+        return Statement(Clause(subject, verb, tense, is_negated=is_negated, complement=complement))
+
+    def _reported_clause(self, verb: str, tense: Tense) -> Clause:
+        """In the sequence of tenses: after a past, a past or a pluperfect."""
+        is_short = self.chance(0.7)
+        if verb == "hope":
+            return self.clause(moods.FUTURE, is_short=is_short)
+        if self.chance(0.25):
+            return self.description(tense, is_short=True)
+        if tense is Tense.PRESENT:
+            return self.clause(is_short=is_short)
+        return self.clause(moods.PLUPERFECT if self.chance(0.3) else moods.PAST, is_short=is_short)
+
+    def linked(self) -> Sentence:
+        """Two clauses with a conjunction."""
+        word, when_subordinate, when_main = self.pick(_LINKS)
+        tense = when_subordinate["state"][0].tense
+        if word in ("because", "although", "when, once") and self.chance(0.35):
+            subordinate = self.description(tense, is_short=True)
+        else:
+            subordinate = self._event(when_subordinate)
+        link = SubordinateClause(CONJUNCTIONS[word], subordinate)
+        return Linked(self._event(when_main), link, is_fronted=self.chance(0.4))
+
+    def _event(self, when: Moods) -> Clause:
+        """A short clause that is no state."""
+        clause = self.clause(when, is_short=True)
+        while clause.verb.aspect == "state":
+            clause = self.clause(when, is_short=True)
+        return clause
+
+    def relative(self) -> Sentence:
+        """A clause whose subject or object has a relative clause."""
+        on_subject = self.chance(0.5)
+        while True:
+            clause = self.transitive(is_short=True) if self.chance(0.75) else self.description(is_short=True)
+            host = clause.subject if on_subject else clause.direct
+            if isinstance(host, NounPhrase) and not host.owner and host.determiner is not DETERMINERS["every"]:
+                break
+        if on_subject:
+            return Statement(clause._replace(subject=self._with_relative(host)))
+        return Statement(clause._replace(direct=self._with_relative(host)))
+
+    def _with_relative(self, host: NounPhrase) -> NounPhrase:
+        noun, when = host.noun, self.pick((moods.PRESENT, moods.PAST, moods.PAST))
+        acting, undergoing = self.choices.verbs_with_subject[noun.lemma], self.choices.verbs_with_object[noun.lemma]
+        gap = Gap(noun, host.person)
+        if acting and (not undergoing or self.chance(0.5)):
+            choice = self.pick(acting)
+            if choice.objects:
+                clause = self.transitive(when, choice=choice, subject=gap, is_short=True)
+            else:
+                clause = self.intransitive(when, choice=choice, subject=gap)
+        else:
+            clause = self.transitive(when, choice=self.pick(undergoing), direct=gap, is_short=True)
+        return host._replace(modifier=RelativeClause(noun, host.is_plural, clause))
+
+    def infinitive(self) -> Sentence:
+        """Somebody tries to do something."""
+        choice = self._choice("infinitival")
+        mood = self.pick((Tense.PRESENT, Tense.PAST, Tense.PAST))
+        subject = self.subject(choice.subjects, DEFINITE_ONLY)
+        complement = InfinitiveClause(self._intended(subject))
+        return Statement(Clause(subject, choice.verb, mood, complement=complement))
+
+    def purpose(self) -> Sentence:
+        """Somebody goes somewhere in order to do something."""
+        when = self.pick((moods.PRESENT, moods.PAST, moods.FUTURE))
+        clause = self.motion(when, choice=self.pick(self._walking), is_short=True)
+        clause = clause._replace(is_negated=False, complement=PurposeClause(self._intended(clause.subject)))
+        return Statement(clause)
+
+    def _intended(self, subject: Nominal) -> Clause:
+        """What the subject means to do: an action, without tense."""
+        gap = Gap(person=subject.person)
+        if self.chance(0.8):
+            clause = self.transitive(moods.PRESENT, choice=self._action(), subject=gap, is_short=True)
+        else:
+            clause = self.ditransitive(moods.PRESENT, subject=gap, is_short=True)
+        return clause._replace(modal=None, is_negated=False)
+
+    def joined(self) -> Sentence:
+        """Two main clauses of one time."""
+        when = self.pick((moods.PAST, moods.PRESENT, moods.FUTURE))
+        conjunction: Literal["and", "but"] = "and" if self.chance(0.6) else "but"
+        return Joined(self.clause(when, is_short=True), self.clause(when, is_short=True), conjunction)
+
+    def coordinated(self) -> Sentence:
+        """Two who do the same."""
+        choice = self._choice("transitive" if self.chance(0.6) else "intransitive")
+        first = self.noun_phrase(self.pick(choice.subjects), DEFINITE_ONLY)
+        second = self.noun_phrase(self.pick(choice.subjects), DEFINITE_ONLY)
+        if first.noun is second.noun:
+            return self.coordinated()
+        subject = Coordination(first, second)
+        if choice.objects:
+            return Statement(self.transitive(choice=choice, subject=subject))
+        return Statement(self.intransitive(choice=choice, subject=subject))

@@ -1,0 +1,299 @@
+"""Whole sentences: one record for each construction, and the pair of texts and the tree that it makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from transduce.corpora.grammar.clauses import (
+    Clause,
+    english_bare_verb_phrase,
+    english_inverted,
+    english_subject_first,
+    english_verb_phrase,
+    german_after_front,
+    german_command,
+    german_subject_first,
+)
+from transduce.corpora.grammar.german import Case
+from transduce.corpora.grammar.phrases import Combination, Gap, Nominal, PrepositionalPhrase
+from transduce.corpora.grammar.subordinate import SubordinateClause
+from transduce.corpora.grammar.tenses import BE, SEIN
+
+__all__ = [
+    "QUESTION_WORDS",
+    "Command",
+    "Existence",
+    "GrammarPair",
+    "Joined",
+    "Linked",
+    "OpenQuestion",
+    "QuestionWord",
+    "Sentence",
+    "Statement",
+    "YesNoQuestion",
+    "realize",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarPair:
+    """An English sentence, its German translation and its constituency tree."""
+
+    en: str
+    de: str
+    tree: str
+
+
+class Sentence(Protocol):
+    """A construction."""
+
+    @property
+    def mark(self) -> str:
+        """The final punctuation."""
+
+    def english(self) -> str:
+        """The bracket without the final punctuation: ``(S (NP ...) (VP ...))``."""
+
+    def german(self) -> str:
+        """The German words without the final punctuation, commas at both ends of a subordinate clause."""
+
+    def combinations(self) -> Iterator[Combination]:
+        """The combinations of lexemes that are held out or not."""
+
+
+class Statement(NamedTuple):
+    """Subject first, or the time or the place fronted: ``Yesterday the man ...``/``Gestern hat der Mann ...``."""
+
+    clause: Clause
+    front: Literal["subject", "time", "place"] = "subject"
+    mark: str = "."
+
+    def english(self) -> str:
+        """What is fronted stands before the subject."""
+        clause = self.clause
+        match self.front:
+            case "time" if clause.time:
+                verb_phrase = english_verb_phrase(clause, is_time_fronted=True)
+                return f"(S {clause.time.tree} {clause.subject.english(Case.NOMINATIVE)} {verb_phrase})"
+            case "place" if clause.place:
+                verb_phrase = english_verb_phrase(clause, is_place_fronted=True)
+                return f"(S {clause.place.english()} {clause.subject.english(Case.NOMINATIVE)} {verb_phrase})"
+            case _:
+                return f"(S {english_subject_first(clause)})"
+
+    def german(self) -> str:
+        """The verb is second whatever is first."""
+        clause = self.clause
+        match self.front:
+            case "time" if clause.time:
+                return f"{clause.time.german} {german_after_front(clause, is_time_fronted=True)}"
+            case "place" if clause.place:
+                return f"{clause.place.german()} {german_after_front(clause, is_place_fronted=True)}"
+            case _:
+                return german_subject_first(clause)
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of the clause."""
+        return self.clause.combinations()
+
+
+class YesNoQuestion(NamedTuple):
+    """``Does the man sleep?``/``Schläft der Mann?``"""
+
+    clause: Clause
+    mark: str = "?"
+
+    def english(self) -> str:
+        """Auxiliary first."""
+        return f"(SQ {english_inverted(self.clause)})"
+
+    def german(self) -> str:
+        """Verb first."""
+        return german_after_front(self.clause)
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of the clause."""
+        return self.clause.combinations()
+
+
+class QuestionWord(NamedTuple):
+    """A question word: the English bracket and the German word."""
+
+    tree: str
+    german: str
+
+
+QUESTION_WORDS = {
+    "who": QuestionWord("(WHNP (WP who))", "wer"),
+    "whom": QuestionWord("(WHNP (WP whom))", "wen"),
+    "whom, dative": QuestionWord("(WHNP (WP whom))", "wem"),
+    "what": QuestionWord("(WHNP (WP what))", "was"),
+    "where": QuestionWord("(WHADVP (WRB where))", "wo"),
+    "where to": QuestionWord("(WHADVP (WRB where))", "wohin"),
+    "when": QuestionWord("(WHADVP (WRB when))", "wann"),
+    "why": QuestionWord("(WHADVP (WRB why))", "warum"),
+    "how": QuestionWord("(WHADVP (WRB how))", "wie"),
+}
+
+
+class OpenQuestion(NamedTuple):
+    """A question with a question word, or with a noun phrase after ``which`` or ``how many``."""
+
+    asked: QuestionWord | Nominal
+    clause: Clause
+    mark: str = "?"
+
+    def english(self) -> str:
+        """No inversion where the subject itself is asked for."""
+        front = self.asked.tree if isinstance(self.asked, QuestionWord) else self._asked_phrase(self.asked)
+        if isinstance(self.clause.subject, Gap):
+            return f"(SBARQ {front} (SQ {english_subject_first(self.clause)}))"
+        return f"(SBARQ {front} (SQ {english_inverted(self.clause)}))"
+
+    @staticmethod
+    def _asked_phrase(asked: Nominal) -> str:
+        return "(WHNP" + asked.english(Case.ACCUSATIVE).removeprefix("(NP")
+
+    def german(self) -> str:
+        """The verb is second, after what is asked for in the case of its gap."""
+        is_subject = isinstance(self.clause.subject, Gap)
+        case = Case.NOMINATIVE if is_subject else self.clause.verb.object_case
+        front = self.asked.german if isinstance(self.asked, QuestionWord) else self.asked.german(case)
+        return f"{front} {german_after_front(self.clause)}"
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of the clause and of what is asked for."""
+        yield from self.clause.combinations()
+        if not isinstance(self.asked, QuestionWord):
+            yield from self.asked.combinations()
+
+
+class Command(NamedTuple):
+    """``Please close the door.``/``Bitte schließ die Tür.``; the subject is you, unsaid."""
+
+    clause: Clause
+    is_polite: bool
+
+    @property
+    def mark(self) -> str:
+        """An exclamation mark, but where one says please."""
+        return "." if self.is_polite else "!"
+
+    def english(self) -> str:
+        """The plain verb, or ``do not``."""
+        verb_phrase = english_bare_verb_phrase(self.clause)
+        if self.clause.is_negated:
+            verb_phrase = f"(VP (VB do) (RB not) {verb_phrase})"
+        return f"(S (INTJ (UH please)) {verb_phrase})" if self.is_polite else f"(S {verb_phrase})"
+
+    def german(self) -> str:
+        """The imperative of du."""
+        command = german_command(self.clause)
+        return f"bitte {command}" if self.is_polite else command
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of the clause."""
+        return self.clause.combinations()
+
+
+class Linked(NamedTuple):
+    """A main clause with a subordinate one after it or before it."""
+
+    main: Clause
+    subordinate: SubordinateClause
+    is_fronted: bool
+    mark: str = "."
+
+    def english(self) -> str:
+        """A comma follows a fronted clause only."""
+        subordinate = self.subordinate.english()
+        if self.is_fronted:
+            return f"(S {subordinate} (, ,) {english_subject_first(self.main)})"
+        return f"(S {self.main.subject.english(Case.NOMINATIVE)} {english_verb_phrase(self.main)[:-1]} {subordinate}))"
+
+    def german(self) -> str:
+        """After a fronted clause the main clause begins with its verb."""
+        subordinate = self.subordinate.german()
+        if self.is_fronted:
+            return f"{subordinate.removeprefix(', ')} {german_after_front(self.main)}"
+        return german_subject_first(self.main) + subordinate
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of both clauses."""
+        yield from self.main.combinations()
+        yield from self.subordinate.combinations()
+
+
+class Joined(NamedTuple):
+    """Two main clauses with ``and`` or ``but`` between them; before aber stands a comma, before und none."""
+
+    first: Clause
+    second: Clause
+    conjunction: Literal["and", "but"]
+    mark: str = "."
+
+    def english(self) -> str:
+        """Both are sentences, with a comma between."""
+        first, second = english_subject_first(self.first), english_subject_first(self.second)
+        return f"(S (S {first}) (, ,) (CC {self.conjunction}) (S {second}))"
+
+    def german(self) -> str:
+        """Verb second in both."""
+        link = " und" if self.conjunction == "and" else ", aber"
+        return f"{german_subject_first(self.first)}{link} {german_subject_first(self.second)}"
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of both clauses."""
+        yield from self.first.combinations()
+        yield from self.second.combinations()
+
+
+class Existence(NamedTuple):
+    """``There is a dog in the garden.``/``Im Garten ist ein Hund.``"""
+
+    what: Nominal
+    place: PrepositionalPhrase
+    is_past: bool
+    mark: str = "."
+
+    def english(self) -> str:
+        """The verb agrees with what there is."""
+        verb = (BE.past if self.is_past else BE.present)[self.what.person]
+        return f"(S (NP (EX there)) (VP {verb} {self.what.english(Case.NOMINATIVE)} {self.place.english()}))"
+
+    def german(self) -> str:
+        """The place is first."""
+        verb = (SEIN.preterite if self.is_past else SEIN.present)[self.what.person]
+        return f"{self.place.german()} {verb} {self.what.german(Case.NOMINATIVE)}"
+
+    def combinations(self) -> Iterator[Combination]:
+        """Those of the phrases."""
+        yield from self.what.combinations()
+        yield from self.place.combinations()
+
+
+_LEAF = re.compile(r" ([^ ()]+)\)")
+
+
+def realize(sentence: Sentence) -> GrammarPair:
+    """Tree and texts of a sentence; the English text is the leaves of its tree.
+
+    >>> from transduce.corpora.grammar.lexicon import load_lexicon
+    >>> from transduce.corpora.grammar.phrases import PRONOUNS
+    >>> sleep = load_lexicon().verbs["intransitive"][0]
+    >>> realize(YesNoQuestion(Clause(PRONOUNS["he"], sleep)))
+    GrammarPair(en='Does he sleep?', de='Schläft er?', tree='(TOP (SQ (VBZ Does) (NP (PRP he)) (VP (VB sleep)) (. ?)))')
+    """
+    mark = sentence.mark
+    tree = f"(TOP {sentence.english()[:-1]} (. {mark})))"
+    leaves = _LEAF.findall(tree)
+    first = leaves[0]
+    leaves[0] = first[0].upper() + first[1:]
+    tree = tree.replace(f" {first})", f" {leaves[0]})", 1)
+    text = " ".join(leaves[:-1]).replace(" ,", ",").replace(" 's", "'s")
+    german = sentence.german()
+    german = f"{german[0].upper()}{german[1:]}".replace(",,", ",").removesuffix(",")
+    return GrammarPair(text + mark, german + mark, tree)

@@ -1,0 +1,166 @@
+"""Tenses and modal verbs: how a clause says its verb, in English and in German.
+
+The English past is told by the German perfect, as one speaks; only sein, haben, werden and the modal verbs have their
+preterite. A German verb stands in two places: the finite form second, the rest, its *bracket*, at the end. In a
+subordinate clause all of it stands at the end.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple, assert_never
+
+from transduce.corpora.grammar import english, german
+from transduce.corpora.grammar.english import EnglishVerb
+from transduce.corpora.grammar.german import GermanVerb, Person
+
+__all__ = ["BE", "MODALS", "SEIN", "EnglishGroup", "GermanGroup", "Modal", "Tense", "english_group", "german_group"]
+
+
+class Tense(Enum):
+    """The English tenses; each has one German rendering."""
+
+    PRESENT = auto()
+    PROGRESSIVE = auto()  # the present with gerade
+    PAST = auto()
+    PERFECT = auto()
+    PLUPERFECT = auto()
+    FUTURE = auto()
+
+
+class Modal(NamedTuple):
+    """A modal verb: a leaf (``can``) or a full verb with ``to`` (``wants to``), and the German forms by person."""
+
+    name: str
+    leaf: str  # "(MD can)"; empty where a full verb takes the place
+    full_verb: EnglishVerb | None  # want, have, like
+    is_past: bool
+    forms: tuple[str, ...]
+
+
+BE = english.verb_from_dictionary("be")
+SEIN = german.verb_from_dictionary("sein", "ist", "gewesen", takes_sein=True)
+_HABEN = german.verb_from_dictionary("haben", "hat", "gehabt", takes_sein=False)
+_WERDEN = german.verb_from_dictionary("werden", "wird", "geworden", takes_sein=True)
+_DO = english.verb_from_dictionary("do", "did", "done")
+_HAVE = english.verb_from_dictionary("have", "had", "had")
+_WANT = english.verb_from_dictionary("want")
+_LIKE = english.verb_from_dictionary("like")
+
+
+def _modal(name: str, leaf: str, forms: str, *, full_verb: EnglishVerb | None = None, is_past: bool = False) -> Modal:
+    first, second, plural = forms.split()
+    return Modal(name, leaf, full_verb, is_past, (first, second, first, plural, plural))
+
+
+MODALS = {
+    modal.name: modal
+    for modal in (
+        _modal("can", "(MD can)", "kann kannst können"),
+        _modal("could", "(MD could)", "konnte konntest konnten", is_past=True),
+        _modal("must", "(MD must)", "muss musst müssen"),
+        _modal("may", "(MD may)", "darf darfst dürfen"),
+        _modal("should", "(MD should)", "sollte solltest sollten"),
+        _modal("want to", "", "will willst wollen", full_verb=_WANT),
+        _modal("wanted to", "", "wollte wolltest wollten", full_verb=_WANT, is_past=True),
+        _modal("had to", "", "musste musstest mussten", full_verb=_HAVE, is_past=True),
+        _modal("would like to", "(MD would)", "möchte möchtest möchten", full_verb=_LIKE),
+    )
+}
+_MUST_NOT = MODALS["may"].forms  # must not: darf nicht
+
+
+class EnglishGroup(NamedTuple):
+    """``auxiliary`` is what a question puts before the subject, empty if there is none; ``rest`` follows it."""
+
+    auxiliary: str
+    rest: str
+
+
+class GermanGroup(NamedTuple):
+    """``finite`` stands second, ``bracket`` at the end; ``final`` is all of it at the end of a subordinate clause."""
+
+    finite: str
+    bracket: str
+    final: str
+
+
+def _phrase(leaf: str, tail: str) -> str:
+    return f"(VP {leaf} {tail})" if tail else f"(VP {leaf})"
+
+
+def _to_infinitive(verb: EnglishVerb, tail: str) -> str:
+    return f"(S (VP (TO to) {_phrase(verb.base, tail)}))"
+
+
+def english_group(
+    verb: EnglishVerb, tail: str, *, person: Person, tense: Tense, modal: Modal | None, needs_auxiliary: bool
+) -> EnglishGroup:
+    """The verb with all that follows it (``tail``), as auxiliary and rest.
+
+    ``needs_auxiliary`` where a question or a negation asks for do-support.
+    """
+    if modal and modal.full_verb:
+        tail = _to_infinitive(verb, tail)
+        verb = modal.full_verb
+        tense = Tense.PAST if modal.is_past else Tense.PRESENT
+    if modal and modal.leaf:
+        return EnglishGroup(modal.leaf, _phrase(verb.base, tail))
+    match tense:
+        case Tense.PRESENT | Tense.PAST:
+            forms = verb.present if tense is Tense.PRESENT else verb.past
+            if verb is BE:  # its own auxiliary: no verb phrase remains inside
+                return EnglishGroup(forms[person], tail)
+            if needs_auxiliary:
+                do_forms = _DO.present if tense is Tense.PRESENT else _DO.past
+                return EnglishGroup(do_forms[person], _phrase(verb.base, tail))
+            return EnglishGroup("", f"{forms[person]} {tail}".rstrip())
+        case Tense.PROGRESSIVE:
+            return EnglishGroup(BE.present[person], _phrase(verb.gerund, tail))
+        case Tense.PERFECT:
+            return EnglishGroup(_HAVE.present[person], _phrase(verb.participle, tail))
+        case Tense.PLUPERFECT:
+            return EnglishGroup(_HAVE.past[person], _phrase(verb.participle, tail))
+        case Tense.FUTURE:
+            return EnglishGroup("(MD will)", _phrase(verb.base, tail))
+        case _:
+            assert_never(tense)
+
+
+def german_group(
+    verb: GermanVerb, *, person: Person, tense: Tense, modal: Modal | None, is_passive: bool, is_negated: bool
+) -> GermanGroup:
+    """The forms of the verb of a clause."""
+    infinitive = f"{verb.participle} werden" if is_passive else verb.infinitive
+    if modal:
+        is_forbidden = is_negated and modal.name == "must"
+        return _compound((_MUST_NOT if is_forbidden else modal.forms)[person], infinitive)
+    if tense is Tense.FUTURE:
+        return _compound(_WERDEN.present[person], infinitive)
+    perfect = f"{verb.participle} worden" if is_passive else verb.participle
+    takes_sein = is_passive or verb.takes_sein
+    match tense:
+        case Tense.PRESENT | Tense.PROGRESSIVE:
+            return (
+                _compound(_WERDEN.present[person], verb.participle)
+                if is_passive
+                else _simple(verb, verb.present[person])
+            )
+        case Tense.PAST if is_passive:
+            return _compound(_WERDEN.preterite[person], verb.participle)
+        case Tense.PAST if verb.preterite:
+            return _simple(verb, verb.preterite[person])
+        case Tense.PAST | Tense.PERFECT:
+            return _compound((SEIN if takes_sein else _HABEN).present[person], perfect)
+        case Tense.PLUPERFECT:
+            return _compound((SEIN if takes_sein else _HABEN).preterite[person], perfect)
+        case _:
+            assert_never(tense)
+
+
+def _simple(verb: GermanVerb, form: str) -> GermanGroup:
+    return GermanGroup(form, verb.prefix, verb.prefix + form)
+
+
+def _compound(finite: str, bracket: str) -> GermanGroup:
+    return GermanGroup(finite, bracket, f"{bracket} {finite}")

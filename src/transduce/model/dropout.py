@@ -1,0 +1,46 @@
+"""Dropout. Section 5.4 ("Residual Dropout")."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["Dropout", "dropout"]
+
+RESOLUTION = 2**16  # values of the 16 random bits that decide about one element
+
+
+def dropout(x: Tensor, p_drop: float, *, training: bool) -> Tensor:
+    """Zero each element with probability ``p_drop``, scale the others by 1 / (1 - p_drop); when not training, x itself.
+
+    On a CPU, torch draws one 53-bit number for each element, one after the other, which takes a tenth of a training
+    step. Here 16 bits decide about an element, four elements a draw; ``p_drop`` is rounded to 1 / 65,536.
+
+    >>> dropout(torch.ones(2), 0.5, training=False).tolist()
+    [1.0, 1.0]
+    """
+    if not training or p_drop == 0.0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, p_drop, training=True)
+    n_dropped = round(p_drop * RESOLUTION)
+    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    is_kept = draws.view(torch.int16)[: x.numel()].view(x.shape) >= n_dropped - RESOLUTION // 2
+    return x * is_kept.to(x.dtype).mul_(RESOLUTION / (RESOLUTION - n_dropped))
+
+
+class Dropout(nn.Module):
+    """``dropout`` as a layer."""
+
+    def __init__(self, p_drop: float) -> None:
+        super().__init__()
+        self.p_drop = p_drop
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape to the same shape."""
+        return dropout(x, self.p_drop, training=self.training)
+
+    def extra_repr(self) -> str:
+        """What ``print(model)`` shows."""
+        return f"p_drop={self.p_drop}"

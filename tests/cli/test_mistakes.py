@@ -1,0 +1,135 @@
+"""Mistakes of users: one clear line on stderr, no traceback, exit 1 for a bad value, 2 for an unknown verb or flag."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CommandLine = Callable[..., Any]
+
+
+def refused(outcome: Any, *words: str, code: int = 1) -> None:
+    errors = [line for line in outcome.err.splitlines() if line.startswith("error: ")]
+    assert outcome.code == code, outcome
+    assert len(errors) == 1, outcome.err
+    for word in words:
+        assert word in errors[0]
+
+
+def test_missing_files(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.write_text("a\n")
+    refused(transduce("score", "--ref", tmp_path / "no", here), str(tmp_path / "no"), "No such file")
+    refused(transduce("train", tmp_path / "no.toml"), "no.toml", "No such file")
+    refused(transduce("translate", tmp_path / "no"), "is not a folder")
+    refused(transduce("evaluate", micro_model, "--src", here, "--ref", tmp_path / "no"), "No such file")
+    refused(transduce("average", tmp_path / "no"), "run.json", "No such file")
+    refused(transduce("score", "--ref", tmp_path, here), "Is a directory")
+
+
+def test_unknown_config_key_names_the_nearest(transduce: CommandLine, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text("[training]\nmax_update = 3\n")
+    refused(transduce("train", recipe, "--out", tmp_path / "x"), "training.max_update", "did you mean max_updates?")
+    recipe.write_text("[trainig]\nmax_updates = 3\n")
+    refused(transduce("train", recipe, "--out", tmp_path / "x"), "did you mean training?")
+    recipe.write_text('preset = "bas"\n')
+    refused(transduce("train", recipe, "--out", tmp_path / "x"), "did you mean base?")
+    recipe.write_text("[training\n")
+    refused(transduce("train", recipe, "--out", tmp_path / "x"), "not valid TOML")
+    recipe.write_bytes(b"\xff\xfe")
+    refused(transduce("train", recipe, "--out", tmp_path / "x"), "not UTF-8")
+    recipe.write_text("")
+    refused(transduce("train", recipe, "--set", "training.max_updates"), "expected table.key=value")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "empty"])
+def test_damaged_model_folder(transduce: CommandLine, own_model: Path, name: str, damage: str) -> None:
+    path = own_model / name
+    content = path.read_bytes()
+    match damage:
+        case "missing":
+            path.unlink()
+        case "cut":
+            path.write_bytes(content[: len(content) // 2])
+        case "flipped":
+            path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+        case "empty":
+            path.write_bytes(b"")
+    refused(transduce("translate", own_model, stdin=b"hello\n"), name)
+
+
+def test_damaged_checkpoint(transduce: CommandLine, own_run: Path) -> None:
+    newest = sorted((own_run / "checkpoints").iterdir())[-1]
+    content = (newest / "model.safetensors").read_bytes()
+    (newest / "model.safetensors").write_bytes(content[:100] + b"?" + content[101:])
+    refused(transduce("average", own_run), "model.safetensors", "corrupt")
+    refused(transduce("train", "--resume", "--out", own_run, "--set", "training.max_updates=40"), "corrupt")
+
+
+def test_unknown_verbs_and_flags(transduce: CommandLine) -> None:
+    refused(transduce("transalte"), "transalte", code=2)
+    refused(transduce("score", "--reff", "x", "y"), "--reff", code=2)
+    refused(transduce("score"), "Missing", code=2)
+    refused(transduce("corpus", "fetch"), "fetch", code=2)
+
+
+def test_bad_values(transduce: CommandLine, micro_model: Path, micro_run: Path, tmp_path: Path) -> None:
+    refused(transduce("translate", micro_model, "--beam", 0), "--beam")
+    refused(transduce("translate", micro_model, "--beam", "four"), "--beam")
+    refused(transduce("translate", micro_model, "--n-best", 5, "--beam", 2), "n_best must be at most beam_size")
+    refused(transduce("translate", micro_model, "--device", "gpu7"), "--device gpu7")
+    refused(transduce("model", "bse"), "did you mean base?")
+    refused(transduce("average", micro_run, "--last", 0, "--out", tmp_path / "m"), "--last")
+    refused(transduce("corpus", "get", "gramar", "--out", tmp_path / "c"), "gramar")
+    refused(transduce("train"), "name a recipe")
+
+
+def test_files_that_do_not_align(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    src, tgt = tmp_path / "a.en", tmp_path / "a.de"
+    src.write_text("one\ntwo\nthree\n")
+    tgt.write_text("eins\nzwei\n")
+    refused(transduce("score", "--ref", src, tgt), "2", "3")
+    refused(transduce("evaluate", micro_model, "--src", src, "--ref", tgt), "2", "3")
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{src}"\ntrain_tgt = "{tgt}"\n')
+    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), f"{tgt} has 2 lines, {src} 3")
+    assert not (tmp_path / "s").exists()
+
+
+def test_text_that_cannot_be_used(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    empty, binary, broken = tmp_path / "empty", tmp_path / "binary", tmp_path / "broken.gz"
+    empty.write_text("")
+    binary.write_bytes(b"fine\n\xff\xfe\n")
+    broken.write_bytes(gzip.compress(b"some text\n" * 100)[:30])
+    refused(transduce("score", "--ref", empty, empty), "")
+    refused(transduce("score", "--ref", binary, binary), f"{binary}:2", "not UTF-8", "0xff")
+    refused(transduce("score", "--ref", broken, broken), "broken.gz")
+    refused(transduce("evaluate", micro_model, "--src", empty, "--ref", empty), "")
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{empty}"\ntrain_tgt = "{empty}"\n')
+    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "")
+    recipe.write_text('[data]\ncorpus = "files"\n')
+    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "train_src")
+
+
+def test_an_existing_run_is_not_overwritten(transduce: CommandLine, micro_recipe: Path, own_run: Path) -> None:
+    before = sorted(path.name for path in own_run.rglob("*"))
+    refused(transduce("train", micro_recipe, "--out", own_run), "--resume")
+    assert sorted(path.name for path in own_run.rglob("*")) == before
+    changed = ["--set", "model.d_ff=64"]
+    refused(transduce("train", micro_recipe, "--out", own_run, "--resume", *changed), "model.d_ff", "48", "64")
+
+
+def test_a_folder_of_somebody_else_is_not_touched(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    refused(transduce("train", micro_recipe, "--out", tmp_path / "mine"), "not empty")
+    refused(transduce("prepare", micro_recipe, "--out", tmp_path / "mine"), "exists already")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]

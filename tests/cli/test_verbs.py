@@ -1,0 +1,186 @@
+"""Each verb as a person calls it: results on stdout, the rest on stderr, and the promised JSON keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CommandLine = Callable[..., Any]
+SCORE_KEYS = {"sacrebleu", "chrf", "paper_bleu", "multi30k_bleu", "sentences"}
+
+
+@pytest.fixture
+def parallel(tmp_path: Path) -> tuple[Path, Path]:
+    src, ref = tmp_path / "src.en", tmp_path / "ref.de"
+    src.write_text("The dog sleeps.\nThe woman sees the dog.\n", encoding="utf-8")
+    ref.write_text("Der Hund schläft.\nDie Frau sieht den Hund.\n", encoding="utf-8")
+    return src, ref
+
+
+def test_score(transduce: CommandLine, parallel: tuple[Path, Path]) -> None:
+    _, ref = parallel
+    outcome = transduce("score", "--ref", ref, ref, "--json")
+    assert outcome.code == 0
+    scores = json.loads(outcome.out)
+    assert scores.keys() == SCORE_KEYS
+    assert scores["sentences"] == 2
+    for name in SCORE_KEYS - {"sentences"}:
+        assert scores[name]["score"] == pytest.approx(100.0)
+        assert "version:" in scores[name]["signature"]
+    text = transduce("score", "--ref", ref, ref).out
+    assert "100.00" in text
+    assert scores["sacrebleu"]["signature"] in text
+
+
+def test_score_warns_of_tokenised_text(transduce: CommandLine, parallel: tuple[Path, Path], tmp_path: Path) -> None:
+    _, ref = parallel
+    tokenised = tmp_path / "tokenised.de"
+    tokenised.write_text("Der Hund schläft .\nDie Frau sieht den Hund .\n", encoding="utf-8")
+    outcome = transduce("score", "--ref", ref, tokenised)
+    assert outcome.code == 0
+    assert f"warning: {tokenised} looks tokenised" in outcome.err
+
+
+def test_evaluate(transduce: CommandLine, micro_model: Path, parallel: tuple[Path, Path], tmp_path: Path) -> None:
+    src, ref = parallel
+    out = tmp_path / "hyp.de"
+    outcome = transduce("evaluate", micro_model, "--src", src, "--ref", ref, "--out", out, "--json")
+    assert outcome.code == 0
+    scores = json.loads(outcome.out)
+    assert scores.keys() == SCORE_KEYS
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 2
+    assert json.loads(transduce("score", "--ref", ref, out, "--json").out) == scores
+
+
+def test_translate_writes_one_line_for_each_line(transduce: CommandLine, micro_model: Path) -> None:
+    odd = "\n".join(
+        ["The dog sleeps.", "", "   ", "The\tdog\u2028sleeps.", "🐕 сон 犬", "nul \0 byte", "word " * 3000, "last"]
+    )
+    outcome = transduce("translate", micro_model, stdin=odd.encode())
+    assert outcome.code == 0
+    lines = outcome.out.split("\n")
+    assert lines.pop() == ""
+    assert len(lines) == 8
+    assert (lines[1], lines[2]) == ("", "")
+    assert "warning: line 7 is longer than 1,024 tokens; its end was cut off" in outcome.err
+    assert transduce("translate", micro_model, stdin=b"The dog sleeps.").out.rstrip("\n") == lines[0]
+
+
+def test_translate_json_and_n_best(transduce: CommandLine, micro_model: Path) -> None:
+    outcome = transduce("translate", micro_model, "--n-best", 3, "--json", stdin=b"The dog sleeps.\nA cat.\n")
+    first, second = (json.loads(line) for line in outcome.out.splitlines())
+    assert first.keys() == {"line", "source", "translation", "score", "n_best"}
+    assert (first["line"], second["line"]) == (1, 2)
+    assert first["source"] == "The dog sleeps."
+    scores = [best["score"] for best in first["n_best"]]
+    assert 1 <= len(scores) <= 3
+    assert scores == sorted(scores, reverse=True)
+    assert first["n_best"][0] == {"translation": first["translation"], "score": first["score"]}
+    plain = transduce("translate", micro_model, "--n-best", 3, stdin=b"The dog sleeps.\n").out.splitlines()
+    assert len(plain) == len(scores)
+    assert plain[0].split("\t")[0] == "1"
+
+
+def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model: Path) -> None:
+    outcome = transduce("translate", micro_model, stdin=b"good\nbad \xff byte\n")
+    assert outcome.code == 0
+    assert outcome.out.count("\n") == 2
+    assert "warning: line 2 is not UTF-8" in outcome.err
+
+
+def test_a_bigger_n_best_widens_the_beam(transduce: CommandLine, micro_model: Path) -> None:
+    outcome = transduce("translate", micro_model, "--n-best", 6, "--json", stdin=b"The dog sleeps.\n")
+    assert outcome.code == 0
+    assert len(json.loads(outcome.out)["n_best"]) > 4
+
+
+def test_model(transduce: CommandLine, micro_model: Path) -> None:
+    outcome = transduce("model", "big", "--vocab-size", 37000, "--json")
+    values = json.loads(outcome.out)
+    assert values["parameters"] == 214_171_648
+    assert {"parameters_without_embeddings", "flops_per_token", "attention_flops_per_token"} <= values.keys()
+    base = json.loads(transduce("model", "base", "--vocab-size", "37000", "--json").out)
+    assert base["flops_per_token"] / 1e6 == pytest.approx(378, abs=0.5)
+    text = transduce("model", "tiny").out
+    assert "4 x: EncoderLayer" in text
+    assert "d_model" not in text
+    assert transduce("model", micro_model).code == 0
+
+
+def test_prepare_then_train_from_the_store(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
+    store, run = tmp_path / "store", tmp_path / "run"
+    outcome = transduce("prepare", micro_recipe, "--out", store, "--json")
+    assert json.loads(outcome.out)["train_pairs"] == 600
+    settings = ["--set", "training.max_updates=3", "--set", "training.checkpoint_every_updates=1"]
+    outcome = transduce("train", micro_recipe, "--store", store, "--out", run, *settings, "--json")
+    assert outcome.code == 0
+    result = json.loads(outcome.out)
+    assert (result["updates"], result["reason"], result["split"]) == (3, "max_updates", "test")
+    assert result["scores"].keys() == SCORE_KEYS
+    assert not (run / "store").exists()
+    card = (Path(result["model"]) / "README.md").read_text(encoding="utf-8")
+    assert "the mean of the last 2 checkpoints" in card
+    assert "| sacrebleu |" in card
+    refused = transduce("train", micro_recipe, "--store", store, "--set", "data.n_pairs=601", "--out", tmp_path / "x")
+    assert refused.code == 1
+    assert "data.n_pairs" in refused.err
+
+
+def test_average(transduce: CommandLine, micro_run: Path, tmp_path: Path) -> None:
+    outcome = transduce("average", micro_run, "--last", 1, "--out", tmp_path / "one", "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["scores"].keys() == SCORE_KEYS
+    names = {path.name for path in (tmp_path / "one").iterdir()}
+    assert names == {"config.json", "model.safetensors", "tokenizer.json", "manifest.json", "README.md"}
+
+
+def test_corpus(transduce: CommandLine, tmp_path: Path) -> None:
+    names = [row["name"] for row in json.loads(transduce("corpus", "list", "--json").out)["corpora"]]
+    assert names == ["grammar", "files"]
+    out = tmp_path / "text"
+    outcome = transduce("corpus", "get", "grammar", "--out", out, "--pairs", 50, "--seed", 3, "--json")
+    assert json.loads(outcome.out)["pairs"]["train"] == 50
+    for kind in ("en", "de", "trees"):
+        assert len((out / f"train.{kind}").read_text(encoding="utf-8").splitlines()) == 50
+    again = transduce("corpus", "get", "grammar", "--out", out)
+    assert again.code == 1
+    assert "exists already" in again.err
+
+
+def test_attention_page(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    outcome = transduce("attention", micro_model, "--src", "The dog sleeps.", "--out", page)
+    assert outcome.code == 0
+    assert str(page) in outcome.out
+    assert "The dog sleeps." in page.read_text(encoding="utf-8")
+
+
+def test_every_verb_and_flag_is_known() -> None:
+    """The surface of the command line is frozen: a change here is a change for users, and belongs into the README."""
+    import typer
+
+    from transduce.cli.main import app
+
+    found: dict[str, list[str]] = {}
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        for verb, leaf in getattr(command, "commands", {"": command}).items():
+            options = [max(p.opts, key=len) for p in leaf.params if p.opts[0].startswith("-")]
+            found[f"{name} {verb}".strip()] = sorted(options)
+    assert found == {
+        "attention": ["--device", "--out", "--src", "--tgt"],
+        "average": ["--device", "--json", "--last", "--out"],
+        "corpus get": ["--json", "--out", "--pairs", "--seed"],
+        "corpus list": ["--json"],
+        "demo": ["--device", "--json", "--minutes", "--out", "--seed", "--set"],
+        "evaluate": ["--device", "--json", "--out", "--ref", "--src"],
+        "model": ["--json", "--length", "--vocab-size"],
+        "prepare": ["--json", "--out", "--set"],
+        "score": ["--json", "--language", "--ref"],
+        "train": ["--device", "--json", "--minutes", "--out", "--resume", "--set", "--store"],
+        "translate": ["--alpha", "--beam", "--device", "--json", "--n-best"],
+    }

@@ -1,0 +1,102 @@
+"""One small trained run that many tests look at, and a way to call the command line inside the test process."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# A run of some seconds: enough to exist, not to translate.
+MICRO_RECIPE = """
+[model]
+n_encoder_layers = 1
+n_decoder_layers = 2
+d_model = 32
+d_ff = 48
+n_heads = 4
+d_k = 8
+d_v = 8
+[data]
+corpus = "grammar"
+n_pairs = 600
+vocab_size = 400
+[training]
+max_updates = 30
+max_tokens_per_batch = 800
+warmup_steps = 10
+log_every_updates = 10
+validate_every_updates = 15
+validation_sentences = 20
+checkpoint_every_updates = 10
+keep_checkpoints = 2
+average_last = 2
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command line came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+CommandLine = Callable[..., Outcome]
+
+
+@pytest.fixture
+def transduce(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    """``transduce("score", "--ref", ...)`` runs a verb; ``stdin=`` gives it bytes to read."""
+    from transduce.cli.main import run
+
+    def call(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        assert "Traceback" not in captured.err
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def micro_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipe") / "micro.toml"
+    path.write_text(MICRO_RECIPE)
+    return path
+
+
+@pytest.fixture(scope="session")
+def micro_run(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run. Do not write to it: copy it."""
+    from transduce.recipes import read_recipe
+    from transduce.tasks import train
+
+    folder = tmp_path_factory.mktemp("runs") / "micro"
+    train(read_recipe(micro_recipe), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def micro_model(micro_run: Path) -> Path:
+    """Its model folder; likewise."""
+    return micro_run / "model"
+
+
+@pytest.fixture
+def own_model(micro_model: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged."""
+    return Path(shutil.copytree(micro_model, tmp_path / "model"))
+
+
+@pytest.fixture
+def own_run(micro_run: Path, tmp_path: Path) -> Path:
+    """A copy to go on with."""
+    return Path(shutil.copytree(micro_run, tmp_path / "run"))

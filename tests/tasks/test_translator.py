@@ -1,0 +1,101 @@
+"""A translation depends on the sentence alone: not on batch size, order, padding or neighbours."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+import transduce
+from transduce.config import ModelConfig, SearchConfig
+from transduce.model import Transformer
+from transduce.tasks import Translator
+from transduce.text import Tokenizers, train_bpe
+
+WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
+
+
+def sentences(n: int, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(n)]
+
+
+@pytest.fixture(scope="module")
+def random_translator() -> Translator:
+    """A model in float64 that has learned nothing: its probabilities are close, so any difference would show."""
+    tokenizer = train_bpe(sentences(50), vocab_size=300)
+    torch.manual_seed(4)
+    config = ModelConfig(
+        n_encoder_layers=2, n_decoder_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8,
+        src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
+    )  # fmt: skip
+    search = SearchConfig(max_extra_tokens=8, n_best=4)
+    return Translator(Transformer(config).double().eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_translation_does_not_depend_on_its_batch(random_translator: Translator, beam_size: int) -> None:
+    texts = sentences(24)
+    search = random_translator.search.model_copy(update={"beam_size": beam_size, "n_best": min(beam_size, 4)})
+    alone = [next(random_translator.translate_lines([text], search=search)) for text in texts]
+    for max_tokens in (20, 100, 10_000):
+        together = search.model_copy(update={"max_tokens_per_batch": max_tokens})
+        order = list(range(len(texts)))
+        random.Random(max_tokens).shuffle(order)
+        found = list(random_translator.translate_lines([texts[place] for place in order], search=together))
+        for place, translation in zip(order, found, strict=True):
+            expected = alone[place].n_best
+            assert [best.text for best in translation.n_best] == [best.text for best in expected]
+            for ours, theirs in zip(translation.n_best, expected, strict=True):
+                assert ours.score == pytest.approx(theirs.score, abs=1e-9)
+
+
+def test_a_trained_model_in_fp32_gives_the_same_texts_in_any_batch(micro_model: Path) -> None:
+    translator = Translator.load(micro_model)
+    texts = sentences(30, seed=9)
+    alone = [translator.translate([text])[0] for text in texts]
+    assert translator.translate(texts) == alone
+    assert translator.translate(texts[::-1]) == alone[::-1]
+
+
+def test_chunks_do_not_change_the_stream(random_translator: Translator) -> None:
+    texts = [*sentences(9), "", "  ", *sentences(3)]
+    whole = [t.text for t in random_translator.translate_lines(iter(texts))]
+    assert [t.text for t in random_translator.translate_lines(iter(texts), chunk_lines=4)] == whole
+    assert (whole[9], whole[10]) == ("", "")
+    assert random_translator.translate([]) == []
+
+
+def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Translator) -> None:
+    """Section 6.1; the end symbols count on both sides."""
+    text = "the dog"
+    n_source = len(random_translator.tokenizers.src.encode(text)) + 1
+    search = SearchConfig(max_extra_tokens=3, beam_size=1)
+    (output,) = random_translator._search([random_translator.tokenizers.src.encode(text)], search)
+    assert len(output[0].ids) <= n_source + 3
+
+
+def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:
+    short, long = random_translator.translate_lines(["the dog", "dog " * 2000], search=SearchConfig(beam_size=1))
+    assert (short.is_cut, long.is_cut) == (False, True)
+
+
+def test_learned_positions_bound_source_and_output(random_translator: Translator) -> None:
+    config = random_translator.model.config.model_copy(update={"positions": "learned", "n_positions": 12})
+    torch.manual_seed(4)
+    translator = Translator(
+        Transformer(config).eval(), random_translator.tokenizers, SearchConfig(beam_size=2), direction="en-de"
+    )
+    (translation,) = translator.translate_lines(["dog " * 40])
+    assert translation.is_cut
+    assert translator.max_source_tokens == 12
+
+
+def test_the_public_names_work_from_the_package(micro_model: Path) -> None:
+    translator = transduce.Translator.load(micro_model)
+    assert isinstance(translator.model, transduce.Transformer)
+    assert isinstance(translator.model, torch.nn.Module)
+    (text,) = translator.translate(["The dog sleeps."])
+    assert text == text.strip()

@@ -1,0 +1,34 @@
+"""The public surface, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import transduce
+
+
+def test_all_is_sorted_and_complete() -> None:
+    assert transduce.__all__ == sorted(transduce.__all__)
+    for name in transduce.__all__:
+        assert getattr(transduce, name) is not None
+    errors = {name for name, value in vars(transduce.errors).items() if isinstance(value, type)}
+    assert errors <= set(transduce.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Transformre'"):
+        _ = transduce.Transformre
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import transduce; transduce.ModelConfig",
+        "import transduce.metrics, transduce.text, transduce.corpora, transduce.recipes",
+        "from transduce.cli.main import run; run(['score', '--help']); run(['corpus', 'list']); run(['train', '-h'])",
+    ],
+)
+def test_torch_is_not_imported_without_need(statement: str) -> None:
+    program = f"{statement}; import sys; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
