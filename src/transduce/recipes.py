@@ -121,13 +121,14 @@ def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
     >>> with_settings(tiny(), ["training.max_updates=5", "data.direction=de-en"]).training.max_updates
     5
     """
+    changes: dict[str, dict[str, Any]] = {}
     for setting in settings:
         key, is_pair, text = setting.partition("=")
         table, _, field = key.strip().partition(".")
         if not is_pair or not field:
             raise ConfigError(f"--set {setting}: expected table.key=value, as in training.max_updates=1000")
-        config = _override(config, {table: {field: _toml_value(text)}}, where=f"--set {setting}")
-    return config
+        changes.setdefault(table, {})[field] = _toml_value(text)
+    return _override(config, changes, where="--set") if changes else config
 
 
 def _toml_value(text: str) -> Any:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from transduce.corpora.grammar import moods
 from transduce.corpora.grammar.choices import Choices, VerbChoice
 from transduce.corpora.grammar.clauses import COPULA, Clause, Comparison
-from transduce.corpora.grammar.german import Case
+from transduce.corpora.grammar.german import Case, Person
 from transduce.corpora.grammar.lexicon import Adjective, Adverb, Noun, TimeAdverbial
 from transduce.corpora.grammar.moods import Mood, Moods
 from transduce.corpora.grammar.phrase_sampler import (
@@ -29,10 +29,10 @@ _SURFACES = "table bed chair sofa bench carpet"
 _CONTAINERS = "box suitcase cupboard drawer bag basket"
 _DESCRIPTION_TENSES = (Tense.PRESENT,) * 5 + (Tense.PAST,) * 4 + (Tense.FUTURE,)
 _P_NEGATED = 0.15
-_P_TIME = 0.3
+_P_TIME = 0.38
 _P_FREQUENCY = 0.35
 _P_COMPANY = 0.25
-_P_PLACE = 0.22
+_P_PLACE = 0.25
 _P_MANNER = 0.25
 
 
@@ -76,18 +76,24 @@ class ClauseSampler(PhraseSampler):
             *(self.placing,) * 6,
         )
 
-    def clause(self, when: Moods = moods.ALL, *, is_short: bool = False) -> Clause:
+    def clause(self, when: Moods = moods.ALL, *, is_short: bool = False, may_negate: bool = True) -> Clause:
         """A clause with a full verb."""
-        return self.pick(self._frames)(when, is_short=is_short)
+        return self.pick(self._frames)(when, is_short=is_short, may_negate=may_negate)
 
     def _choice(self, group: str) -> VerbChoice:
         return self.pick(self.choices.verbs[group])
 
-    def _is_negated(self, mood: Mood) -> bool:
-        return mood.tense not in (Tense.PERFECT, Tense.PLUPERFECT) and self.draw() < _P_NEGATED
-
-    def _subject(self, choice: VerbChoice, *, is_negated: bool) -> Nominal:
-        return self.subject(choice.subjects, DEFINITE_ONLY if is_negated else SUBJECT)
+    def _start(
+        self, choice: VerbChoice, when: Moods, subject: Nominal | None, *, may_negate: bool
+    ) -> tuple[Mood, bool, Nominal]:
+        """The mood, whether it is negated, and the subject."""
+        mood = self.pick(when[choice.verb.aspect])
+        has_perfect = mood.tense is Tense.PERFECT or mood.tense is Tense.PLUPERFECT
+        is_negated = may_negate and not has_perfect and self.draw() < _P_NEGATED
+        subject = subject or self.subject(choice.subjects, DEFINITE_ONLY if is_negated else SUBJECT)
+        if mood is moods.SIMPLE_PRESENT and choice.verb.english.has_one_form and subject.person is not Person.HE:
+            mood = moods.PROGRESSIVE  # "they read" could be a past
+        return mood, is_negated, subject
 
     def _circumstances(
         self,
@@ -107,9 +113,10 @@ class ClauseSampler(PhraseSampler):
         if is_short or aspect == "state":
             return _Circumstances()
         time = frequency = companion = place = manner = None
+        is_habit = mood.time_kind == "habit"
         if mood.time_kind and self.draw() < _P_TIME:
-            time = self.time(mood.time_kind)
-        elif mood.time_kind == "habit" and not is_negated and self.draw() < _P_FREQUENCY:
+            time = self.time(mood.time_kind, is_negated=is_negated)
+        elif is_habit and not is_negated and self.draw() < _P_FREQUENCY:
             frequency = self.pick(self._frequencies)
         if choice.company and self.draw() < _P_COMPANY:
             companion = self.company(self.pick(choice.company), subject)
@@ -127,13 +134,12 @@ class ClauseSampler(PhraseSampler):
         subject: Nominal | None = None,
         direct: Nominal | None = None,
         is_short: bool = False,
+        may_negate: bool = True,
         determiners: DeterminerChoices = ANY,
     ) -> Clause:
         """Somebody does something with something; the object may be a German dative."""
         choice = choice or self._choice("transitive")
-        mood = self.pick(when[choice.verb.aspect])
-        is_negated = self._is_negated(mood)
-        subject = subject or self._subject(choice, is_negated=is_negated)
+        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         direct = direct or self.object(
             choice.objects, UNDER_NEGATION if is_negated and determiners is ANY else determiners, subject=subject
         )
@@ -149,23 +155,25 @@ class ClauseSampler(PhraseSampler):
         choice: VerbChoice | None = None,
         subject: Nominal | None = None,
         is_short: bool = False,
+        may_negate: bool = True,
     ) -> Clause:
         """Somebody does something."""
         choice = choice or self._choice("intransitive")
-        mood = self.pick(when[choice.verb.aspect])
-        is_negated = self._is_negated(mood)
-        subject = subject or self._subject(choice, is_negated=is_negated)
+        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(choice, mood, is_negated=is_negated, is_short=is_short, subject=subject)
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated)
 
     def ditransitive(
-        self, when: Moods = moods.ALL, *, subject: Nominal | None = None, is_short: bool = False
+        self,
+        when: Moods = moods.ALL,
+        *,
+        subject: Nominal | None = None,
+        is_short: bool = False,
+        may_negate: bool = True,
     ) -> Clause:
         """Somebody gives somebody something."""
         choice = self._choice("ditransitive")
-        mood = self.pick(when[choice.verb.aspect])
-        is_negated = self._is_negated(mood)
-        subject = subject or self._subject(choice, is_negated=is_negated)
+        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         indirect = self.person_object(DEFINITE_ONLY if is_negated else ANY, subject=subject)
         direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
         circumstances = self._circumstances(
@@ -188,36 +196,42 @@ class ClauseSampler(PhraseSampler):
         choice: VerbChoice | None = None,
         subject: Nominal | None = None,
         is_short: bool = False,
-        has_goal: bool = True,
+        may_negate: bool = True,
+        is_asked: bool = False,
     ) -> Clause:
         """Somebody goes somewhere."""
         choice = choice or self._choice("motion")
-        mood = self.pick(when[choice.verb.aspect])
-        is_negated = self._is_negated(mood)
-        subject = subject or self._subject(choice, is_negated=is_negated)
+        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(
             choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, takes_place=False
         )
-        goal = self._motion_goal(choice.verb.lemma) if has_goal else None
+        goal = None if is_asked else self._motion_goal(choice.verb.lemma)
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=goal)
 
     def _motion_goal(self, verb: str) -> PrepositionalPhrase:
         match verb:
             case "jump":
                 return self.into("river lake") if self.chance(0.25) else self.onto(_SURFACES)
+            case "swim":
+                return self.through("river lake")
             case "climb":
                 return self.onto("tree hill tower mountain castle table")
             case "run" | "go" if self.chance(0.3):
-                return self.through()
+                return self.through("forest park city village garden meadow valley field")
             case _:
                 return self.goal()
 
-    def travel(self, when: Moods = moods.ALL, *, subject: Nominal | None = None, is_short: bool = False) -> Clause:
+    def travel(
+        self,
+        when: Moods = moods.ALL,
+        *,
+        subject: Nominal | None = None,
+        is_short: bool = False,
+        may_negate: bool = True,
+    ) -> Clause:
         """Somebody travels to a city, perhaps by train."""
         choice = self._choice("travel")
-        mood = self.pick(when[choice.verb.aspect])
-        is_negated = self._is_negated(mood)
-        subject = subject or self._subject(choice, is_negated=is_negated)
+        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(
             choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, takes_place=False
         )
@@ -225,12 +239,17 @@ class ClauseSampler(PhraseSampler):
             circumstances = circumstances._replace(companion=self.vehicle())
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=self.city_goal())
 
-    def placing(self, when: Moods = moods.ALL, *, subject: Nominal | None = None, is_short: bool = False) -> Clause:
+    def placing(
+        self,
+        when: Moods = moods.ALL,
+        *,
+        subject: Nominal | None = None,
+        is_short: bool = False,
+        may_negate: bool = True,
+    ) -> Clause:
         """Somebody puts something somewhere: the accusative after a two-way preposition."""
         choice = self._choice("placing")
-        mood = self.pick(when[choice.verb.aspect])
-        is_negated = self._is_negated(mood)
-        subject = subject or self._subject(choice, is_negated=is_negated)
+        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
         circumstances = self._circumstances(
             choice,
@@ -253,11 +272,13 @@ class ClauseSampler(PhraseSampler):
     def passive(self) -> Clause:
         """Something is done, perhaps by somebody."""
         choice = self.pick(self._passive_choices)
-        mood = self.pick(moods.ALL["happening"])
-        is_negated = self._is_negated(mood)
+        mood = self.pick(moods.PASSIVE)
+        is_negated = mood.tense is not Tense.PERFECT and self.draw() < _P_NEGATED
         subject = self.noun_phrase(self.pick(choice.objects), DEFINITE_ONLY if is_negated else ANY)
         agent = self.agent(choice.subjects) if self.chance(0.5) else None
-        time = self.time(mood.time_kind) if mood.time_kind and self.chance(_P_TIME) else None
+        is_habit = mood is moods.SIMPLE_PRESENT  # "is opened" alone could be a state
+        has_time = mood.time_kind and (is_habit or self.chance(_P_TIME))
+        time = self.time(mood.time_kind, is_negated=is_negated) if has_time else None
         frequency = self.pick(self._perfect_adverbs) if mood.tense is Tense.PERFECT else None
         circumstances = _Circumstances(time=time, frequency=frequency, companion=agent)
         clause = _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated)
@@ -276,9 +297,10 @@ class ClauseSampler(PhraseSampler):
             subject = subject._replace(adjective=None)
         predicate = self._predicate(adjective, noun, may_compare=not is_negated and not is_short)
         is_comparison = predicate.standard is not None
-        has_time = tense is Tense.PAST and not is_short and not is_comparison and self.chance(0.25)
+        is_changing = noun.category == "person" and not (is_short or is_comparison)  # tired yesterday, never sad
+        has_time = tense is Tense.PAST and is_changing and self.chance(0.3)
         time = self.time("past") if has_time else None
-        has_frequency = tense is not Tense.FUTURE and not (time or is_negated or is_comparison) and self.chance(0.15)
+        has_frequency = tense is not Tense.FUTURE and is_changing and not (time or is_negated) and self.chance(0.25)
         frequency = self.pick(self._frequencies) if has_frequency else None
         return Clause(
             subject, COPULA, tense, is_negated=is_negated, time=time, frequency=frequency, predicate=predicate
@@ -294,7 +316,7 @@ class ClauseSampler(PhraseSampler):
             if other is not noun and adjective in self.choices.adjectives[other.lemma]:
                 standard = self.noun_phrase(other, SINGULAR_PLACE)._replace(adjective=None)
                 return Comparison(adjective, "than" if r > 0.77 else "as", standard)
-        return Comparison(adjective, "too" if r > 0.8 else "very")
+        return Comparison(adjective, "too" if may_compare and r > 0.85 else "very")
 
     def _location(self, tense: Tense) -> Clause:
         is_negated = self.chance(_P_NEGATED)

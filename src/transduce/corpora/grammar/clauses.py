@@ -3,8 +3,8 @@
 German has three orders: verb second (statements), verb first (questions, or after something fronted) and verb final
 (subordinate clauses). They share the middle field, whose order is
 
-    subject, pronouns, time, frequency, dative, [definite object], nicht, with whom, place, manner, [indefinite object],
-    goal, predicate
+    subject, pronouns and names, time, frequency, dative, [definite object], nicht, with whom, manner, place,
+    [indefinite object], goal, predicate
 
 and the field after the verb's bracket, where relative clauses, that-clauses and infinitives go.
 """
@@ -19,6 +19,7 @@ from transduce.corpora.grammar.lexicon import Adjective, Adverb, TimeAdverbial, 
 from transduce.corpora.grammar.phrases import (
     DETERMINERS,
     Combination,
+    Name,
     Nominal,
     NounPhrase,
     PrepositionalPhrase,
@@ -222,20 +223,21 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
     """The German middle field, in the order that the head of this file tells."""
     direct, indirect, object_case = clause.direct, clause.indirect, clause.verb.object_case
     frequency = clause.frequency
-    is_direct_early = direct is not None and direct.is_definite and not isinstance(direct, Pronoun)
+    is_direct_first, is_indirect_first = isinstance(direct, Pronoun | Name), isinstance(indirect, Pronoun | Name)
+    is_direct_early = direct is not None and direct.is_definite and not is_direct_first
     is_direct_late = direct is not None and not direct.is_definite
     time = _german_time(clause) if with_time else ""
     is_time_late = clause.is_negated and is_direct_early  # liest das Buch heute nicht
     parts = [clause.subject.german(Case.NOMINATIVE)] if with_subject else []
-    if isinstance(direct, Pronoun):
+    if direct and is_direct_first:
         parts.append(direct.german(object_case))
-    if isinstance(indirect, Pronoun):
+    if indirect and is_indirect_first:
         parts.append(indirect.german(Case.DATIVE))
     if not is_time_late:
         parts.append(time)
     if frequency and not frequency.stands_behind:
         parts.append(frequency.german)
-    if indirect and not isinstance(indirect, Pronoun):
+    if indirect and not is_indirect_first:
         parts.append(indirect.german(Case.DATIVE))
     if direct and is_direct_early:
         parts.append(_core(direct, object_case))
@@ -247,10 +249,10 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
         parts.append("nicht")
     if clause.companion:
         parts.append(clause.companion.german())
-    if clause.place and with_place:
-        parts.append(clause.place.german())
     if clause.manner:
         parts.append(clause.manner.german)
+    if clause.place and with_place:
+        parts.append(clause.place.german())
     if direct and is_direct_late:
         parts.append(_negated_core(direct, object_case) if clause.is_negated else _core(direct, object_case))
     if clause.goal:

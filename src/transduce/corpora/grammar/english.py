@@ -22,6 +22,7 @@ class EnglishVerb(NamedTuple):
     participle: str
     gerund: str
     particle: str  # "(PRT (RP on))", or ""
+    has_one_form: bool  # present and past look alike: they read
 
 
 def starts_with_vowel_sound(word: str) -> bool:
@@ -69,7 +70,7 @@ def verb_from_dictionary(base: str, past: str = "", participle: str = "", *, par
     ('(VBZ stops)', '(VBD stopped)', '(VBG stopping)')
     """
     if base == "be":
-        return EnglishVerb("be", "(VB be)", _BE_PRESENT, _BE_PAST, "(VBN been)", "(VBG being)", "")
+        return EnglishVerb("be", "(VB be)", _BE_PRESENT, _BE_PAST, "(VBN been)", "(VBG being)", "", has_one_form=False)
     plain = f"(VBP {base})"
     past = past or _weak_past(base)
     return EnglishVerb(
@@ -80,4 +81,5 @@ def verb_from_dictionary(base: str, past: str = "", participle: str = "", *, par
         participle=f"(VBN {participle or past})",
         gerund=f"(VBG {_gerund(base)})",
         particle=f"(PRT (RP {particle}))" if particle else "",
+        has_one_form=past == base,
     )

@@ -17,11 +17,14 @@ __all__ = [
     "Adverb",
     "Lexicon",
     "Noun",
+    "Ownership",
     "Preposition",
     "TimeAdverbial",
     "Verb",
     "load_lexicon",
 ]
+
+Ownership = Literal["maybe", "never", "mostly", "once"]  # how "my" goes with a noun
 
 _COLUMNS = {"der": Column.MASCULINE, "die": Column.FEMININE, "das": Column.NEUTER}
 
@@ -44,7 +47,7 @@ class Noun(NamedTuple):
     column: Column
     forms: Endings
     is_counted: bool
-    owned: Literal["maybe", "never", "mostly"]  # how "my" goes with it
+    owned: Ownership
     location: Preposition | None  # only of places: where one is
     goal: Preposition | None  # only of places: where one goes
 
@@ -123,9 +126,11 @@ def _preposition(entry: str, *, is_goal: bool) -> Preposition:
     return Preposition(f"({tag} {english_word})", german_word, case)
 
 
-def _ownership(lemma: str) -> Literal["maybe", "never", "mostly"]:
+def _ownership(lemma: str) -> Ownership:
     if lemma in nouns.MOSTLY_OWNED.split():
         return "mostly"
+    if lemma in nouns.OWNED_ONCE.split():
+        return "once"
     return "never" if lemma in nouns.NEVER_OWNED.split() else "maybe"
 
 

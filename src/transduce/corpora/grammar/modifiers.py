@@ -25,13 +25,14 @@ reading bridge neighbor colleague boss
     big bigger groß größer animal building object vessel furniture vehicle transport outdoor chamber plant \
 opening snack problem mistake
     small smaller klein kleiner animal building object vessel furniture vehicle transport outdoor chamber plant \
-opening garment snack device person mistake
+opening garment snack device child boy girl brother sister mistake
     long longer lang länger street bridge river garment reading sentence word film song question bench train \
 beach island
     short shorter kurz kürzer reading sentence word film song question answer skirt dress dance street report
-    high higher hoch höher building mountain hill tower bridge tree castle
-    beautiful more schön schöner person animal building garment plant outdoor art vessel instrument island city \
-picture
+    high higher hoch höher mountain hill bridge gate chair
+    tall taller hoch höher tower tree hotel castle church house
+    beautiful more schön schöner woman girl princess queen singer dancer animal building garment plant outdoor art \
+vessel instrument island city picture
     ugly uglier hässlich hässlicher animal building garment vessel furniture city picture device
     good better gut besser teacher doctor friend cook idea plan answer question reading art restaurant hotel \
 snack staple drink
@@ -47,7 +48,7 @@ wine chocolate
     friendly friendlier freundlich freundlicher person dog
     polite more höflich höflicher person question answer
     clever cleverer klug klüger person animal question answer idea
-    stupid more dumm dümmer question idea mistake answer plan donkey thief giant
+    stupid more dumm dümmer question idea mistake answer plan donkey thief giant rule goose hen film
     lazy lazier faul fauler person animal
     hardworking more fleißig fleißiger person
     strong stronger stark stärker person animal coffee tea
@@ -67,8 +68,8 @@ wine chocolate
     loud louder laut lauter device vehicle transport instrument street song child neighbor
     wild - wild - animal garden dance rose
     dangerous more gefährlich gefährlicher animal street mountain thief knife plan machine
-    fast faster schnell schneller vehicle transport horse dog rabbit computer answer
-    slow slower langsam langsamer vehicle transport turtle donkey computer song dance waiter
+    fast faster schnell schneller vehicle transport horse dog rabbit computer answer fox cat tiger dancer
+    slow slower langsam langsamer vehicle transport turtle donkey computer song dance waiter cow pupil cook
     red - rot - garment vehicle plant object vessel furniture transport opening apple
     blue - blau - garment vehicle object vessel furniture transport opening
     green - grün - garment vehicle object vessel furniture opening apple meadow forest valley
@@ -79,16 +80,16 @@ wine chocolate
     gray - grau - garment object vessel furniture opening mouse cat donkey wolf goose
     warm warmer warm wärmer garment chamber soup milk bed water blanket tea
     cold colder kalt kälter chamber soup drink lake river cellar
-    hot hotter heiß heißer soup coffee tea milk potato water
+    hot hotter heiß heißer soup coffee tea milk water potato pizza pancake
     clean cleaner sauber sauberer garment vessel chamber vehicle street water hotel towel
     dirty dirtier schmutzig schmutziger garment vessel chamber vehicle street water shoe window
-    dark darker dunkel dunkler chamber forest street cellar beer house
-    bright brighter hell heller chamber lamp kitchen office house
+    dark darker dunkel dunkler chamber forest street beer house coat
+    bright brighter hell heller chamber lamp house candle
     empty - leer - vessel box suitcase drawer chamber street transport church theater restaurant
     full - voll - vessel box suitcase drawer transport restaurant basket bag
     heavy heavier schwer schwerer object furniture box suitcase coat instrument
-    light lighter leicht leichter bag basket box suitcase jacket coat bicycle
-    broken - kaputt - device vehicle furniture vessel umbrella toy instrument
+    light lighter leicht leichter bag basket box suitcase jacket coat bicycle chair blanket
+    broken - kaputt - device vehicle furniture umbrella toy instrument
     modern more modern moderner building device furniture vehicle art kitchen
     comfortable more bequem bequemer furniture garment bed train vehicle
     sweet sweeter süß süßer snack honey chocolate wine tea
@@ -97,12 +98,12 @@ wine chocolate
     delicious more lecker leckerer snack staple drink
     interesting more interessant interessanter reading art museum question topic city scientist
     boring more langweilig langweiliger reading art museum teacher village boss
-    important more wichtig wichtiger topic reading person
+    important more wichtig wichtiger topic reading king queen judge customer guest mayor boss scientist witness
     difficult more schwierig schwieriger topic customer guest child novel poem
     simple simpler einfach einfacher topic dress poem plan song machine
     wide wider breit breiter street river bridge bed bench gate valley
     narrow narrower schmal schmaler street bridge river valley bed opening
-    deep deeper tief tiefer lake river valley vessel forest
+    deep deeper tief tiefer lake river valley bowl forest
     round - rund - furniture vessel stone ball window box
     elegant more elegant eleganter garment hotel restaurant person
     wet wetter nass nasser garment animal street towel meadow bench
@@ -111,8 +112,7 @@ wine chocolate
     funny funnier lustig lustiger reading art person animal monkey
     proud prouder stolz stolzer person horse
     honest more ehrlich ehrlicher person answer
-    sharp sharper scharf schärfer knife fork soup sausage
-    soft softer weich weicher bed sofa pillow blanket towel bread egg
+    soft softer weich weicher bed sofa pillow blanket towel bread egg carpet sweater scarf glove butter cheese
     colorful more bunt bunter garment bird plant carpet picture ball meadow
 """
 
@@ -121,13 +121,12 @@ MANNER_TABLE = """
     pace slowly langsam
     pace quickly schnell
     care carefully vorsichtig
-    care patiently geduldig
+    patience patiently geduldig
     mood happily fröhlich
     mood proudly stolz
     sound quietly leise
     sound loudly laut
     calm calmly ruhig
-    calm alone allein
     stealth secretly heimlich
     skill well gut
     skill badly schlecht
@@ -137,7 +136,7 @@ MANNER_TABLE = """
 COMPANY_VERBS = {
     "with": "work dance sing cook wait shop study play visit discuss eat drink read collect travel drive fly go \
 return",
-    "for": "buy bake draw paint build order repair write collect choose plant steal sing cook work pray",
+    "for": "buy bake draw paint build order repair write collect choose plant sing cook work pray",
 }
 
 # never and already stand behind a definite object, as nicht does; the others before it.

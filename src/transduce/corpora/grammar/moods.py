@@ -6,7 +6,20 @@ from typing import Literal, NamedTuple
 
 from transduce.corpora.grammar.tenses import MODALS, Modal, Tense
 
-__all__ = ["ALL", "DATED_QUESTION", "FUTURE", "PAST", "PLUPERFECT", "PRESENT", "QUESTION", "Mood", "Moods"]
+__all__ = [
+    "ALL",
+    "DATED_QUESTION",
+    "FUTURE",
+    "PASSIVE",
+    "PAST",
+    "PLUPERFECT",
+    "PRESENT",
+    "PROGRESSIVE",
+    "QUESTION",
+    "SIMPLE_PRESENT",
+    "Mood",
+    "Moods",
+]
 
 
 class Mood(NamedTuple):
@@ -19,33 +32,37 @@ class Mood(NamedTuple):
 
 Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]  # each as often as it is likely
 
-_PRESENT = Mood(Tense.PRESENT, time_kind="habit")
-_PROGRESSIVE = Mood(Tense.PROGRESSIVE, time_kind="now")
+SIMPLE_PRESENT = Mood(Tense.PRESENT, time_kind="habit")
+PROGRESSIVE = Mood(Tense.PROGRESSIVE, time_kind="now")
 _PAST = Mood(Tense.PAST, time_kind="past")
 _PERFECT = Mood(Tense.PERFECT)
+_PLUPERFECT = Mood(Tense.PLUPERFECT)
 _FUTURE = Mood(Tense.FUTURE, time_kind="future")
 _MODALS = tuple(Mood(Tense.PRESENT, modal, "future") for modal in MODALS.values() if not modal.is_past)
 _PAST_MODALS = tuple(Mood(Tense.PRESENT, modal, "past") for modal in MODALS.values() if modal.is_past)
+_NEUTRAL_MODALS = tuple(Mood(Tense.PRESENT, MODALS[name], "future") for name in ("can", "must", "should"))
 
 
 def _by_aspect(moods: tuple[Mood, ...]) -> Moods:
-    """A happening has no progressive; a state has neither that nor a perfect nor a modal verb."""
+    """What merely happens has neither a progressive nor a modal verb, a state has no perfect either."""
+    happening = tuple(mood for mood in moods if not mood.modal and mood is not PROGRESSIVE)
     return {
         "action": moods,
-        "happening": tuple(mood for mood in moods if mood is not _PROGRESSIVE),
-        "state": tuple(mood for mood in moods if mood in (_PRESENT, _PAST, _FUTURE, Mood(Tense.PLUPERFECT))),
+        "happening": happening,
+        "state": tuple(mood for mood in happening if mood is not _PERFECT),
     }
 
 
 PAST = _by_aspect((_PAST,) * 9 + _PAST_MODALS)
-PRESENT = _by_aspect((_PRESENT,) * 8 + _MODALS)
+PRESENT = _by_aspect((SIMPLE_PRESENT,) * 8 + _MODALS)
 FUTURE = _by_aspect((_FUTURE,) * 8 + _MODALS)
-PLUPERFECT = _by_aspect((Mood(Tense.PLUPERFECT),))
-QUESTION = _by_aspect((_PROGRESSIVE,) * 4 + (_PAST,) * 9 + (_FUTURE,) * 3 + _MODALS + _PAST_MODALS)
-DATED_QUESTION = _by_aspect((_PAST,) * 9 + (_FUTURE,) * 5 + _MODALS)  # when? how?
+PLUPERFECT = _by_aspect((_PLUPERFECT,))
+QUESTION = _by_aspect((PROGRESSIVE,) * 4 + (_PAST,) * 9 + (_FUTURE,) * 3 + _MODALS + _PAST_MODALS)
+DATED_QUESTION = _by_aspect((_PAST,) * 9 + (_FUTURE,) * 5 + _NEUTRAL_MODALS)  # when? how?
+PASSIVE = (_PAST,) * 20 + (_PERFECT,) * 6 + (_FUTURE,) * 6 + (SIMPLE_PRESENT,) * 3 + _NEUTRAL_MODALS * 2
 ALL = _by_aspect(
-    (_PRESENT,) * 20
-    + (_PROGRESSIVE,) * 15
+    (SIMPLE_PRESENT,) * 20
+    + (PROGRESSIVE,) * 15
     + (_PAST,) * 35
     + (_PERFECT,) * 8
     + (_FUTURE,) * 12

@@ -2,12 +2,12 @@
 
 ``der*`` marks a weak masculine: every form but the nominative singular is that of the plural.
 ``-`` stands for the plural of a noun that is not counted. A place goes on with two pairs of prepositions,
-English/German: where one is (dative), and where one goes (``in`` and ``auf`` with the accusative, ``zu`` with the dative).
+English/German: where one is (dative), and where one goes (``in``, ``auf`` with the accusative, ``zu`` with the dative).
 """
 
 from __future__ import annotations
 
-__all__ = ["MOSTLY_OWNED", "NEVER_OWNED", "NOUN_TABLE", "PLACE_TABLE"]
+__all__ = ["MOSTLY_OWNED", "NEVER_OWNED", "NOUN_TABLE", "OWNED_ONCE", "PLACE_TABLE"]
 
 NOUN_TABLE = {
     "person": """
@@ -16,7 +16,6 @@ NOUN_TABLE = {
         boy boys der* Junge Jungen
         girl girls das Mädchen Mädchen
         child children das Kind Kinder
-        baby babies das Baby Babys
         father fathers der Vater Väter
         mother mothers die Mutter Mütter
         brother brothers der Bruder Brüder
@@ -333,7 +332,8 @@ PLACE_TABLE = {
     """,
 }
 
-# Nouns that "my" never goes with, and those that it mostly goes with; all others may have an owner.
+# Nouns that "my" never goes with, those that it mostly goes with, and those of which one has a single one. All others
+# may have an owner.
 NEVER_OWNED = """
     man woman fisherman hunter sailor captain pilot policeman soldier judge engineer painter singer dancer actor writer
     poet journalist photographer scientist seller tourist mayor king queen prince princess thief witness giant witch
@@ -341,7 +341,5 @@ NEVER_OWNED = """
     squirrel bus train tram taxi station airport hospital library museum theater cinema tower university park forest
     street bridge market beach river lake mountain valley island harbor hill
 """
-MOSTLY_OWNED = """
-    father mother brother sister son daughter uncle aunt nephew niece grandfather grandmother friend neighbor colleague
-    boss
-"""
+MOSTLY_OWNED = "brother sister son daughter uncle aunt nephew niece friend neighbor colleague"
+OWNED_ONCE = "father mother grandfather grandmother boss"

@@ -41,11 +41,12 @@ _Options = tuple[tuple[Determiner, bool], ...]  # with whether the noun is plura
 
 
 class DeterminerChoices(NamedTuple):
-    """Determiners for nouns that may have an owner, never have one, mostly have one, or are not counted."""
+    """Determiners by the ownership of a noun, and for those that are not counted."""
 
     maybe: _Options
     never: _Options
     mostly: _Options
+    once: _Options
     uncounted: _Options
 
     def for_noun(self, noun: Noun) -> _Options:
@@ -59,6 +60,8 @@ class DeterminerChoices(NamedTuple):
                 return self.never
             case "mostly":
                 return self.mostly
+            case "once":
+                return self.once
             case _:
                 assert_never(noun.owned)
 
@@ -78,11 +81,13 @@ def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
     of_mass = [option for option in options if option[0] in ("the", "this", *_POSSESSIVES) and not option[1]]
     if ("a", False) in options:  # where a book may be, bread may be
         of_mass += [("", False)] * len(of_mass)
-    maybe, never, mostly, uncounted = (
+    mostly_owned = of_relatives if possessive else options
+    owned_once = [option for option in mostly_owned if not option[1]]
+    maybe, never, mostly, once, uncounted = (
         tuple((DETERMINERS[word], is_plural) for word, is_plural in chosen)
-        for chosen in (options, plain, of_relatives if possessive else options, of_mass)
+        for chosen in (options, plain, mostly_owned, owned_once, of_mass)
     )
-    return DeterminerChoices(maybe, never, mostly, uncounted)
+    return DeterminerChoices(maybe, never, mostly, once, uncounted)
 
 
 ANY = _weighted(
@@ -99,7 +104,7 @@ SOMETHING = _weighted({"a": 30}, {"": 6, _NUMBERS: 1, "many": 5, "some": 5, "sev
 SINGULAR_PLACE = _weighted({"the": 48, "a": 7, "this": 4, _POSSESSIVES: 1}, {})
 _OWNERS = _weighted({"the": 20, _POSSESSIVES: 1}, {})
 _OWNED = frozenset(("object", "garment", "vehicle", "reading", "instrument", "furniture", "device", "vessel", "animal"))
-_P_ADJECTIVE = 0.33
+_P_ADJECTIVE = 0.44
 _P_OWNER = 0.07
 
 
@@ -114,13 +119,13 @@ class PhraseSampler:
         self._names = tuple(Name(f"(NP (NNP {name}))", name) for name in self._first_names)
         self._cities = tuple(Name(f"(NP (NNP {english}))", german) for english, german in lexicon.cities.items())
         self._people = lexicon.nouns_of(("person",))
-        self._garments = lexicon.nouns_of(("garment",))
+        self._belongings = lexicon.nouns_of(("hat", "coat", "jacket", "scarf", "dog", "umbrella", "basket"))
         self._buildings = lexicon.nouns_of(("building",))
         self._furniture = lexicon.nouns_of(("furniture",))
         self._plants = lexicon.nouns_of(("tree", "bush"))
         self._outdoors = lexicon.nouns_of(("outdoor",))
         self._places = lexicon.nouns_of(("chamber", "building", "outdoor", "outdoor"))
-        self._crossed = lexicon.nouns_of(("forest", "park", "city", "village", "garden", "meadow", "valley", "field"))
+        self._goals = tuple(noun for noun in self._places if noun.goal and noun.goal.tree != "(IN onto)")
         self._vehicles = lexicon.nouns_of(("train", "bus", "car", "ship", "taxi", "tram", "bicycle"))
 
     def chance(self, probability: float) -> bool:
@@ -161,14 +166,14 @@ class PhraseSampler:
         noun = self.pick(nouns)
         r = self.draw()
         if noun.category == "person":
-            if r < 0.2:
+            if r < 0.15:
                 return self.pronoun_object(subject)
-            if r < 0.28:
+            if r < 0.23:
                 name = self.pick(self._names)
                 return name if name != subject else PRONOUNS["they"]
         elif r < 0.08:
             return PRONOUNS[self.pick(("it", "they"))] if noun.is_counted else PRONOUNS["it"]
-        return self.noun_phrase(noun, determiners)
+        return self.noun_phrase(noun, determiners, may_own=not isinstance(subject, Name))  # no "Anna sees Anna's hat"
 
     def person_object(self, determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:
         """To whom something is given."""
@@ -219,7 +224,7 @@ class PhraseSampler:
         if self.chance(0.15):
             people = self.noun_phrase(self.pick(self._people), DEFINITE_ONLY)
             return PrepositionalPhrase(PREPOSITIONS["to a person"], people)
-        noun = self.pick(self._places)
+        noun = self.pick(self._goals)
         assert noun.goal is not None
         return PrepositionalPhrase(noun.goal, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
@@ -231,6 +236,10 @@ class PhraseSampler:
         """Into one of the nouns named."""
         return self._towards("into", lemmas)
 
+    def through(self, lemmas: str) -> PrepositionalPhrase:
+        """Through one of the nouns named."""
+        return self._towards("through", lemmas)
+
     def put_on(self, lemmas: str) -> PrepositionalPhrase:
         """``on``, where something is put."""
         return self._towards("put on", lemmas)
@@ -238,11 +247,6 @@ class PhraseSampler:
     def _towards(self, preposition: str, lemmas: str) -> PrepositionalPhrase:
         noun = self.choices.lexicon.nouns[self.pick(lemmas.split())]
         return PrepositionalPhrase(PREPOSITIONS[preposition], self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
-
-    def through(self) -> PrepositionalPhrase:
-        """Through a place that one can cross."""
-        noun = self.pick(self._crossed)
-        return PrepositionalPhrase(PREPOSITIONS["through"], self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
     def city_goal(self) -> PrepositionalPhrase:
         """To a city."""
@@ -267,14 +271,15 @@ class PhraseSampler:
         return PrepositionalPhrase(PREPOSITIONS["by"], person)
 
     def attribute(self, noun: Noun) -> PrepositionalPhrase | None:
-        """What may follow a noun: a garment of a person, the neighbourhood of a building."""
+        """What may follow a noun: what a person has with him, the neighbourhood of a building."""
         if noun.category == "person":
-            garment = self.noun_phrase(self.pick(self._garments), SINGULAR_PLACE, may_own=False)
-            return PrepositionalPhrase(PREPOSITIONS["with"], garment)
+            belonging = self.noun_phrase(self.pick(self._belongings), SINGULAR_PLACE, may_own=False)
+            return PrepositionalPhrase(PREPOSITIONS["with"], belonging)
         if noun.category in ("building", "vehicle", "plant", "outdoor"):
             return self.neighborhood()
         return None
 
-    def time(self, kind: str) -> TimeAdverbial:
-        """When, of the kind that a tense asks for."""
-        return self.pick(self.choices.lexicon.times[kind])
+    def time(self, kind: str, *, is_negated: bool = False) -> TimeAdverbial | None:
+        """When, of the kind that a tense asks for; none where the negation would have to stand before it."""
+        time = self.pick(self.choices.lexicon.times[kind])
+        return None if is_negated and (kind == "habit" or time.german == "bald") else time

@@ -379,7 +379,7 @@ def _prepositions(case: Case, words: str) -> dict[str, Preposition]:
 # Those that no noun chooses for itself. The dative of the two-way ones is the place where something is.
 PREPOSITIONS = {
     **_prepositions(Case.DATIVE, "with/mit by/von behind/hinter under/unter near/bei beside/neben on/auf in/in"),
-    **_prepositions(Case.ACCUSATIVE, "for/für through/durch without/ohne onto/auf into/in"),
+    **_prepositions(Case.ACCUSATIVE, "for/für through/durch onto/auf into/in"),
     "to a city": Preposition("(TO to)", "nach", Case.DATIVE),
     "to a person": Preposition("(TO to)", "zu", Case.DATIVE),
     "by a vehicle": Preposition("(IN by)", "mit", Case.DATIVE),

@@ -12,7 +12,7 @@ from transduce.corpora.grammar.clause_sampler import ClauseSampler
 from transduce.corpora.grammar.clauses import Clause
 from transduce.corpora.grammar.german import Case, Person
 from transduce.corpora.grammar.moods import Moods
-from transduce.corpora.grammar.phrase_sampler import ANY, DEFINITE_ONLY, SOMETHING
+from transduce.corpora.grammar.phrase_sampler import ANY, DEFINITE_ONLY, SOMETHING, UNDER_NEGATION
 from transduce.corpora.grammar.phrases import DETERMINERS, Coordination, Gap, Nominal, NounPhrase
 from transduce.corpora.grammar.sentences import (
     QUESTION_WORDS,
@@ -37,17 +37,17 @@ from transduce.corpora.grammar.tenses import Tense
 __all__ = ["CONSTRUCTION_WEIGHTS", "SentenceSampler"]
 
 CONSTRUCTION_WEIGHTS = {
-    "statement": 26,
+    "statement": 24,
     "fronted": 9,
-    "description": 9,
+    "description": 7,
     "existence": 3,
-    "yes_no_question": 8,
+    "yes_no_question": 7,
     "open_question": 9,
     "command": 5,
     "passive": 7,
-    "reported": 6,
-    "linked": 7,
-    "relative": 6,
+    "reported": 8,
+    "linked": 9,
+    "relative": 8,
     "infinitive": 4,
     "purpose": 2,
     "joined": 3,
@@ -114,7 +114,7 @@ class SentenceSampler(ClauseSampler):
         """A clause, subject first; the subject may have a modifier."""
         clause = self.clause()
         subject = clause.subject
-        if isinstance(subject, NounPhrase) and self.chance(0.08):
+        if isinstance(subject, NounPhrase) and not (subject.is_plural or subject.owner) and self.chance(0.1):
             attribute = self.attribute(subject.noun)
             return Statement(clause._replace(subject=subject._replace(modifier=attribute)))
         return Statement(clause)
@@ -137,8 +137,9 @@ class SentenceSampler(ClauseSampler):
 
     def yes_no_question(self) -> Sentence:
         """About a clause that is not negated."""
-        clause = self.clause() if self.chance(0.8) else self.description()
-        return YesNoQuestion(clause._replace(is_negated=False))
+        if self.chance(0.8):
+            return YesNoQuestion(self.clause(may_negate=False))
+        return YesNoQuestion(self.description()._replace(is_negated=False))
 
     def open_question(self) -> Sentence:
         """About the subject, the object, the place, the time, the reason or the manner."""
@@ -150,8 +151,9 @@ class SentenceSampler(ClauseSampler):
         if r < 0.55:
             return self._which_question()
         if r < 0.65:
-            clause = self.motion(moods.QUESTION, is_short=True, has_goal=False)
-            return OpenQuestion(QUESTION_WORDS["where to"], clause._replace(is_negated=False))
+            choice = self.pick(self._walking)
+            clause = self.motion(moods.QUESTION, choice=choice, is_short=True, is_asked=True, may_negate=False)
+            return OpenQuestion(QUESTION_WORDS["where to"], clause)
         return self._circumstance_question()
 
     def _circumstance_question(self) -> Sentence:
@@ -160,27 +162,29 @@ class SentenceSampler(ClauseSampler):
         while (word == "where" and choice.verb.object_case is Case.DATIVE) or (word == "how" and not choice.manners):
             choice = self._action()
         when = moods.QUESTION if word in ("where", "why") else moods.DATED_QUESTION
-        clause = self.transitive(when, choice=choice, is_short=True)._replace(is_negated=False)
+        subject = self.subject(choice.subjects, DEFINITE_ONLY)
+        clause = self.transitive(when, choice=choice, subject=subject, is_short=True, may_negate=False)
         if word == "where" and clause.direct and any(noun.location for noun in clause.direct.heads()):
             word = "why"
         return OpenQuestion(QUESTION_WORDS[word], clause)
 
     def _who_question(self) -> Sentence:
         who = Gap()
-        clause = self.transitive(moods.QUESTION, subject=who) if self.chance(0.7) else self.ditransitive(subject=who)
-        return OpenQuestion(QUESTION_WORDS["who"], clause._replace(is_negated=False))
+        frame = self.transitive if self.chance(0.7) else self.ditransitive
+        return OpenQuestion(QUESTION_WORDS["who"], frame(moods.QUESTION, subject=who, may_negate=False))
 
     def _what_question(self) -> Sentence:
-        """What, or whom where the verb takes persons."""
+        """What, or whom where the verb takes persons; of places one asks otherwise."""
         choice = self._choice("transitive")
-        is_person = self.pick(choice.objects).category == "person"
-        if not is_person and choice.verb.object_case is Case.DATIVE:
+        example = self.pick(choice.objects)
+        is_person = example.category == "person"
+        if example.location or (not is_person and choice.verb.object_case is Case.DATIVE):
             return self._what_question()
         word = "what"
         if is_person:
             word = "whom, dative" if choice.verb.object_case is Case.DATIVE else "whom"
-        clause = self.transitive(moods.QUESTION, choice=choice, direct=Gap())
-        return OpenQuestion(QUESTION_WORDS[word], clause._replace(is_negated=False))
+        clause = self.transitive(moods.QUESTION, choice=choice, direct=Gap(), may_negate=False)
+        return OpenQuestion(QUESTION_WORDS[word], clause)
 
     def _which_question(self) -> Sentence:
         """Which or how many, of the subject or of the object."""
@@ -193,24 +197,28 @@ class SentenceSampler(ClauseSampler):
         asked = asked._replace(determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural)
         gap = Gap(noun, asked.person)
         if asks_subject:
-            clause = self.transitive(moods.QUESTION, choice=choice, subject=gap)
+            clause = self.transitive(moods.QUESTION, choice=choice, subject=gap, may_negate=False)
         else:
-            clause = self.transitive(moods.QUESTION, choice=choice, direct=gap)
-        return OpenQuestion(asked, clause._replace(is_negated=False))
+            clause = self.transitive(moods.QUESTION, choice=choice, direct=gap, may_negate=False)
+        return OpenQuestion(asked, clause)
 
     def command(self) -> Sentence:
         """To one familiar person."""
         you = Gap(person=Person.YOU)
         r = self.draw()
         if r < 0.6:
-            clause = self.transitive(moods.PRESENT, choice=self._action(), subject=you, is_short=True)
+            clause = self.transitive(
+                moods.PRESENT, choice=self._action(), subject=you, is_short=True, determiners=UNDER_NEGATION
+            )
         elif r < 0.75:
             clause = self.ditransitive(moods.PRESENT, subject=you, is_short=True)
         elif r < 0.9:
             clause = self.placing(moods.PRESENT, subject=you, is_short=True)
         else:
             clause = self.motion(moods.PRESENT, subject=you, is_short=True)
-        return Command(clause._replace(modal=None), is_polite=not clause.is_negated and self.chance(0.5))
+        return Command(
+            clause._replace(tense=Tense.PRESENT, modal=None), is_polite=not clause.is_negated and self.chance(0.5)
+        )
 
     def _action(self) -> VerbChoice:
         choice = self._choice("transitive")
@@ -234,7 +242,7 @@ class SentenceSampler(ClauseSampler):
 
     def _reported_clause(self, verb: str, tense: Tense) -> Clause:
         """In the sequence of tenses: after a past, a past or a pluperfect."""
-        is_short = self.chance(0.7)
+        is_short = self.chance(0.4)
         if verb == "hope":
             return self.clause(moods.FUTURE, is_short=is_short)
         if self.chance(0.25):
@@ -247,19 +255,20 @@ class SentenceSampler(ClauseSampler):
         """Two clauses with a conjunction."""
         word, when_subordinate, when_main = self.pick(_LINKS)
         tense = when_subordinate["state"][0].tense
+        may_negate = word in ("because", "although", "if")
         if word in ("because", "although", "when, once") and self.chance(0.35):
             subordinate = self.description(tense, is_short=True)
         else:
-            subordinate = self._event(when_subordinate)
+            subordinate = self._event(when_subordinate, may_negate=may_negate)
         link = SubordinateClause(CONJUNCTIONS[word], subordinate)
-        return Linked(self._event(when_main), link, is_fronted=self.chance(0.4))
+        return Linked(self._event(when_main, may_negate=may_negate), link, is_fronted=self.chance(0.4))
 
-    def _event(self, when: Moods) -> Clause:
-        """A short clause that is no state."""
-        clause = self.clause(when, is_short=True)
-        while clause.verb.aspect == "state":
-            clause = self.clause(when, is_short=True)
-        return clause
+    def _event(self, when: Moods, *, may_negate: bool) -> Clause:
+        """A clause that is no state."""
+        while True:
+            clause = self.clause(when, is_short=self.chance(0.5), may_negate=may_negate)
+            if clause.verb.aspect != "state":
+                return clause
 
     def relative(self) -> Sentence:
         """A clause whose subject or object has a relative clause."""
@@ -270,19 +279,22 @@ class SentenceSampler(ClauseSampler):
             if isinstance(host, NounPhrase) and not host.owner and host.determiner is not DETERMINERS["every"]:
                 break
         if on_subject:
-            return Statement(clause._replace(subject=self._with_relative(host)))
-        return Statement(clause._replace(direct=self._with_relative(host)))
+            return Statement(clause._replace(subject=self._with_relative(host, clause.verb.lemma)))
+        return Statement(clause._replace(direct=self._with_relative(host, clause.verb.lemma)))
 
-    def _with_relative(self, host: NounPhrase) -> NounPhrase:
+    def _with_relative(self, host: NounPhrase, other_verb: str) -> NounPhrase:
+        """The noun phrase with a relative clause, if possible of another verb than the clause around it."""
         noun, when = host.noun, self.pick((moods.PRESENT, moods.PAST, moods.PAST))
-        acting, undergoing = self.choices.verbs_with_subject[noun.lemma], self.choices.verbs_with_object[noun.lemma]
+        acting = [choice for choice in self.choices.verbs_with_subject[noun.lemma] if choice.verb.lemma != other_verb]
+        all_undergoing = self.choices.verbs_with_object[noun.lemma]
+        undergoing = [choice for choice in all_undergoing if choice.verb.lemma != other_verb] or all_undergoing
         gap = Gap(noun, host.person)
-        if acting and (not undergoing or self.chance(0.5)):
+        if acting and self.chance(0.5):
             choice = self.pick(acting)
             if choice.objects:
                 clause = self.transitive(when, choice=choice, subject=gap, is_short=True)
             else:
-                clause = self.intransitive(when, choice=choice, subject=gap)
+                clause = self.intransitive(when, choice=choice, subject=gap, is_short=True)
         else:
             clause = self.transitive(when, choice=self.pick(undergoing), direct=gap, is_short=True)
         return host._replace(modifier=RelativeClause(noun, host.is_plural, clause))
@@ -290,26 +302,26 @@ class SentenceSampler(ClauseSampler):
     def infinitive(self) -> Sentence:
         """Somebody tries to do something."""
         choice = self._choice("infinitival")
-        mood = self.pick((Tense.PRESENT, Tense.PAST, Tense.PAST))
+        tense = self.pick((Tense.PRESENT, Tense.PAST, Tense.PAST))
         subject = self.subject(choice.subjects, DEFINITE_ONLY)
         complement = InfinitiveClause(self._intended(subject))
-        return Statement(Clause(subject, choice.verb, mood, complement=complement))
+        return Statement(Clause(subject, choice.verb, tense, complement=complement))
 
     def purpose(self) -> Sentence:
         """Somebody goes somewhere in order to do something."""
         when = self.pick((moods.PRESENT, moods.PAST, moods.FUTURE))
-        clause = self.motion(when, choice=self.pick(self._walking), is_short=True)
-        clause = clause._replace(is_negated=False, complement=PurposeClause(self._intended(clause.subject)))
+        clause = self.motion(when, choice=self.pick(self._walking), is_short=True, may_negate=False)
+        clause = clause._replace(complement=PurposeClause(self._intended(clause.subject)))
         return Statement(clause)
 
     def _intended(self, subject: Nominal) -> Clause:
         """What the subject means to do: an action, without tense."""
         gap = Gap(person=subject.person)
         if self.chance(0.8):
-            clause = self.transitive(moods.PRESENT, choice=self._action(), subject=gap, is_short=True)
+            clause = self.transitive(moods.PRESENT, choice=self._action(), subject=gap, is_short=True, may_negate=False)
         else:
-            clause = self.ditransitive(moods.PRESENT, subject=gap, is_short=True)
-        return clause._replace(modal=None, is_negated=False)
+            clause = self.ditransitive(moods.PRESENT, subject=gap, is_short=True, may_negate=False)
+        return clause._replace(tense=Tense.PRESENT, modal=None)
 
     def joined(self) -> Sentence:
         """Two main clauses of one time."""

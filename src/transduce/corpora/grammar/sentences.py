@@ -293,7 +293,7 @@ def realize(sentence: Sentence) -> GrammarPair:
     first = leaves[0]
     leaves[0] = first[0].upper() + first[1:]
     tree = tree.replace(f" {first})", f" {leaves[0]})", 1)
-    text = " ".join(leaves[:-1]).replace(" ,", ",").replace(" 's", "'s")
+    text = " ".join(leaves[:-1]).replace(" ,", ",").replace(" 's", "'s").replace("can not", "cannot")
     german = sentence.german()
     german = f"{german[0].upper()}{german[1:]}".replace(",,", ",").removesuffix(",")
     return GrammarPair(text + mark, german + mark, tree)

@@ -21,8 +21,7 @@ VERB_TABLES = {
         sing sang sung = singen singt gesungen ; person bird ; ; sound skill mood
         dance = tanzen ; person ; ; pace skill mood
         play = spielen ; child boy girl son daughter dog cat squirrel monkey nephew niece ; ; calm mood
-        wait = warten ; person dog ; ; calm
-        swim swam swum = schwimmen schwimmt geschwommen sein ; person dog duck goose frog ; ; pace skill
+        wait = warten ; person dog ; ; patience
         cook = kochen ; person ; ; skill
         dream = träumen ; person ; ; calm
         wake woke woken +up = auf|wachen sein ; person animal ~ ; ; pace
@@ -37,7 +36,7 @@ VERB_TABLES = {
         pray = beten ; person ; ; sound calm
         disappear = verschwinden verschwindet verschwunden sein ; person animal ~ ; ; pace
         arrive = an|kommen kommt angekommen sein ; person transport ~ ; ;
-        stop = an|halten hält angehalten ; vehicle transport ~ ; ; pace
+        stop = an|halten hält angehalten ; vehicle transport ~ ; ;
         bark = bellen ; dog fox ; ; sound
         bloom = blühen ; plant ~ ; ;
         grow grew grown = wachsen wächst gewachsen sein ; plant ~ ; ; pace
@@ -45,7 +44,7 @@ VERB_TABLES = {
     "transitive": """
         see saw seen = sehen sieht gesehen ; person animal ! ; person animal vehicle transport building plant \
 object ;
-        hear heard heard = hören ; person animal ! ; person animal instrument song story radio ;
+        hear heard heard = hören ; person animal ! ; person animal instrument song story radio train tram ;
         find found found = finden findet gefunden ; person animal ~ ; object garment vessel animal reading snack \
 key ;
         lose lost lost = verlieren verliert verloren ; person ! ; object garment reading ;
@@ -57,7 +56,7 @@ staple animal ;
         need = brauchen ; person ! ; object garment vessel device furniture vehicle staple drink opening ;
         love = lieben ; person ! ; person animal instrument art snack plant staple ;
         know knew known = kennen kennt gekannt ; person ! ; person outdoor building art rule secret story ;
-        hate = hassen ; person ! ; person animal rule salad soup ;
+        hate = hassen ; person ! ; person animal rule salad soup staple ;
         visit = besuchen ; person ; person museum school castle church city village island ; mood
         read read read = lesen liest gelesen ; person ; reading sentence word question answer ; pace care sound
         write wrote written = schreiben schreibt geschrieben ; person ; reading sentence word answer song ; pace \
@@ -88,14 +87,14 @@ care
         bake = backen backt gebacken ; person ; cake cookie pancake pizza bread ; skill
         order = bestellen ; person ; snack drink reading taxi furniture ;
         taste = probieren ; person ; snack staple drink ; care
-        cut cut cut = schneiden schneidet geschnitten ; person ; snack bread cheese meat ; care pace
+        cut cut cut = schneiden schneidet geschnitten ; person ; snack bread cheese meat butter chocolate ; care pace
         break broke broken = zerbrechen zerbricht zerbrochen ; person ~ ; vessel pencil ;
         steal stole stolen = stehlen stiehlt gestohlen ; person monkey fox ; object snack garment ; stealth pace
         hide hid hidden = verstecken ; person ; object reading snack garment ; stealth pace
         catch caught caught = fangen fängt gefangen ; person cat fox wolf ; bird mouse rabbit frog squirrel hen \
 goose duck ; pace skill
-        feed fed fed = füttern ; person ; animal baby ; calm care
-        hold held held = halten hält gehalten ; person ; object vessel umbrella baby instrument reading ; calm \
+        feed fed fed = füttern ; person ; animal child ; calm patience
+        hold held held = halten hält gehalten ; person ; object vessel umbrella instrument child reading ; calm \
 care
         use = benutzen ; person ; device vehicle object vessel ; care
         touch = berühren ; person ; person animal plant instrument object ; care pace
@@ -112,14 +111,15 @@ care
         miss = vermissen ; person ! ; person dog cat ;
         accompany = begleiten ; person dog ; person ;
         examine = untersuchen ; doctor nurse scientist ; person animal picture stone machine ; care pace
-        understand understood understood = verstehen versteht verstanden ; person ! ; topic poem report ;
-        forget forgot forgotten = vergessen vergisst vergessen ; person ! ; topic object garment song ;
-        explain = erklären ; person ; topic picture machine poem ; calm skill
+        understand understood understood = verstehen versteht verstanden ; person ! ; topic poem report film ;
+        forget forgot forgotten = vergessen vergisst vergessen ; person ! ; topic object garment song film ;
+        explain = erklären ; person ; topic picture machine poem ; patience skill
         solve = lösen ; person ; problem ; pace skill
-        discuss = besprechen bespricht besprochen ; person ; topic film picture book report novel ; calm
+        discuss = besprechen bespricht besprochen ; person ; \
+problem question answer idea plan mistake rule film picture book report novel ; calm
         admire = bewundern ; person ! ; hero singer dancer actor writer poet king queen art castle church tower \
 plant ;
-        photograph = fotografieren ; person ; person animal plant building bridge mountain vehicle ; skill \
+        photograph = fotografieren ; person ; person animal plant building bridge mountain vehicle transport ; skill \
 stealth
         collect = sammeln ; person ; coin stone map doll postcard picture book vase ; mood
         plant = pflanzen ; person ; plant ; care
@@ -133,10 +133,10 @@ forest island ; sound pace stealth
 ; care
         play = spielen ; person ; instrument song ; skill sound
         sing sang sung = singen singt gesungen ; person ; song ; skill sound mood
-        drive drove driven = fahren fährt gefahren ; person ; vehicle bus taxi ; care pace
+        drive drove driven = fahren fährt gefahren ; person ; car truck tractor bus taxi ; care pace
         protect = beschützen ; person dog ; person animal king princess child ;
         wear wore worn = tragen trägt getragen ; person ! ; garment ring ; mood
-        choose chose chosen = aus|wählen ; person ; garment object reading ring vessel furniture ; care
+        choose chose chosen = aus|wählen ; person ; garment object reading vessel furniture ; care
     """,
     "ditransitive": """
         give gave given = geben gibt gegeben ; person ; object reading snack vessel plant garment ;
@@ -157,6 +157,7 @@ garment ;
         hurry = eilen sein ; person ; ;
         return = zurück|kehren sein ; person ; ; calm sound
         jump = springen springt gesprungen sein ; person cat dog frog monkey squirrel tiger lion ; ; pace mood
+        swim swam swum = schwimmen schwimmt geschwommen sein ; person dog duck goose frog ; ; pace skill
         climb = klettern sein ; person cat monkey squirrel bear ; ; pace care skill
     """,
     "travel": """
