@@ -18,6 +18,7 @@ from transduce.errors import ConfigError
 __all__ = [
     "DataConfig",
     "ModelConfig",
+    "Precision",
     "RunConfig",
     "SearchConfig",
     "TrainingConfig",
@@ -33,6 +34,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 VocabularySize = Annotated[int, Field(ge=4)]
 ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
+Precision = Literal["fp32", "bf16"]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
 
 
@@ -139,7 +141,7 @@ class TrainingConfig(_Record):
     smoothing: Literal["uniform", "authors"] = (
         "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
     )
-    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: autocast; weights and optimiser stay fp32
+    precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
     seed: Natural = 1  # of initial weights, dropout and the order of batches
     log_every_updates: Count = 50  # a record in metrics.jsonl
     validate_every_updates: Count = 1000  # perplexity on dev

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.machine import chosen_device
+from transduce.cli.machine import chosen_device, fast_precision
 from transduce.cli.options import DeviceOption, JsonOption, SettingsOption
 from transduce.cli.output import print_json, print_scores, say
 
@@ -17,7 +17,7 @@ __all__ = ["demo"]
 
 def demo(
     out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/demo-<time>.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Train for this time instead of 1,500 updates.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Train for this time instead of 1,300 updates.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, dropout and order.")] = 1,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
@@ -30,14 +30,15 @@ def demo(
     from transduce.recipes import with_settings
 
     timed = [] if minutes is None else [f"training.max_minutes={float(minutes)}", "training.max_updates=1000000"]
-    config = with_settings(demo_config(seed=seed), [*timed, *(settings or ())])
+    device = chosen_device(device)
+    config = with_settings(demo_config(seed=seed, precision=fast_precision(device)), [*timed, *(settings or ())])
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     say(f"run folder: {folder}")
     with stop_request() as asked, TrainingProgress(config.training) as progress:
         result = run_demo(
             folder,
             config=config,
-            device=chosen_device(device),
+            device=device,
             listeners=[progress],
             should_stop=asked,
             tell=progress.tell,
