@@ -42,8 +42,8 @@ class DemoResult:
 def demo_config(*, seed: int = 1, precision: Precision = "fp32") -> RunConfig:
     """A model small enough for a laptop, and the recipe of section 5 scaled to some minutes.
 
-    Deviates from the paper in size, in a warm-up of 200 updates to 0.4 times equation 3 (a peak of 1.8e-3), and in having
-    no dropout: the run ends after about five epochs. ``transduce train --set ...`` has all of it as switches.
+    Deviates: smaller; 200 updates of warm-up to 0.4 times equation 3 (a peak of 1.8e-3); no dropout, as the run ends
+    after about five epochs. Each is a field of the configuration that ``--set`` changes.
     """
     return RunConfig(
         model=ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4, p_drop=0.0),

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from transduce.cli.translate import _search
+from transduce.config import SearchConfig
+
 CommandLine = Callable[..., Any]
 SCORE_KEYS = {"sacrebleu", "chrf", "paper_bleu", "multi30k_bleu", "sentences"}
 
@@ -92,10 +95,12 @@ def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model
     assert "warning: line 2 is not UTF-8" in outcome.err
 
 
-def test_a_bigger_n_best_widens_the_beam(transduce: CommandLine, micro_model: Path) -> None:
-    outcome = transduce("translate", micro_model, "--n-best", 6, "--json", stdin=b"The dog sleeps.\n")
-    assert outcome.code == 0
-    assert len(json.loads(outcome.out)["n_best"]) > 4
+def test_a_bigger_n_best_widens_the_beam() -> None:
+    assert _search(SearchConfig(beam_size=4), n_best=6, beam=None, alpha=None).beam_size == 6
+    assert _search(SearchConfig(beam_size=4), n_best=2, beam=None, alpha=None).beam_size == 4
+    assert _search(SearchConfig(beam_size=4, alpha=0.6), n_best=None, beam=1, alpha=0.0) == SearchConfig(
+        beam_size=1, alpha=0.0
+    )
 
 
 def test_model(transduce: CommandLine, micro_model: Path) -> None:

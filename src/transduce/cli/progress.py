@@ -63,8 +63,7 @@ class TrainingProgress:
                 best = "   best so far" if record.is_best else ""
                 self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{bleu}{best}")
             case CheckpointRecord():
-                if not self.is_live:
-                    say(f"update {record.update:,}: saved {record.path}")
+                pass  # too many to tell; metrics.jsonl has them
 
     def _show_update(self, record: UpdateRecord) -> None:
         done = self._share_done(record)
