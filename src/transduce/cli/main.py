@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -22,6 +24,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"transduce {importlib.metadata.version('transduce')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
+
+
 app.command()(demo.demo)
 app.add_typer(corpus.app, name="corpus")
 app.command()(prepare.prepare)
