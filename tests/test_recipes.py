@@ -1,0 +1,93 @@
+"""Configuration is frozen and strict; recipes are a preset and what differs from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, config_from_mapping
+from transduce.errors import ConfigError
+from transduce.recipes import PRESETS, preset, read_recipe, with_settings
+
+
+def test_defaults_are_the_paper_s() -> None:
+    run = RunConfig()
+    assert run == preset("base")
+    training = run.training
+    assert (training.adam_beta1, training.adam_beta2, training.adam_eps) == (0.9, 0.98, 1e-9)
+    assert (training.warmup_steps, training.max_updates, training.max_tokens_per_batch) == (4000, 100_000, 25_000)
+    assert (training.eps_ls, run.model.p_drop, run.model.norm) == (0.1, 0.1, "post")
+    assert (run.search.beam_size, run.search.alpha, run.search.max_extra_tokens) == (4, 0.6, 50)
+    big = preset("big")
+    assert (big.model.p_drop, big.training.max_updates, big.training.average_last) == (0.3, 300_000, 20)
+
+
+def test_configurations_do_not_change() -> None:
+    with pytest.raises(ValidationError):
+        RunConfig().model.d_model = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("recipes/*.toml")), ids=lambda path: path.name)
+def test_every_recipe_in_the_folder_can_be_read(path: Path) -> None:
+    assert isinstance(read_recipe(path), RunConfig)
+
+
+def test_a_recipe_overrides_single_fields(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text('preset = "tiny"\n[training]\nmax_updates = 7\n[model]\np_drop = 0\n')
+    run = read_recipe(path, ["training.warmup_steps=9", 'data.direction="de-en"', "search.alpha = 1"])
+    assert run.model == preset("tiny").model.model_copy(update={"p_drop": 0.0})
+    assert (run.training.max_updates, run.training.warmup_steps) == (7, 9)
+    assert (run.data.src_language, run.data.tgt_language, run.search.alpha) == ("de", "en", 1.0)
+
+
+def test_settings_that_only_fit_together_are_taken_together() -> None:
+    run = with_settings(RunConfig(), ["data.shared_vocabulary=false", "model.embeddings=target"])
+    assert run.model.embeddings == "target"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.max_updates=0", "greater than or equal to 1, got 0"),
+        ("training.max_updates=1.5", "training.max_updates: .* got 1.5"),
+        ("training.max_updates=true", "training.max_updates"),
+        ("model.p_drop=1.0", "less than 1"),
+        ("model.d_model=511", "d_model must be even"),
+        ("model.norm=sandwich", "'post' or 'pre', got 'sandwich'"),
+        ("data.direction=english", "data.direction"),
+        ("data.shared_vocabulary=false", "three-way embeddings need shared_vocabulary"),
+        ("data.train_src=a", "train_src and train_tgt go together"),
+        ("search.n_best=9", "n_best must be at most beam_size"),
+        ("model.heads=4", "unknown key model.heads; did you mean n_heads"),
+        ("model.zzz=4", "unknown key model.zzz; known are n_encoder_layers"),
+        ("model=4", "expected table.key=value"),
+    ],
+)
+def test_bad_settings_are_one_clear_line(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        with_settings(RunConfig(), [setting])
+    assert "\n" not in str(caught.value)
+
+
+def test_files_need_the_corpus_files() -> None:
+    with pytest.raises(ConfigError, match="need corpus = 'files'"):
+        config_from_mapping(DataConfig, {"train_tsv": "a"}, where="here")
+    with pytest.raises(ConfigError, match="train_tsv goes without"):
+        values = {"corpus": "files", "train_tsv": "a", "train_src": "b", "train_tgt": "c"}
+        config_from_mapping(DataConfig, values, where="here")
+
+
+def test_records_survive_json() -> None:
+    for name in PRESETS:
+        run = preset(name)
+        assert config_from_mapping(RunConfig, run.model_dump(), where=name) == run
+    assert config_from_mapping(SearchConfig, {"alpha": 1}, where="x").alpha == 1.0
+
+
+def test_one_vocabulary_for_three_way_embeddings() -> None:
+    assert ModelConfig().with_vocabulary(100, 100).src_vocab_size == 100
+    with pytest.raises(ConfigError, match="three-way embeddings need one vocabulary"):
+        ModelConfig().with_vocabulary(100, 101)
