@@ -60,6 +60,7 @@ def test_settings_that_only_fit_together_are_taken_together() -> None:
         ("data.direction=english", "data.direction"),
         ("data.shared_vocabulary=false", "three-way embeddings need shared_vocabulary"),
         ("data.train_src=a", "train_src and train_tgt go together"),
+        ("training.average_last=6", "average_last must be at most keep_checkpoints, got 6 > 5"),
         ("search.n_best=9", "n_best must be at most beam_size"),
         ("model.heads=4", "unknown key model.heads; did you mean n_heads"),
         ("model.zzz=4", "unknown key model.zzz; known are n_encoder_layers"),
@@ -75,8 +76,8 @@ def test_bad_settings_are_one_clear_line(setting: str, message: str) -> None:
 def test_files_need_the_corpus_files() -> None:
     with pytest.raises(ConfigError, match="need corpus = 'files'"):
         config_from_mapping(DataConfig, {"train_tsv": "a"}, where="here")
+    values = {"corpus": "files", "train_tsv": "a", "train_src": "b", "train_tgt": "c"}
     with pytest.raises(ConfigError, match="train_tsv goes without"):
-        values = {"corpus": "files", "train_tsv": "a", "train_src": "b", "train_tgt": "c"}
         config_from_mapping(DataConfig, values, where="here")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -99,7 +100,7 @@ class DataConfig(_Record):
     tokenizer: Literal["bpe"] = "bpe"  # byte-level byte-pair encoding (section 5.1)
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
-    max_length: Count = 256  # longer pairs are left out of training; tokens with the end symbol, on either side
+    max_length: Count = 256  # longer pairs are left out of training and dev; tokens with the end symbol, on either side
 
     @model_validator(mode="after")
     def _files_are_named(self) -> Self:
@@ -112,6 +113,13 @@ class DataConfig(_Record):
             if self.corpus != "files" and (src, tsv) != (None, None):
                 raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {self.corpus!r}")
         return self
+
+    def files(self) -> list[Path]:
+        """Every file that is named, relative to the working directory."""
+        names = [
+            getattr(self, f"{split}_{part}") for split in ("train", "dev", "test") for part in ("src", "tgt", "tsv")
+        ]
+        return [Path(name) for name in names if name is not None]
 
     @property
     def src_language(self) -> str:
@@ -152,6 +160,14 @@ class TrainingConfig(_Record):
     checkpoint_every_minutes: Positive | None = None  # and one after this time (paper: 10)
     keep_checkpoints: Count = 5  # the newest that stay; the best stays too
     average_last: Count = 5  # checkpoints averaged into the model folder (section 6.1)
+
+    @model_validator(mode="after")
+    def _averaged_checkpoints_are_kept(self) -> Self:
+        if self.average_last > self.keep_checkpoints:
+            raise ValueError(
+                f"average_last must be at most keep_checkpoints, got {self.average_last} > {self.keep_checkpoints}"
+            )
+        return self
 
 
 class SearchConfig(_Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class DemoResult:
     """What there is to show."""
 
     run: RunResult
-    scores: TranslationScores | None  # None: the run was stopped before its end
+    scores: TranslationScores | None  # None: stopped before the end, or no text to score
     examples: tuple[Example, ...]
     page: Path | None
 
@@ -69,14 +70,24 @@ def run_demo(
     device: str | torch.device = "cpu",
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
+    while_training: AbstractContextManager[object] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> DemoResult:
     """Train in ``folder``, then translate some of the test set and draw the attention of it."""
-    run = train(config, folder, device=device, listeners=listeners, should_stop=should_stop, tell=tell)
+    run = train(
+        config,
+        folder,
+        device=device,
+        listeners=listeners,
+        should_stop=should_stop,
+        while_training=while_training,
+        tell=tell,
+    )
     if run.model_folder is None:
         return DemoResult(run, None, (), None)
     translator = Translator.load(run.model_folder, device=device)
-    sources, references = open_prepared(folder / "store").text("test") or ([], [])
+    prepared = open_prepared(folder / "store")
+    sources, references = prepared.text("test") or prepared.text("dev") or ([], [])
     step = max(1, len(sources) // N_EXAMPLES)
     chosen = list(zip(sources[::step], references[::step], strict=True))[:N_EXAMPLES]
     translations = translator.translate([source for source, _ in chosen])
@@ -84,6 +95,8 @@ def run_demo(
         Example(source, translation, reference)
         for (source, reference), translation in zip(chosen, translations, strict=True)
     )
+    if not examples:
+        return DemoResult(run, run.scores, (), None)
     page = folder / PAGE_FILE
     maps = [attention_of_translation(translator, example.source, example.translation) for example in examples]
     write_attention_page(page, maps, title="Attention of a small Transformer")

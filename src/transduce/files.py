@@ -13,6 +13,7 @@ import json
 import lzma
 import os
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +73,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 f"{path}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
                 "convert the file to UTF-8"
             ) from error
-        except (OSError, EOFError, lzma.LZMAError) as error:
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
             raise DataError(f"{path} cannot be read after line {n_lines}: {error}") from error
 
 
@@ -118,7 +119,7 @@ def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[st
         value = json.loads(path.read_bytes())
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
-    except ValueError as cause:  # includes bytes that are not UTF-8
+    except (ValueError, RecursionError) as cause:  # bytes that are not UTF-8, or brackets without end
         raise error(f"{path} is not valid JSON: {cause}") from cause
     if not isinstance(value, dict):
         raise error(f"{path} should hold a JSON object, got {type(value).__name__}")
@@ -146,6 +147,7 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """
     if folder.exists() and not replace and not (folder.is_dir() and not any(folder.iterdir())):
         raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
+    folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -153,6 +155,8 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     try:
         yield temporary
         for path in temporary.rglob("*"):
+            if path.is_file():
+                path.chmod(0o666 & ~_umask())  # some libraries write for the owner alone
             _flush(path)
         _flush(temporary)
         if folder.exists():  # a folder cannot be renamed over one with files in it
@@ -165,6 +169,13 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         _flush(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _umask() -> int:
+    """What the user's shell takes away from the permissions of new files; the system tells it only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _flush(path: Path) -> None:

@@ -95,8 +95,8 @@ def test_files_that_do_not_align(transduce: CommandLine, micro_model: Path, tmp_
     src, tgt = tmp_path / "a.en", tmp_path / "a.de"
     src.write_text("one\ntwo\nthree\n")
     tgt.write_text("eins\nzwei\n")
-    refused(transduce("score", "--ref", src, tgt), "2", "3")
-    refused(transduce("evaluate", micro_model, "--src", src, "--ref", tgt), "2", "3")
+    refused(transduce("score", "--ref", src, tgt), "2 hypotheses but 3 references")
+    refused(transduce("evaluate", micro_model, "--src", src, "--ref", tgt), "3 source lines but 2 references")
     recipe = tmp_path / "r.toml"
     recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{src}"\ntrain_tgt = "{tgt}"\n')
     refused(transduce("prepare", recipe, "--out", tmp_path / "s"), f"{tgt} has 2 lines, {src} 3")
@@ -108,23 +108,24 @@ def test_text_that_cannot_be_used(transduce: CommandLine, micro_model: Path, tmp
     empty.write_text("")
     binary.write_bytes(b"fine\n\xff\xfe\n")
     broken.write_bytes(gzip.compress(b"some text\n" * 100)[:30])
-    refused(transduce("score", "--ref", empty, empty), "")
+    refused(transduce("score", "--ref", empty, empty), "at least one pair")
     refused(transduce("score", "--ref", binary, binary), f"{binary}:2", "not UTF-8", "0xff")
     refused(transduce("score", "--ref", broken, broken), "broken.gz")
-    refused(transduce("evaluate", micro_model, "--src", empty, "--ref", empty), "")
+    refused(transduce("evaluate", micro_model, "--src", empty, "--ref", empty), "at least one pair")
     recipe = tmp_path / "r.toml"
     recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{empty}"\ntrain_tgt = "{empty}"\n')
-    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "")
+    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "no text")
     recipe.write_text('[data]\ncorpus = "files"\n')
     refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "train_src")
 
 
 def test_an_existing_run_is_not_overwritten(transduce: CommandLine, micro_recipe: Path, own_run: Path) -> None:
-    before = sorted(path.name for path in own_run.rglob("*"))
+    before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
     refused(transduce("train", micro_recipe, "--out", own_run), "--resume")
-    assert sorted(path.name for path in own_run.rglob("*")) == before
     changed = ["--set", "model.d_ff=64"]
-    refused(transduce("train", micro_recipe, "--out", own_run, "--resume", *changed), "model.d_ff", "48", "64")
+    refused(transduce("train", micro_recipe, "--out", own_run, "--resume", *changed), "model.d_ff = 48", "64")
+    assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
+    refused(transduce("train", "--resume"), "--resume goes on with the run in --out; name it")
 
 
 def test_a_folder_of_somebody_else_is_not_touched(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:

@@ -187,5 +187,5 @@ def test_every_verb_and_flag_is_known() -> None:
         "prepare": ["--json", "--out", "--set"],
         "score": ["--json", "--language", "--ref"],
         "train": ["--device", "--json", "--minutes", "--out", "--resume", "--set", "--store"],
-        "translate": ["--alpha", "--beam", "--device", "--json", "--n-best"],
+        "translate": ["--alpha", "--beam", "--buffer", "--device", "--json", "--n-best"],
     }

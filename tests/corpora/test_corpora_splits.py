@@ -50,5 +50,5 @@ def test_tab_separated_pairs(tmp_path: Path) -> None:
     path.write_text("a\tb\nno tab\n")
     with pytest.raises(DataError, match=r"pairs\.tsv:2 has 0 tabs"):
         list(read_pairs(config, "train"))
-    with pytest.raises(ConfigError, match="no dev text: set data.dev_src"):
+    with pytest.raises(ConfigError, match=r"no dev text: set data\.dev_src"):
         read_pairs(config, "dev")

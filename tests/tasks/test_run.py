@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
+from transduce.config import DataConfig
+from transduce.corpora import read_pairs
+from transduce.errors import DataError
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, evaluate, open_prepared, train
+from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
 from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_tensors
 
 
@@ -89,13 +93,79 @@ def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str])
     assert losses[1] < losses[0]
 
 
-def test_validation_bleu_is_that_of_evaluate(micro_recipe: Path, tmp_path: Path) -> None:
-    """The same code judges during training and after it: a checkpoint averaged alone has the BLEU of its validation."""
-    settings = ["training.average_last=1", "training.validation_sentences=500", "data.n_pairs=300"]
-    train(read_recipe(micro_recipe, settings), tmp_path / "run")
+def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
+    """The same functions judge during training and after it: a checkpoint averaged alone has its validation's BLEU."""
+    tsv = tmp_path / "pairs.tsv"
+    pairs = list(read_pairs(DataConfig(n_pairs=12), "train"))
+    tsv.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs * 4), encoding="utf-8")
+    recipe = tmp_path / "learn-by-heart.toml"
+    recipe.write_text(f"""
+        [model]
+        n_encoder_layers = 1
+        n_decoder_layers = 1
+        d_model = 64
+        d_ff = 64
+        n_heads = 4
+        p_drop = 0.0
+        [data]
+        corpus = "files"
+        train_tsv = "{tsv}"
+        dev_tsv = "{tsv}"
+        vocab_size = 400
+        [training]
+        max_updates = 120
+        max_tokens_per_batch = 400
+        warmup_steps = 40
+        validate_every_updates = 120
+        keep_checkpoints = 1
+        average_last = 1
+    """)
+    train(read_recipe(recipe), tmp_path / "run")
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    last = [record for record in records if record["kind"] == "validation"][-1]
+    (validation,) = [record for record in records if record["kind"] == "validation"]
+    assert validation["bleu"] > 50  # it has learned something
     dev = open_prepared(tmp_path / "run" / "store").text("dev")
     assert dev is not None
-    scores = evaluate(Translator.load(tmp_path / "run" / "model"), *dev).scores
-    assert (scores.sacrebleu.score, scores.sacrebleu.signature) == (pytest.approx(last["bleu"]), last["signature"])
+    score = evaluate(Translator.load(tmp_path / "run" / "model"), *dev).scores.sacrebleu
+    assert (score.score, score.signature) == (pytest.approx(validation["bleu"]), validation["signature"])
+
+
+def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path) -> None:
+    """The prepared folder is made anew with the same settings but other files behind them."""
+    tsv = tmp_path / "pairs.tsv"
+    settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2"]
+    config = read_recipe(micro_recipe, settings)
+    tsv.write_text("one dog\tein Hund\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
+    prepare(config.data, tmp_path / "store")
+    train(config, tmp_path / "run", store=tmp_path / "store")
+    shutil.rmtree(tmp_path / "store")
+    tsv.write_text("one cat\teine Katze\ntwo cats\tzwei Katzen\n" * 20, encoding="utf-8")
+    prepare(config.data, tmp_path / "store")
+    with pytest.raises(DataError, match=r"is not what the run in .* was begun with"):
+        train(config, tmp_path / "run", store=tmp_path / "store", resume=True)
+    with pytest.raises(DataError, match=r"is not what the run in .* was begun with"):
+        average_run(tmp_path / "run", last=1)
+
+
+def test_a_missing_dev_file_is_found_before_any_work(micro_recipe: Path, tmp_path: Path) -> None:
+    tsv = tmp_path / "pairs.tsv"
+    tsv.write_text("one dog\tein Hund\n", encoding="utf-8")
+    settings = ["data.corpus=files", f"data.train_tsv={tsv}", "data.dev_tsv=nowhere.tsv"]
+    told: list[str] = []
+    with pytest.raises(DataError, match=r"nowhere\.tsv cannot be read"):
+        train(read_recipe(micro_recipe, settings), tmp_path / "run", tell=told.append)
+    assert told == []
+
+
+def test_only_a_model_folder_is_replaced_by_a_model_folder(own_run: Path) -> None:
+    before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
+    with pytest.raises(DataError, match="exists already"):
+        average_run(own_run, last=1, out=own_run)
+    assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
+    average_run(own_run, last=1, out=own_run / "model")
+    assert (own_run / "model" / "model.safetensors").read_bytes() != before[own_run / "model" / "model.safetensors"]
+
+
+def test_others_may_read_a_model_folder(micro_model: Path) -> None:
+    modes = {path.name: path.stat().st_mode & 0o777 for path in micro_model.iterdir()}
+    assert modes["model.safetensors"] == modes["config.json"]

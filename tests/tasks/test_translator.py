@@ -12,7 +12,7 @@ import transduce
 from transduce.config import ModelConfig, SearchConfig
 from transduce.model import Transformer
 from transduce.tasks import Translator
-from transduce.text import Tokenizers, train_bpe
+from transduce.text import EOS_ID, Tokenizers, train_bpe
 
 WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
 
@@ -70,11 +70,18 @@ def test_chunks_do_not_change_the_stream(random_translator: Translator) -> None:
 
 def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Translator) -> None:
     """Section 6.1; the end symbols count on both sides."""
-    text = "the dog"
-    n_source = len(random_translator.tokenizers.src.encode(text)) + 1
-    search = SearchConfig(max_extra_tokens=3, beam_size=1)
-    (output,) = random_translator._search([random_translator.tokenizers.src.encode(text)], search)
-    assert len(output[0].ids) <= n_source + 3
+    ids = random_translator.tokenizers.src.encode("the dog")
+    model = random_translator.model
+    ends_never = Transformer(model.config).double()
+    ends_never.load_state_dict(model.state_dict())
+    with torch.no_grad():  # the end symbol's row of the tied matrix: no state is like it
+        ends_never.tgt_embedding.weight[EOS_ID] = 0
+        ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.tgt_embedding.weight[4] * 100
+    translator = Translator(ends_never.eval(), random_translator.tokenizers, SearchConfig(), direction="en-de")
+    for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
+        ((output, *_),) = translator._search([ids], search)
+        assert not output.is_finished
+        assert len(output.ids) == len(ids) + 1 + search.max_extra_tokens
 
 
 def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:
@@ -99,3 +106,8 @@ def test_the_public_names_work_from_the_package(micro_model: Path) -> None:
     assert isinstance(translator.model, torch.nn.Module)
     (text,) = translator.translate(["The dog sleeps."])
     assert text == text.strip()
+
+
+def test_a_single_string_is_not_taken_for_a_list(micro_model: Path) -> None:
+    with pytest.raises(TypeError, match="takes a list of texts"):
+        Translator.load(micro_model).translate("The dog sleeps.")

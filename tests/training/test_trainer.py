@@ -11,8 +11,16 @@ from typing import Any
 import pytest
 import torch
 
-from transduce.errors import TrainingError
-from transduce.training import MetricsFile, Record, UpdateRecord, ValidationRecord, checkpoint_folders, read_state
+from transduce.errors import DataError, TrainingError
+from transduce.training import (
+    MetricsFile,
+    Record,
+    UpdateRecord,
+    Validation,
+    ValidationRecord,
+    checkpoint_folders,
+    read_state,
+)
 
 MakeTrainer = Callable[..., Any]
 TIMED = ("elapsed_s", "tgt_tokens_per_s")
@@ -72,7 +80,7 @@ def test_accumulated_batches_equal_one_large_batch(make_trainer: MakeTrainer, tm
         torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("cut", [1, 2, 5, 6, 7])
+@pytest.mark.parametrize("cut", [0, 1, 2, 5, 6, 7])
 def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrainer, tmp_path: Path, cut: int) -> None:
     """In mid-epoch and mid-window, with dropout and accumulation over ends of epochs: the same bits and records."""
     options: dict[str, Any] = {"p_drop": 0.4, "n_accumulate": 3, "max_updates": 8, "patience": 50}
@@ -90,7 +98,10 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
     assert stopped.run() == "asked"
     assert stopped.state.update == cut
     resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file], **options)
-    resumed.resume(checkpoint_folders(tmp_path / "cut")[-1])
+    found = checkpoint_folders(tmp_path / "cut")
+    assert bool(found) == (cut > 0)  # there is nothing to save before the first update
+    if found:
+        resumed.resume(found[-1])
     file.rewind(resumed.state.update)
     assert resumed.run() == "max_updates"
 
@@ -143,14 +154,13 @@ def test_records_are_sums_over_tokens(make_trainer: MakeTrainer) -> None:
 
 
 def test_the_newest_and_the_best_checkpoints_are_kept(make_trainer: MakeTrainer) -> None:
-    from transduce.training import Validation
-
     losses = iter([3.0, 1.0, 2.0, 2.0, 2.0])  # best at the second validation, update 4
     trainer = make_trainer(
         max_updates=10,
         validate_every_updates=2,
         checkpoint_every_updates=3,
         keep_checkpoints=2,
+        average_last=2,
         validate=lambda: Validation(next(losses)),
     )
     trainer.run()
@@ -161,9 +171,79 @@ def test_the_newest_and_the_best_checkpoints_are_kept(make_trainer: MakeTrainer)
     assert scheduled == [False, True, True]
 
 
-def test_patience_ends_a_run(make_trainer: MakeTrainer) -> None:
-    from transduce.training import Validation
+def test_checkpoints_do_not_pile_up_while_validation_improves(make_trainer: MakeTrainer) -> None:
+    losses = iter(range(100, 0, -1))
+    trainer = make_trainer(
+        max_updates=30,
+        validate_every_updates=1,
+        checkpoint_every_updates=10,
+        keep_checkpoints=2,
+        average_last=2,
+        validate=lambda: Validation(float(next(losses))),
+    )
+    trainer.run()
+    kept = [read_state(path) for path in checkpoint_folders(trainer.checkpoints)]
+    assert [(state.update, state.is_scheduled) for state in kept] == [(20, True), (30, True)]
 
+
+def test_the_end_of_a_run_is_scheduled_even_where_it_is_the_best(make_trainer: MakeTrainer) -> None:
+    losses = iter(range(100, 0, -1))
+    trainer = make_trainer(
+        max_updates=4,
+        validate_every_updates=2,
+        checkpoint_every_updates=100,
+        validate=lambda: Validation(float(next(losses))),
+    )
+    trainer.run()
+    (state,) = [read_state(path) for path in checkpoint_folders(trainer.checkpoints)]
+    assert (state.update, state.is_scheduled) == (4, True)
+
+
+def test_what_a_killed_process_left_is_swept_away(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(max_updates=4)
+    for name in (".update-00000002.77.tmp", ".update-00000001.old"):
+        (trainer.checkpoints / name).mkdir(parents=True)
+    trainer.run()
+    assert [path.name for path in sorted(trainer.checkpoints.iterdir())] == ["update-00000003", "update-00000004"]
+
+
+def test_a_torn_last_record_is_forgotten_and_a_strange_one_named(tmp_path: Path) -> None:
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.path.write_text('{"kind": "update", "update": 1}\n{"kind": "upd')
+    file.rewind(5)
+    assert file.path.read_text() == '{"kind": "update", "update": 1}\n'
+    file.path.write_text('oops\n{"kind": "update", "update": 1}\n')
+    with pytest.raises(DataError, match=r"metrics\.jsonl:1 is not a record"):
+        file.rewind(5)
+
+
+def test_too_little_memory_names_what_to_change(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer()
+
+    def objective(batch: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    trainer.objective = objective
+    with pytest.raises(TrainingError, match=r"update 1: .* lower training\.max_tokens_per_batch"):
+        trainer.run()
+
+
+def test_the_rate_is_that_of_this_sitting(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """A clock that ticks once a reading: a window that a stop has cut does not count the tokens of before."""
+    seen: list[Record] = []
+    options: dict[str, Any] = {"log_every_updates": 4, "validate": None, "checkpoints": tmp_path / "c"}
+    first = make_trainer(max_updates=3, **options)
+    first.run()
+    second = make_trainer(max_updates=4, listeners=[seen.append], clock=iter(range(10**6)).__next__, **options)
+    second.resume(checkpoint_folders(tmp_path / "c")[-1])
+    second.run()
+    (record,) = [record for record in seen if isinstance(record, UpdateRecord)]
+    assert record.is_logged
+    assert record.tgt_tokens == 20
+    assert record.tgt_tokens_per_s <= 3.0  # the last batch has 3 tokens, and took at least a tick
+
+
+def test_patience_ends_a_run(make_trainer: MakeTrainer) -> None:
     losses = iter([1.0, 2.0, 1.5, 0.5, 2.0])
     trainer = make_trainer(
         max_updates=99, validate_every_updates=2, patience=2, validate=lambda: Validation(next(losses))

@@ -53,7 +53,7 @@ def get_corpus(
     name: Annotated[CorpusName, typer.Argument(help="Which corpus.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder to write; must be new or empty.", show_default=False)],
     pairs: Annotated[int, typer.Option(min=1, help="Training pairs.")] = 30_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the derivations.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Other seeds make other sentences.")] = 1,
     json: JsonOption = False,
 ) -> None:
     """Write a corpus as text: train, dev and test, and for the grammar corpus the English trees."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
+import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -55,6 +56,10 @@ app.command()(attention.attention)
 
 def main() -> None:
     """The entry point of the command ``transduce``."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # text is UTF-8, whatever the terminal's settings
+    if hasattr(signal, "SIGPIPE"):  # where the reader of our output goes away ("... | head"), end as other filters do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -74,10 +79,8 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as exit:
         return exit.exit_code
     except (KeyboardInterrupt, typer.Abort):
+        say("interrupted")
         return 130
-    except BrokenPipeError:  # the reader of our output has gone: "transduce translate MODEL < f | head"
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     except OSError as error:  # a full disk, a folder without permission
         say(f"error: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return 1

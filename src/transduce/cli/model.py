@@ -20,7 +20,7 @@ __all__ = ["model"]
 def model(
     name: Annotated[str, typer.Argument(metavar="PRESET", help="A preset, a TOML recipe or a model folder.")],
     vocab_size: Annotated[
-        int | None, typer.Option(min=4, help="Of both sides. Default: 37,000, or the model's.")
+        int | None, typer.Option(min=4, help="Of both sides. Default: 37,000, or the recipe's or the model's.")
     ] = None,
     length: Annotated[int, typer.Option(min=1, help="Sentence length that attention is counted at.")] = 32,
     json: JsonOption = False,
@@ -52,12 +52,13 @@ def _config(name: str) -> ModelConfig:
     from transduce.config import ModelConfig, config_from_mapping
     from transduce.errors import CheckpointError
     from transduce.files import read_json
-    from transduce.recipes import preset, read_recipe
+    from transduce.recipes import PRESETS, preset, read_recipe
 
     path = Path(name)
     if path.suffix == ".toml":
-        return read_recipe(path).model
-    if path.is_dir():
+        run = read_recipe(path)
+        return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size)
+    if path.is_dir() and name not in PRESETS:
         values = read_json(path / "config.json", error=CheckpointError).get("model")
         if not isinstance(values, dict):
             raise CheckpointError(f"{path / 'config.json'}: the table 'model' is missing")

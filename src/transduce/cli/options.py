@@ -18,7 +18,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 DeviceOption = Annotated[
     str, typer.Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")
 ]
-ModelArgument = Annotated[Path, typer.Argument(help="A model folder.", show_default=False)]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),

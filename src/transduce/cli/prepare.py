@@ -14,9 +14,7 @@ __all__ = ["prepare"]
 
 
 def prepare(
-    recipe: Annotated[
-        Path, typer.Argument(help="A TOML recipe; its table [data] says which text.", show_default=False)
-    ],
+    recipe: Annotated[Path, typer.Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
     settings: SettingsOption = None,
     json: JsonOption = False,

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from transduce.cli.output import say
 from transduce.config import TrainingConfig
+from transduce.metrics import perplexity
 from transduce.training import CheckpointRecord, Record, UpdateRecord, ValidationRecord
 
 __all__ = ["TrainingProgress"]
@@ -75,8 +76,7 @@ class TrainingProgress:
                 self._task, completed=done, description=description, figures=figures, left=left, visible=True
             )
         elif record.is_logged:
-            perplexity = math.exp(min(record.nll_nats, 700))
-            say(f"update {record.update:,}  {figures}  perplexity {perplexity:.2f}  {left}")
+            say(f"update {record.update:,}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
 
     def _share_done(self, record: UpdateRecord) -> float:
         done = record.update / self.config.max_updates

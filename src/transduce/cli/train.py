@@ -21,31 +21,31 @@ def train(
     out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after this time, whatever the recipe says.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this training time, over all sittings.")] = None,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> int:
     """Train a translator: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1."""
     from transduce.cli.progress import TrainingProgress
-    from transduce.cli.signals import stop_request
+    from transduce.cli.signals import StopRequest
     from transduce.recipes import read_recipe, with_settings
-    from transduce.tasks import read_run_config, resume_config
+    from transduce.tasks import read_run_config
     from transduce.tasks import train as train_translator
 
     changes = [*(settings or ()), *([] if minutes is None else [f"training.max_minutes={float(minutes)}"])]
-    is_begun = resume and out is not None and (out / "run.json").exists()
+    if resume and out is None:
+        raise ConfigError("--resume goes on with the run in --out; name it")
     if recipe is not None:
         config = read_recipe(recipe, changes)
-    elif is_begun and out is not None:
+    elif resume and out is not None:
         config = with_settings(read_run_config(out), changes)
     else:
         raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
-    if is_begun and out is not None:
-        config = resume_config(out, config)
     folder = out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
     say(f"run folder: {folder}")
-    with stop_request() as asked, TrainingProgress(config.training) as progress:
+    asked = StopRequest()
+    with TrainingProgress(config.training) as progress:
         result = train_translator(
             config,
             folder,
@@ -54,6 +54,7 @@ def train(
             device=chosen_device(device),
             listeners=[progress],
             should_stop=asked,
+            while_training=asked,
             tell=progress.tell,
         )
     if result.reason == "asked":

@@ -26,6 +26,9 @@ def translate(
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Beam size; 1 is greedy. Default: the model's.")] = None,
     alpha: Annotated[float | None, typer.Option(min=0, help="Of the length penalty. Default: the model's.")] = None,
+    buffer: Annotated[
+        int, typer.Option(min=1, help="Lines read before the first is translated: 1 answers each, more is faster.")
+    ] = 2000,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
@@ -36,8 +39,8 @@ def translate(
     search = _search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_talk = sys.stdin.isatty()
     lines = _typed_lines(translator) if is_talk else _piped_lines()
-    translations = translator.translate_lines(lines, search=search, chunk_lines=1) if is_talk else None
-    for number, translation in enumerate(translations or translator.translate_lines(lines, search=search), start=1):
+    translations = translator.translate_lines(lines, search=search, chunk_lines=1 if is_talk else buffer)
+    for number, translation in enumerate(translations, start=1):
         if translation.is_cut:
             say(f"warning: line {number} is longer than {translator.max_source_tokens:,} tokens; its end was cut off")
         if json:
@@ -47,8 +50,7 @@ def translate(
                 print(f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}")
         else:
             print(translation.text)
-        if is_talk:
-            sys.stdout.flush()
+        sys.stdout.flush()
 
 
 def _search(search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None) -> SearchConfig:
@@ -65,6 +67,7 @@ def _piped_lines() -> Iterator[str]:
     """The lines of stdin, split at line feeds only. Bytes that are not UTF-8 become U+FFFD, with a warning."""
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+        line = line.removeprefix("\ufeff") if number == 1 else line
         if "\ufffd" in line and "\ufffd".encode() not in raw:
             say(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
         yield line
@@ -75,7 +78,8 @@ def _typed_lines(translator: Translator) -> Iterator[str]:
     say("type a sentence and press Enter; Ctrl-D ends")
     while True:
         try:
-            yield input(f"{translator.src_language}> ")
+            print(f"{translator.src_language}> ", end="", file=sys.stderr, flush=True)  # stdout may be a file
+            yield input()
         except EOFError:
             say("")
             return

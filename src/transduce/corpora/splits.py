@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import assert_never
 
 from transduce.config import DataConfig
-from transduce.corpora.grammar import generate_pairs
+from transduce.corpora.grammar import Split, generate_pairs
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.errors import ConfigError
 
 __all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "Split", "has_split", "read_pairs"]
-
-Split = Literal["train", "dev", "test"]
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000

@@ -1,4 +1,4 @@
-"""Translate a test set and score it: one code path for validation, for the end of a run and for ``evaluate``."""
+"""Translate a test set and score it, at the end of a run and for ``transduce evaluate``."""
 
 from __future__ import annotations
 

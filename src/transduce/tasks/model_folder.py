@@ -21,7 +21,7 @@ from transduce.model import Transformer
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors
 
-__all__ = ["ModelFolder", "read_model_folder", "write_model_folder"]
+__all__ = ["ModelFolder", "read_model_folder", "write_model_card", "write_model_folder"]
 
 FORMAT = 1
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
@@ -47,8 +47,12 @@ def write_model_folder(
     direction: str,
     card: str,
 ) -> None:
-    """Write a model folder, whole or not at all; an older one of that name is replaced."""
-    with atomic_folder(folder, replace=True) as temporary:
+    """Write a model folder, whole or not at all; an older one of that name is replaced.
+
+    Raises DataError if there is something else in ``folder``.
+    """
+    is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
+    with atomic_folder(folder, replace=is_older_model) as temporary:
         save_file({name: weight.contiguous() for name, weight in weights.items()}, temporary / WEIGHTS_FILE)
         tokenizers.save(temporary)
         write_json(
@@ -63,6 +67,11 @@ def write_model_folder(
         )
         write_text(temporary / CARD_FILE, card)
         write_manifest(temporary, exempt=(CARD_FILE,))
+
+
+def write_model_card(folder: Path, card: str) -> None:
+    """Replace the card of a model folder; the manifest does not cover it."""
+    write_text(folder / CARD_FILE, card)
 
 
 def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:

@@ -9,6 +9,7 @@ A prepared folder::
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,16 @@ from transduce.config import DataConfig, config_from_mapping
 from transduce.corpora import Split, has_split, read_pairs
 from transduce.data import StoreSummary, TokenStore, write_store
 from transduce.errors import ConfigError, DataError
-from transduce.files import atomic_folder, read_json, read_lines, write_json, write_lines
+from transduce.files import (
+    MANIFEST_NAME,
+    atomic_folder,
+    open_binary,
+    read_json,
+    read_lines,
+    sha256_of_file,
+    write_json,
+    write_lines,
+)
 from transduce.text import Tokenizers, normalise, train_bpe
 
 __all__ = ["Prepared", "open_prepared", "prepare"]
@@ -35,6 +45,13 @@ class Prepared:
     train: TokenStore
     dev: TokenStore | None
 
+    @property
+    def fingerprint(self) -> str:
+        """Of all that training reads: the tokenizers and every id."""
+        manifests = [(self.folder / split / MANIFEST_NAME) for split in ("train", "dev")]
+        parts = [self.tokenizers.fingerprint, *(sha256_of_file(path) for path in manifests if path.exists())]
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
     def text(self, split: Split) -> tuple[list[str], list[str]] | None:
         """Source and target lines of dev or test; None where the corpus has no such part."""
         src, tgt = self.folder / f"{split}.src", self.folder / f"{split}.tgt"
@@ -47,6 +64,8 @@ def prepare(config: DataConfig, folder: Path, *, tell: Callable[[str], None] = l
     ``tell`` receives a line about each step.
     Raises DataError if the text cannot be used, ConfigError if it is not named.
     """
+    for path in config.files():
+        open_binary(path).close()  # a missing dev file should not be found after minutes
     with atomic_folder(folder) as temporary:
         tokenizers = _train_tokenizers(config)
         tell(f"tokenizer: {tokenizers.src.size:,} symbols" + ("" if tokenizers.is_shared else " (source)"))
@@ -102,8 +121,8 @@ def _store(config: DataConfig, split: Split, folder: Path, tokenizers: Tokenizer
 
 
 def _write_text(config: DataConfig, split: Split, folder: Path) -> None:
-    """Write dev or test as text. A line end inside a line would shift the pairs, so lines are normalised."""
-    pairs = [(normalise(src), normalise(tgt)) for src, tgt in read_pairs(config, split)]
+    """Write dev or test as it came: scores are of the text itself, not of what the tokenizer makes of it."""
+    pairs = list(read_pairs(config, split))
     write_lines(folder / f"{split}.src", (src for src, _ in pairs))
     write_lines(folder / f"{split}.tgt", (tgt for _, tgt in pairs))
 

@@ -2,7 +2,8 @@
 
 A run folder::
 
-    run.json  metrics.jsonl  tensorboard/  store/
+    run.json  metrics.jsonl  tensorboard/
+    store/    the prepared text; or prepared_at.json, which says where it lies
     checkpoints/update-00001000/
     model/     the averaged model folder
 """
@@ -10,21 +11,21 @@ A run folder::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from transduce.config import RunConfig, config_from_mapping
-from transduce.data import Batch
-from transduce.errors import CheckpointError, ConfigError, TrainingError
+from transduce.data import Batch, batch_statistics, plan_batches
+from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
 from transduce.metrics import TranslationScores
 from transduce.model import Transformer
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.model_card import model_card
-from transduce.tasks.model_folder import write_model_folder
+from transduce.tasks.model_folder import write_model_card, write_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.translation import StoreBatches, TranslationObjective, TranslationValidation
 from transduce.tasks.translator import Translator
@@ -42,7 +43,7 @@ from transduce.training import (
 
 __all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "train"]
 
-RUN_FILE, METRICS_FILE = "run.json", "metrics.jsonl"
+RUN_FILE, METRICS_FILE, STORE_POINTER = "run.json", "metrics.jsonl", "prepared_at.json"
 STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
 
 # What may be different when a run goes on: how long it is and how it is watched and kept, not what it computes.
@@ -85,23 +86,31 @@ def train(
     device: str | torch.device = "cpu",
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
+    while_training: AbstractContextManager[object] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
     """Train a translator as ``config`` says, in ``folder``; end with an averaged and evaluated model folder.
 
-    ``store`` is a prepared folder to read instead of preparing the text anew. ``tell`` receives lines about each step.
+    ``store`` is a prepared folder to read instead of preparing the text anew. ``should_stop`` is asked before each
+    update; ``while_training`` is entered for just the time of the updates, when it is of use (signal handlers).
+    ``tell`` receives lines about each step.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
     device = torch.device(device)
     has_run = (folder / RUN_FILE).exists()
     if has_run and not resume:
         raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
-    if not has_run and folder.exists() and any(folder.iterdir()):
+    if not has_run and folder.exists() and not {path.name for path in folder.iterdir()} <= {STORE, STORE_POINTER}:
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
+    if has_run:
+        config = resume_config(folder, config)
+    elif resume:
+        tell(f"there is no run in {folder} yet; it begins")
     prepared = _prepared(config, folder, store, tell)
+    if has_run:
+        _check_same_data(folder, prepared)
     model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
     config = config.model_copy(update={"model": model_config})
-    write_json(folder / RUN_FILE, {"config": config.model_dump(), "torch": torch.__version__})
 
     torch.manual_seed(config.training.seed)
     model = Transformer(model_config).to(device)
@@ -110,7 +119,12 @@ def train(
     if found:
         trainer.resume(found[-1])
         tell(f"resumed from {found[-1].name}")
-    with _curves(folder, trainer, first_update=trainer.state.update):
+    write_json(
+        folder / RUN_FILE,
+        {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": torch.__version__},
+    )
+    tell(_sentence_about_batches(prepared, config))
+    with _curves(folder, trainer), while_training or nullcontext():
         reason = trainer.run()
     if reason == "asked":
         return RunResult(folder, reason, trainer.state.update, None, None, None)
@@ -136,29 +150,29 @@ def average_run(
     if not chosen:
         raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
     prepared = open_prepared(_store_of(folder))
+    _check_same_data(folder, prepared)
     weights = average_weights(chosen)
     model_folder = out or folder / MODEL
 
-    def write(card: str) -> None:
-        write_model_folder(
-            model_folder,
-            config=config.model,
-            weights=weights,
-            tokenizers=prepared.tokenizers,
-            search=config.search,
-            direction=config.data.direction,
-            card=card,
-        )
-
     state = read_state(chosen[-1])
-    write(model_card(config, prepared, state, n_averaged=len(chosen)))
+    write_model_folder(
+        model_folder,
+        config=config.model,
+        weights=weights,
+        tokenizers=prepared.tokenizers,
+        search=config.search,
+        direction=config.data.direction,
+        card=model_card(config, prepared, state, n_averaged=len(chosen)),
+    )
     tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
     test, dev = prepared.text("test"), prepared.text("dev")
     text, split = (test, "test") if test else (dev, "dev")
     if text is None:
         return model_folder, None, None
     scores = evaluate(Translator.load(model_folder, device=device), *text).scores
-    write(model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split))
+    write_model_card(
+        model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
+    )
     return model_folder, scores, split
 
 
@@ -193,28 +207,50 @@ def _prepared(config: RunConfig, folder: Path, store: Path | None, tell: Callabl
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
     if store is not None:
         prepared = open_prepared(store, expected=config.data)
-        write_json(folder / "store.json", {"folder": str(store.resolve())})
+        write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         return prepared
     kept = _store_of(folder)
     return open_prepared(kept, expected=config.data) if kept.exists() else prepare(config.data, kept, tell=tell)
 
 
+def _check_same_data(folder: Path, prepared: Prepared) -> None:
+    """Raises DataError if a run was begun on other ids than those in ``prepared``."""
+    begun_with = read_json(folder / RUN_FILE, error=CheckpointError).get("data_fingerprint")
+    if begun_with != prepared.fingerprint:
+        raise DataError(
+            f"{prepared.folder} is not what the run in {folder} was begun with: its fingerprint is "
+            f"{prepared.fingerprint[:12]}, it was {str(begun_with)[:12]}; give the folder of then, or begin a new run"
+        )
+
+
+def _sentence_about_batches(prepared: Prepared, config: RunConfig) -> str:
+    """How the first epoch looks: how many batches, how many real tokens, how much padding."""
+    lengths = prepared.train.src_lengths, prepared.train.tgt_lengths
+    training = config.training
+    plan = plan_batches(*lengths, max_tokens=training.max_tokens_per_batch, seed=training.seed, epoch=0)
+    statistics = batch_statistics(*lengths, plan)
+    return (
+        f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
+        f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_share:.1%} padding"
+    )
+
+
 def _store_of(folder: Path) -> Path:
-    """Where the prepared text of a run lies: inside it, or where ``store.json`` points."""
-    pointer = folder / "store.json"
+    """Where the prepared text of a run lies: inside it, or where ``prepared_at.json`` points."""
+    pointer = folder / STORE_POINTER
     return Path(str(read_json(pointer)["folder"])) if pointer.exists() else folder / STORE
 
 
 @contextmanager
-def _curves(folder: Path, trainer: Trainer[Batch], *, first_update: int) -> Iterator[None]:
+def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
     """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
     metrics = MetricsFile(folder / METRICS_FILE)
-    metrics.rewind(first_update)
+    metrics.rewind(trainer.state.update)
     trainer.listeners.append(metrics)
     if not TensorBoardEvents.is_available():
         yield
         return
-    events = TensorBoardEvents(folder / TENSORBOARD, first_update=first_update)
+    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update)
     trainer.listeners.append(events)
     try:
         yield

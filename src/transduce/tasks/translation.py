@@ -65,7 +65,10 @@ class TranslationObjective:
 
 
 class TranslationValidation:
-    """Perplexity of the dev store, and BLEU of its first sentences by the search of the run."""
+    """Perplexity of the dev store, and BLEU of its first sentences by the run's own search.
+
+    Translations and score come from the functions that ``evaluate`` calls.
+    """
 
     def __init__(
         self, translator: Translator, store: TokenStore, text: tuple[Sequence[str], Sequence[str]], config: RunConfig

@@ -74,7 +74,12 @@ class Translator:
         return cls(read.model, read.tokenizers, read.search, direction=read.direction)
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
-        """The best translation of each text. Several lines in one text are taken as one sentence."""
+        """The best translation of each text. Several lines in one text are taken as one sentence.
+
+        Raises TypeError for a single string, which would be translated letter by letter.
+        """
+        if isinstance(texts, str):
+            raise TypeError("translate takes a list of texts; for one text, translate([text])[0]")
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(

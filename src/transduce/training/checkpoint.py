@@ -140,13 +140,20 @@ def checkpoint_folders(folder: Path) -> list[Path]:
 
 
 def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) -> None:
-    """Remove all but the newest ``keep`` scheduled checkpoints, whatever is newer than those, and the best one."""
-    scheduled = 0
-    for path in reversed(checkpoint_folders(folder)):
-        state = read_state(path)
-        if scheduled >= keep and state.update != best_update:
-            shutil.rmtree(path)
-        scheduled += state.is_scheduled
+    """Remove all but the newest checkpoint, the newest ``keep`` scheduled ones and the best one.
+
+    Also sweeps away what a killed process has left half written or half removed.
+    """
+    for leftover in folder.glob(".update-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    newest_first = checkpoint_folders(folder)[::-1]
+    states = [read_state(path) for path in newest_first]
+    kept = {state.update for state in [state for state in states if state.is_scheduled][:keep]}
+    kept.update(state.update for state in states[:1])
+    for path, state in zip(newest_first, states, strict=True):
+        if state.update not in kept and state.update != best_update:
+            doomed = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
+            shutil.rmtree(doomed)
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:

@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from transduce.errors import DataError
 from transduce.files import read_lines, write_lines
+from transduce.metrics import perplexity
 
 __all__ = ["CheckpointRecord", "Listener", "MetricsFile", "Record", "UpdateRecord", "ValidationRecord"]
 
@@ -49,7 +51,7 @@ class ValidationRecord:
     @property
     def perplexity(self) -> float:
         """Per token. Section 6.2."""
-        return math.exp(self.nll_nats) if self.nll_nats < 700 else math.inf
+        return perplexity(self.nll_nats, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,13 @@ class MetricsFile:
     def rewind(self, update: int) -> None:
         """Forget what came after ``update``: a resumed run will write it again."""
         if self.path.exists():
-            kept = [line for line in read_lines(self.path) if line and json.loads(line)["update"] <= update]
-            write_lines(self.path, kept)
+            lines = list(read_lines(self.path))
+            if lines and not _is_record(lines[-1]):
+                lines.pop()  # a killed process was writing it
+            for number, line in enumerate(lines, start=1):
+                if not _is_record(line):
+                    raise DataError(f"{self.path}:{number} is not a record; remove the line to go on")
+            write_lines(self.path, (line for line in lines if json.loads(line)["update"] <= update))
 
     def __call__(self, record: Record) -> None:
         """Write one record."""
@@ -85,6 +92,13 @@ class MetricsFile:
             return
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(as_json(record)) + "\n")
+
+
+def _is_record(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line)["update"], int)
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def as_json(record: Record) -> dict[str, Any]:

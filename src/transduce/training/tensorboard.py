@@ -13,11 +13,11 @@ __all__ = ["TensorBoardEvents"]
 class TensorBoardEvents:
     """A listener that writes each logged record as scalars over updates."""
 
-    def __init__(self, folder: Path, *, first_update: int) -> None:
+    def __init__(self, folder: Path, *, updates_done: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         # What an interrupted run wrote past its checkpoint is hidden: the resumed one writes it again.
-        self._writer = SummaryWriter(str(folder), purge_step=first_update)
+        self._writer = SummaryWriter(str(folder), purge_step=updates_done + 1)
 
     @staticmethod
     def is_available() -> bool:

@@ -99,31 +99,47 @@ class Trainer(Generic[BatchT]):
         self.state = TrainState()
         self.device_type = next(model.parameters()).device.type
         self._weights = list(model.parameters())
-        self._saved_update: int | None = None
+        self._saved: TrainState | None = None
+        self._rate_tokens = 0  # target tokens since the last logged record, of this sitting
         self._sitting_started = self._checkpointed = self._window_started = clock()
         self._earlier_s = 0.0  # training time of earlier sittings
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError if it cannot be used."""
         self.state = load_checkpoint(checkpoint, self.model, self.optimiser)
-        self._saved_update = self.state.update
+        self._saved = self.state
         self._earlier_s = self.state.elapsed_s
 
     def run(self) -> StopReason:
         """Train until length, time, patience or a request ends the run; its last state is on the disk then.
 
-        Raises TrainingError before the update if a loss or a gradient is not finite.
+        Raises TrainingError before the update if a loss or a gradient is not finite, or if memory does not suffice.
         """
         self._sitting_started = self._checkpointed = self._window_started = self.clock()
         while (reason := self._reason_to_stop()) is None:
-            self._update()
+            try:
+                self._update()
+            except torch.OutOfMemoryError as error:
+                raise TrainingError(
+                    f"update {self.state.update + 1}: the device has not enough memory for batches of "
+                    f"{self.config.max_tokens_per_batch:,} tokens; lower training.max_tokens_per_batch and raise "
+                    "training.n_accumulate"
+                ) from error
             if self.state.update % self.config.validate_every_updates == 0:
                 self._validate()
             if self._checkpoint_is_due():
                 self._checkpoint(is_scheduled=True)
-        if self._saved_update != self.state.update:
-            self._checkpoint(is_scheduled=reason != "asked")
+        self._save_the_end(is_scheduled=reason != "asked")
         return reason
+
+    def _save_the_end(self, *, is_scheduled: bool) -> None:
+        """A checkpoint of the last state, unless there is one: the end of a run is averaged, a stop on the way not."""
+        saved = self._saved
+        is_there = saved is not None and saved.update == self.state.update
+        if saved is not None and is_there and (saved.is_scheduled or not is_scheduled):
+            return
+        if self.state.update > 0:
+            self._checkpoint(is_scheduled=is_scheduled)
 
     def _reason_to_stop(self) -> StopReason | None:
         config = self.config
@@ -178,6 +194,7 @@ class Trainer(Generic[BatchT]):
             window_nll_nats=state.window_nll_nats + nll_nats,
             window_tgt_tokens=state.window_tgt_tokens + n_tgt_tokens,
         )
+        self._rate_tokens += n_tgt_tokens
         self._report_update(learning_rate, gradient_norm)
 
     def _next_places(self) -> tuple[list[tuple[int, int]], int, int]:
@@ -212,13 +229,13 @@ class Trainer(Generic[BatchT]):
             gradient_norm=gradient_norm,
             src_tokens=state.src_tokens,
             tgt_tokens=state.tgt_tokens,
-            tgt_tokens_per_s=state.window_tgt_tokens / max(now - self._window_started, 1e-9),
+            tgt_tokens_per_s=self._rate_tokens / max(now - self._window_started, 1e-9),
             elapsed_s=self._elapsed_s(),
             is_logged=is_logged,
         )
         if is_logged:
             self.state = state.with_changes(window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)
-            self._window_started = now
+            self._window_started, self._rate_tokens = now, 0
         self._tell(record)
 
     def _validate(self) -> None:
@@ -261,7 +278,7 @@ class Trainer(Generic[BatchT]):
         path = save_checkpoint(self.checkpoints, self.model, self.optimiser, self.state)
         keep = self.config.keep_checkpoints
         remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
-        self._saved_update = self.state.update
+        self._saved = self.state
         if is_scheduled:
             self._checkpointed = started
         self._window_started += self.clock() - started
