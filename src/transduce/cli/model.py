@@ -10,6 +10,7 @@ import typer
 
 from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json
+from transduce.recipes import PRESETS, preset, read_recipe
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig
@@ -18,7 +19,9 @@ __all__ = ["model"]
 
 
 def model(
-    name: Annotated[str, typer.Argument(metavar="PRESET", help="A preset, a TOML recipe or a model folder.")],
+    name: Annotated[
+        str, typer.Argument(metavar="PRESET", help=f"{', '.join(PRESETS)}; or a TOML recipe, or a model folder.")
+    ],
     vocab_size: Annotated[
         int | None, typer.Option(min=4, help="Of both sides. Default: 37,000, or the recipe's or the model's.")
     ] = None,
@@ -52,7 +55,6 @@ def _config(name: str) -> ModelConfig:
     from transduce.config import ModelConfig, config_from_mapping
     from transduce.errors import CheckpointError
     from transduce.files import read_json
-    from transduce.recipes import PRESETS, preset, read_recipe
 
     path = Path(name)
     if path.suffix == ".toml":
