@@ -3,7 +3,10 @@
 Most of a Transformer works on each position alone (projections, feed-forward, norms, the softmax): it needs no padding.
 Those parts see a *list* of the real positions, (N, D); only attention needs the *grid*, (B, T, D).
 
-Shapes: B batch, T positions, N real positions, D any width.
+The list is filled up to a multiple of 64 with copies of its first row, which nobody reads: oneDNN builds a kernel for
+each shape of a bf16 product that it has not seen lately, and the number of real positions is another in each batch.
+
+Shapes: B batch, T positions, N real positions (and those that fill up), D any width.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.errors import ShapeError
 
 __all__ = ["Layout", "causal_mask"]
+
+ROUND_UP_TO = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +29,18 @@ class Layout:
     """The real positions of a right-padded (B, T) batch.
 
     >>> layout = Layout.of(torch.tensor([[True, True], [True, False]]))
-    >>> layout.to_list(torch.tensor([[[1.0], [2.0]], [[3.0], [0.0]]])).flatten().tolist()
+    >>> layout.to_list(torch.tensor([[[1.0], [2.0]], [[3.0], [0.0]]]))[: layout.n_real].flatten().tolist()
     [1.0, 2.0, 3.0]
     """
 
     is_real_BT: Tensor  # bool
-    index_N: Tensor  # of each real position in the flattened grid, in row-major order
-    has_padding: bool
+    index_N: Tensor  # of each real position in the flattened grid, in row-major order; then zeros to fill up
+    n_real: int
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether grid and list differ."""
+        return self.n_real < self.is_real_BT.numel()
 
     @staticmethod
     def of(is_real_BT: Tensor) -> Layout:
@@ -39,12 +50,16 @@ class Layout:
         if bool((is_real_BT[:, 1:] & ~is_real_BT[:, :-1]).any()):
             raise ShapeError("padding stands before a token; pad on the right")
         index_N = is_real_BT.flatten().nonzero().squeeze(1)
-        return Layout(is_real_BT, index_N, has_padding=index_N.numel() < is_real_BT.numel())
+        n_real = len(index_N)
+        if n_real < is_real_BT.numel():
+            index_N = F.pad(index_N, (0, -n_real % ROUND_UP_TO))
+        return Layout(is_real_BT, index_N, n_real)
 
     def to_grid(self, x_ND: Tensor) -> Tensor:
         """(N, D) to (B, T, D), zeros where there is padding."""
         if self.has_padding:
-            x_ND = x_ND.new_zeros(self.is_real_BT.numel(), x_ND.shape[-1]).index_copy(0, self.index_N, x_ND)
+            grid_ND = x_ND.new_zeros(self.is_real_BT.numel(), x_ND.shape[-1])
+            x_ND = grid_ND.index_copy(0, self.index_N[: self.n_real], x_ND[: self.n_real])
         return x_ND.view(*self.is_real_BT.shape, -1)
 
     def to_list(self, x_BTD: Tensor) -> Tensor:

@@ -113,7 +113,7 @@ class Transformer(nn.Module):
                 cross_sink=tap(attention_sink, "cross", number),
             )
         states_ND: Tensor = self.decoder_norm(x_ND)
-        return states_ND
+        return states_ND[: layout.n_real]
 
     def logits(self, states_ND: Tensor) -> Tensor:
         """Scores before the softmax, (N, V)."""
