@@ -33,6 +33,7 @@ Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
+RatioLimit = Annotated[float, Field(ge=1.0)]
 VocabularySize = Annotated[int, Field(ge=4)]
 ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
 Precision = Literal["fp32", "bf16"]
@@ -100,6 +101,10 @@ class DataConfig(_Record):
     tokenizer: Literal["bpe"] = "bpe"  # byte-level byte-pair encoding (section 5.1)
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
+    max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and
+    max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
+    drop_identical: bool = True  # those whose sides are the same,
+    drop_duplicates: bool = False  # and those that came before
     max_length: Count = 256  # longer pairs are left out of training and dev; tokens with the end symbol, on either side
 
     @model_validator(mode="after")

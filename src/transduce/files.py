@@ -56,18 +56,20 @@ def open_binary(path: Path) -> IO[bytes]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
     """The lines of a UTF-8 text file, without their ends, as a stream.
 
-    A carriage return before the line end and a byte-order mark at the start of the file are dropped.
+    A carriage return before the line end and a byte-order mark at the start of the file are dropped. Bytes that are not
+    UTF-8 are an error, or with ``escape_invalid`` become lone surrogates (U+DC80 to U+DCFF), left to the caller.
     Raises DataError, with the line number, for bytes that are not UTF-8 and for broken compression.
     """
+    errors = "surrogateescape" if escape_invalid else "strict"
     n_lines = 0
     with open_binary(path) as stream:
         try:
             for n_lines, raw in enumerate(stream, start=1):
                 line = raw.removeprefix(BYTE_ORDER_MARK) if n_lines == 1 else raw
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors)
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{path}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "

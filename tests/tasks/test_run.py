@@ -80,7 +80,9 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     told: list[str] = []
     result = train(read_recipe(micro_recipe, settings), tmp_path / "run", tell=told.append)
     assert result.scores is None
-    assert "train: 40 pairs, 20 left out (20 empty, 0 too long)" in told
+    assert "train: dropped 20: empty (first at lines 2, 5, 8)" in told
+    assert "train: noticed 38: duplicate (first at lines 4, 6, 7), kept" in told
+    assert "train: 40 pairs" in told
     assert len(open_prepared(tmp_path / "run" / "store").train) == 40
 
 
@@ -123,7 +125,7 @@ def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
     train(read_recipe(recipe), tmp_path / "run")
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     (validation,) = [record for record in records if record["kind"] == "validation"]
-    assert validation["bleu"] > 50  # it has learned something
+    assert validation["bleu"] > 5  # it has learned something
     dev = open_prepared(tmp_path / "run" / "store").text("dev")
     assert dev is not None
     score = evaluate(Translator.load(tmp_path / "run" / "model"), *dev).scores.sacrebleu

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import assert_never
 
 from transduce.config import DataConfig
+from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.grammar import Split, generate_pairs
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.errors import ConfigError
 
-__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "Split", "has_split", "read_pairs"]
+__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "Split", "has_split", "read_clean_pairs", "read_pairs"]
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
@@ -22,8 +23,10 @@ def has_split(config: DataConfig, split: Split) -> bool:
     return config.corpus != "files" or _tsv(config, split) is not None or _src(config, split) is not None
 
 
-def read_pairs(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]:
-    """(source, target) lines of a split, in a fixed order, as a stream.
+def read_pairs(config: DataConfig, split: Split, *, escape_invalid: bool = False) -> Iterator[tuple[str, str]]:
+    """(source, target) lines of a split, in a fixed order, as a stream, as they are.
+
+    Bytes that are not UTF-8 are an error, or with ``escape_invalid`` become lone surrogates.
 
     Raises ConfigError if the configuration names no such text, DataError if the text cannot be read.
     """
@@ -31,7 +34,7 @@ def read_pairs(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]:
         case "grammar":
             return _read_grammar(config, split)
         case "files":
-            return _read_files(config, split)
+            return _read_files(config, split, escape_invalid=escape_invalid)
         case _:
             assert_never(config.corpus)
 
@@ -44,13 +47,27 @@ def _read_grammar(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]
     return ((pair.en, pair.de) if config.src_language == "en" else (pair.de, pair.en) for pair in pairs)
 
 
-def _read_files(config: DataConfig, split: Split) -> Iterator[tuple[str, str]]:
+def read_clean_pairs(config: DataConfig, report: CleaningReport) -> Iterator[tuple[str, str]]:
+    """The training pairs that may be trained on, as a stream; ``report`` says which were not, and why.
+
+    Raises as ``read_pairs`` does, but for bytes that are not UTF-8: those pairs are left out.
+    """
+    rules = CleaningRules(
+        max_characters=config.max_characters,
+        max_length_ratio=config.max_length_ratio,
+        drop_identical=config.drop_identical,
+        drop_duplicates=config.drop_duplicates,
+    )
+    return clean(read_pairs(config, "train", escape_invalid=True), rules, report)
+
+
+def _read_files(config: DataConfig, split: Split, *, escape_invalid: bool) -> Iterator[tuple[str, str]]:
     src, tgt, tsv = _src(config, split), _tgt(config, split), _tsv(config, split)
     if tsv is not None:
-        return read_tab_separated(Path(tsv))
+        return read_tab_separated(Path(tsv), escape_invalid=escape_invalid)
     if src is None or tgt is None:
         raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
-    return read_aligned_files(Path(src), Path(tgt))
+    return read_aligned_files(Path(src), Path(tgt), escape_invalid=escape_invalid)
 
 
 def _src(config: DataConfig, split: Split) -> str | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transduce.config import DataConfig, config_from_mapping
-from transduce.corpora import Split, has_split, read_pairs
+from transduce.corpora import CleaningReport, Split, has_split, read_clean_pairs, read_pairs
 from transduce.data import StoreSummary, TokenStore, write_store
 from transduce.errors import ConfigError, DataError
 from transduce.files import (
@@ -68,17 +68,22 @@ def prepare(config: DataConfig, folder: Path, *, tell: Callable[[str], None] = l
         open_binary(path).close()  # a missing dev file should not be found after minutes
     with atomic_folder(folder) as temporary:
         tokenizers = _train_tokenizers(config)
+        report = CleaningReport()
         tell(f"tokenizer: {tokenizers.src.size:,} symbols" + ("" if tokenizers.is_shared else " (source)"))
         tokenizers.save(temporary)
-        summaries = {"train": _store(config, "train", temporary, tokenizers)}
-        tell(_sentence("train", summaries["train"]))
+        train = write_store(
+            temporary / "train", read_clean_pairs(config, report), tokenizers, max_length=config.max_length
+        )
+        for line in report.lines() if report.n_dropped or report.n_noticed else ():
+            tell(f"train: {line}")
+        tell(_sentence("train", train))
         if has_split(config, "dev"):
             _write_text(config, "dev", temporary)
-            summaries["dev"] = _store(config, "dev", temporary, tokenizers)
-            tell(_sentence("dev", summaries["dev"]))
+            dev = read_pairs(config, "dev")
+            tell(_sentence("dev", write_store(temporary / "dev", dev, tokenizers, max_length=config.max_length)))
         if has_split(config, "test"):
             _write_text(config, "test", temporary)
-        write_json(temporary / PREPARED_FILE, {"data": config.model_dump()})
+        write_json(temporary / PREPARED_FILE, {"data": config.model_dump(), "cleaning": report.as_json()})
     return open_prepared(folder)
 
 
@@ -109,15 +114,10 @@ def _train_tokenizers(config: DataConfig) -> Tokenizers:
 
 
 def _sides(config: DataConfig, sides: tuple[int, ...]) -> Iterator[str]:
-    """The training text of one side or both, normalised."""
-    for pair in read_pairs(config, "train"):
+    """The training text of one side or both, clean and normalised."""
+    for pair in read_clean_pairs(config, CleaningReport()):
         for side in sides:
             yield normalise(pair[side])
-
-
-def _store(config: DataConfig, split: Split, folder: Path, tokenizers: Tokenizers) -> StoreSummary:
-    pairs = read_pairs(config, split)
-    return write_store(folder / split, pairs, tokenizers, max_length=config.max_length)
 
 
 def _write_text(config: DataConfig, split: Split, folder: Path) -> None:

@@ -1,0 +1,212 @@
+"""Which pairs of a training text are left out, and why: a stream goes in, a smaller one comes out, a report fills up.
+
+A pair is dropped for the first of these reasons that holds:
+
+    not UTF-8           bytes that are no UTF-8 (the reader hands them on as lone surrogates)
+    control characters  a control character that is not whitespace: text has none, binary garbage and text that was
+                        decoded with the wrong table (C1 controls) do. Tab, form feed, NEL and the like are whitespace
+    empty               nothing but whitespace on a side
+    too long            more characters on a side than ``max_characters``
+    length ratio        one side is many times as long as the other: most likely not its translation
+    identical sides     not translated at all; kept with ``drop_identical=False``
+    duplicate           the pair came before; counted always, dropped only with ``drop_duplicates=True``
+
+Whitespace round a line counts nowhere, since training does not see it either. What is kept is handed on as it came.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Literal, get_args
+
+from transduce.errors import ConfigError
+
+__all__ = ["CleaningReport", "CleaningRules", "Reason", "Tally", "clean"]
+
+Reason = Literal["not UTF-8", "control characters", "empty", "too long", "length ratio", "identical sides", "duplicate"]
+
+N_FIRST_LINES = 3
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # category Cc without what str.isspace calls whitespace
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningRules:
+    """What may pass. Lengths are in characters, without the whitespace round a line.
+
+    For ``max_length_ratio`` a side counts as at least ``ratio_floor`` characters, so "Ja." may have a long partner.
+    Raises ConfigError for a limit below 1.
+    """
+
+    max_characters: int = 5_000
+    max_length_ratio: float = 9.0
+    ratio_floor: int = 10
+    drop_identical: bool = True
+    drop_duplicates: bool = False
+
+    def __post_init__(self) -> None:
+        limits = {
+            "max_characters": self.max_characters,
+            "max_length_ratio": self.max_length_ratio,
+            "ratio_floor": self.ratio_floor,
+        }
+        for name, limit in limits.items():
+            if not limit >= 1:  # turned round, "limit < 1" would let NaN pass
+                raise ConfigError(f"{name} should be 1 or more, got {limit}")
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many pairs, and on which lines the first of them stand."""
+
+    count: int = 0
+    first_lines: list[int] = field(default_factory=list)
+
+    def add(self, line: int) -> None:
+        """Count the pair on ``line``."""
+        self.count += 1
+        if len(self.first_lines) < N_FIRST_LINES:
+            self.first_lines.append(line)
+
+    def __str__(self) -> str:
+        noun = "line" if self.count == 1 else "lines"
+        first = "" if self.count == len(self.first_lines) else "first at "
+        return f"{first}{noun} {', '.join(f'{line:,}' for line in self.first_lines)}"
+
+
+def _tallies() -> dict[Reason, Tally]:
+    return {reason: Tally() for reason in get_args(Reason)}
+
+
+@dataclass(slots=True)
+class CleaningReport:
+    """What ``clean`` read, kept and dropped so far. ``n_read == n_kept + n_dropped`` holds at every moment.
+
+    ``noticed`` are pairs that were kept although they are identical or duplicates.
+    """
+
+    n_read: int = 0
+    n_kept: int = 0
+    dropped: dict[Reason, Tally] = field(default_factory=_tallies)
+    noticed: dict[Reason, Tally] = field(default_factory=_tallies)
+
+    @property
+    def n_dropped(self) -> int:
+        """Over all reasons; each dropped pair has exactly one."""
+        return sum(tally.count for tally in self.dropped.values())
+
+    @property
+    def n_noticed(self) -> int:
+        """Kept, but worth a word."""
+        return sum(tally.count for tally in self.noticed.values())
+
+    def lines(self) -> list[str]:
+        """The report for people: one line of totals, and one for each reason that occurred."""
+        return [
+            f"read {self.n_read:,} pairs, kept {self.n_kept:,}, dropped {self.n_dropped:,}",
+            *(f"dropped {tally.count:,}: {reason} ({tally})" for reason, tally in self.dropped.items() if tally.count),
+            *(
+                f"noticed {tally.count:,}: {reason} ({tally}), kept"
+                for reason, tally in self.noticed.items()
+                if tally.count
+            ),
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """The report for programs; reasons that did not occur are there with a count of 0."""
+        return asdict(self)
+
+
+def clean(pairs: Iterable[tuple[str, str]], rules: CleaningRules, report: CleaningReport) -> Iterator[tuple[str, str]]:
+    """The pairs that obey the rules, as they came, one at a time; ``report`` fills as they are consumed.
+
+    Lines are counted from 1, one a pair, on from what the report has read. Only a hash of 64 bits is remembered of each
+    pair, for the duplicates. It takes 16 to 32 bytes of memory, 48 while the table grows. Among 100 million different
+    pairs one looks like another with a probability of 1 / 3,700.
+
+    >>> report = CleaningReport()
+    >>> list(clean([("a dog", "ein Hund"), ("a cat", " ")], CleaningRules(), report))
+    [('a dog', 'ein Hund')]
+    >>> print(*report.lines(), sep="; ")
+    read 2 pairs, kept 1, dropped 1; dropped 1: empty (line 2)
+    """
+    seen = _Hashes()
+    for pair in pairs:
+        src, tgt = pair[0].strip(), pair[1].strip()
+        report.n_read += 1
+        fault = _fault(src, tgt, rules)
+        if fault is not None:
+            report.dropped[fault].add(report.n_read)
+            continue
+        is_duplicate = not seen.add(_hash_of(src, tgt))
+        if is_duplicate and rules.drop_duplicates:
+            report.dropped["duplicate"].add(report.n_read)
+            continue
+        if is_duplicate:
+            report.noticed["duplicate"].add(report.n_read)
+        if src == tgt:
+            report.noticed["identical sides"].add(report.n_read)
+        report.n_kept += 1
+        yield pair
+
+
+def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
+    """Why this pair alone, whatever came before it, should not be trained on."""
+    if not (src.isprintable() and tgt.isprintable()):  # quick; nothing of the two kinds below is printable
+        if _SURROGATE.search(src) or _SURROGATE.search(tgt):
+            return "not UTF-8"
+        if _CONTROL.search(src) or _CONTROL.search(tgt):
+            return "control characters"
+    shorter, longer = len(src), len(tgt)
+    if shorter > longer:
+        shorter, longer = longer, shorter
+    if shorter == 0:
+        return "empty"
+    if longer > rules.max_characters:
+        return "too long"
+    if longer > rules.max_length_ratio * max(shorter, rules.ratio_floor):
+        return "length ratio"
+    if rules.drop_identical and src == tgt:
+        return "identical sides"
+    return None
+
+
+def _hash_of(src: str, tgt: str) -> int:
+    """64 bits, the same on every machine and in every process; never 0. NUL cannot be in the text: it is a control."""
+    return int.from_bytes(blake2b(f"{src}\0{tgt}".encode(), digest_size=8).digest(), "little") or 1
+
+
+class _Hashes:
+    """A set of 64-bit hashes in far less memory than Python's own: open addressing, at most half full, 0 is free."""
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 * 1024))
+        self._n_hashes = 0
+
+    def add(self, number: int) -> bool:
+        """Put a hash in; returns whether it was new."""
+        if 2 * self._n_hashes >= len(self._slots):
+            self._grow()
+        slots = self._slots
+        last = len(slots) - 1  # all bits set, since the size is a power of 2
+        place = number & last
+        while held := slots[place]:
+            if held == number:
+                return False
+            place = (place + 1) & last
+        slots[place] = number
+        self._n_hashes += 1
+        return True
+
+    def _grow(self) -> None:
+        old = self._slots
+        self._slots = array("Q", bytes(2 * old.itemsize * len(old)))
+        self._n_hashes = 0
+        for number in old:
+            if number:
+                self.add(number)
