@@ -98,7 +98,7 @@ class DataConfig(_Record):
     test_src: str | None = None  # as train_src, for a last evaluation
     test_tgt: str | None = None  # as train_tgt, for a last evaluation
     test_tsv: str | None = None  # as train_tsv, for a last evaluation
-    tokenizer: Literal["bpe"] = "bpe"  # byte-level byte-pair encoding (section 5.1)
+    tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
     max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and

@@ -86,7 +86,15 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     assert len(open_prepared(tmp_path / "run" / "store").train) == 40
 
 
-@pytest.mark.parametrize("settings", [["training.precision=bf16"], ["training.n_accumulate=3"], ["model.norm=pre"]])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["training.precision=bf16"],
+        ["training.n_accumulate=3"],
+        ["model.norm=pre"],
+        ["data.tokenizer=wordpiece", "data.vocab_size=700"],
+    ],
+)
 def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str]) -> None:
     config = read_recipe(micro_recipe, [*settings, "training.max_updates=6", "training.log_every_updates=3"])
     train(config, tmp_path / "run")

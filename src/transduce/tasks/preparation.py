@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 from transduce.config import DataConfig, config_from_mapping
 from transduce.corpora import CleaningReport, Split, has_split, read_clean_pairs, read_pairs
@@ -28,7 +29,7 @@ from transduce.files import (
     write_json,
     write_lines,
 )
-from transduce.text import Tokenizers, normalise, train_bpe
+from transduce.text import Tokenizers, normalise, train_bpe, train_wordpiece
 
 __all__ = ["Prepared", "open_prepared", "prepare"]
 
@@ -106,10 +107,17 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
 
 
 def _train_tokenizers(config: DataConfig) -> Tokenizers:
+    match config.tokenizer:
+        case "bpe":
+            train = train_bpe
+        case "wordpiece":
+            train = train_wordpiece
+        case _:
+            assert_never(config.tokenizer)
     if config.shared_vocabulary:
-        shared = train_bpe(_sides(config, (0, 1)), vocab_size=config.vocab_size)
+        shared = train(_sides(config, (0, 1)), vocab_size=config.vocab_size)
         return Tokenizers(shared, shared)
-    src, tgt = (train_bpe(_sides(config, (side,)), vocab_size=config.vocab_size) for side in (0, 1))
+    src, tgt = (train(_sides(config, (side,)), vocab_size=config.vocab_size) for side in (0, 1))
     return Tokenizers(src, tgt)
 
 

@@ -1,9 +1,10 @@
-"""Strings to ids and back, without torch: normalisation, byte-pair encoding, the vocabulary file."""
+"""Strings to ids and back, without torch: normalisation, byte-pair encoding, WordPiece, the vocabulary file."""
 
 from transduce.text.bpe import train_bpe
 from transduce.text.normalise import normalise
 from transduce.text.tokenizer import WORD_BEGIN, Tokenizer, Tokenizers, load_tokenizer
 from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS, UNK_ID
+from transduce.text.wordpiece import train_wordpiece
 
 __all__ = [
     "BOS_ID",
@@ -17,4 +18,5 @@ __all__ = [
     "load_tokenizer",
     "normalise",
     "train_bpe",
+    "train_wordpiece",
 ]

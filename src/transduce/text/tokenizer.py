@@ -2,7 +2,7 @@
 
 A ``Tokenizer`` is whatever its description (the JSON of the ``tokenizers`` library) makes it; this module knows what
 every kind has in common: special symbols at ids 0 to 3, byte-level spelling, no loss. How a kind is learned stands in a
-module of its own (``bpe.py``).
+module of its own (``bpe.py``, ``wordpiece.py``).
 
 A tokenizer encodes what it is given. Callers pass text through ``normalise`` first.
 """
@@ -20,11 +20,13 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 from transduce.errors import CheckpointError, DataError
 from transduce.files import read_json, write_text
-from transduce.text.vocabulary import SPECIAL_SYMBOLS
+from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
 
-__all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
+__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
 
 WORD_BEGIN = "▁"  # stands for the space before a word when pieces are shown
+CONTINUATION = "…"  # begins a WordPiece that goes on with a word; the byte-level alphabet does not have it
+MAX_WORD_BYTES = 64  # WordPiece cuts longer words
 
 
 class Tokenizer:
@@ -67,7 +69,10 @@ class Tokenizer:
         return self._library.decode_batch([self._ordinary(ids) for ids in batch], skip_special_tokens=False)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each id as something to read: ``▁`` where a word begins, ``\\xe6`` for a byte that is part of a character."""
+        """Each id as something to read: ``▁`` where a word begins, ``\\xe6`` for a byte that is part of a character.
+
+        The mark of a WordPiece inside a word is not shown, so the pieces of a text spell it, whatever the kind.
+        """
         tokens = [self._library.id_to_token(id) for id in self._checked(ids)]
         return [_readable(token) for token in tokens if token is not None]
 
@@ -98,7 +103,9 @@ _BYTES_OF_SYMBOL = _bytes_of_symbols()
 
 
 def _readable(token: str) -> str:
-    spelled = b"".join(_BYTES_OF_SYMBOL.get(symbol, symbol.encode("utf-8")) for symbol in token)
+    spelled = b"".join(
+        _BYTES_OF_SYMBOL.get(symbol, symbol.encode("utf-8")) for symbol in token.removeprefix(CONTINUATION)
+    )
     return spelled.decode("utf-8", "backslashreplace").replace(" ", WORD_BEGIN)
 
 
@@ -124,6 +131,17 @@ _PROBE = " ".join(SPECIAL_SYMBOLS) + "".join(
 )
 
 
+# What a model of each kind sets beside its vocabulary and merges.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "BPE": {},
+    "WordPiece": {
+        "unk_token": SPECIAL_SYMBOLS[UNK_ID],
+        "continuing_subword_prefix": CONTINUATION,
+        "max_input_chars_per_word": MAX_WORD_BYTES,
+    },
+}
+
+
 def _check_description(description: dict[str, Any], path: Path) -> None:
     """Refuse what the library would read but this system did not write, before the library sees it.
 
@@ -133,11 +151,16 @@ def _check_description(description: dict[str, Any], path: Path) -> None:
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if not isinstance(model, dict) or not isinstance(vocabulary, dict):
         raise CheckpointError(f"{path} is not a tokenizer: it has no model with a vocabulary")
-    if model.get("type") != "BPE":
-        raise CheckpointError(f"{path} holds a {model.get('type')} model; only BPE can be used")
-    settings = [name for name, value in model.items() if name not in ("type", "vocab", "merges") and value]
-    if settings:
-        raise CheckpointError(f"{path} sets {settings[0]}; use a tokenizer that transduce has trained")
+    kind = model.get("type")
+    if not isinstance(kind, str) or kind not in _SETTINGS:
+        raise CheckpointError(f"{path} holds a {kind} model; only {' and '.join(_SETTINGS)} can be used")
+    wanted = _SETTINGS[kind]
+    settings = {name: value for name, value in model.items() if name not in ("type", "vocab", "merges") and value}
+    for name in [*settings, *wanted]:
+        if settings.get(name) != wanted.get(name):
+            raise CheckpointError(
+                f"{path} sets {name} to {model.get(name)!r}; use a tokenizer that transduce has trained"
+            )
     if added_tokens:
         raise CheckpointError(f"{path} adds tokens beside its vocabulary; use a tokenizer that transduce has trained")
     if list(map(vocabulary.get, SPECIAL_SYMBOLS)) != list(range(len(SPECIAL_SYMBOLS))):
@@ -146,6 +169,10 @@ def _check_description(description: dict[str, Any], path: Path) -> None:
         range(len(vocabulary))
     ):
         raise CheckpointError(f"{path} should number its vocabulary from 0 to {len(vocabulary) - 1}, each id once")
+    if kind == "WordPiece" and not all(
+        {symbol, CONTINUATION + symbol} <= vocabulary.keys() for symbol in _BYTES_OF_SYMBOL
+    ):
+        raise CheckpointError(f"{path} lacks bytes, at the start of a word or inside; it would lose text")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,84 @@
+"""WordPiece over bytes: the other vocabulary of section 5.1, learned by likelihood and used without loss.
+
+A piece inside a word is marked, so it is another piece than the same letters at the start of a word. A word is encoded
+from its start, always with the longest piece that fits. Begin of words and decoding are as in ``bpe.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from transduce.errors import ConfigError, DataError
+from transduce.text.likelihood import learn_pieces
+from transduce.text.tokenizer import CONTINUATION, MAX_WORD_BYTES, Tokenizer
+from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
+
+__all__ = ["train_wordpiece"]
+
+
+def train_wordpiece(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
+    """Learn a vocabulary of ``vocab_size`` ids: 4 special symbols, 256 bytes twice, and merged pieces. Section 5.1.
+
+    Each byte is there as the start of a word and as a part inside it. The texts, as ``normalise`` returns them, are
+    read once, as a stream. The same texts give the same tokenizer; where they hold too few pairs that occur twice, the
+    vocabulary is smaller. ``likelihood.py`` says which pairs are merged.
+
+    Raises ConfigError if ``vocab_size`` is below 516, DataError if there is no text.
+
+    >>> tokenizer = train_wordpiece(["low lower low"], vocab_size=10_000)
+    >>> tokenizer.size, tokenizer.pieces(range(516, tokenizer.size))
+    (519, ['▁l', 'ow', '▁low'])
+    """
+    pieces = _alphabet()
+    smallest = len(SPECIAL_SYMBOLS) + len(pieces)
+    if vocab_size < smallest:
+        raise ConfigError(
+            f"vocab_size must be at least {smallest} (4 special symbols, 256 bytes, "
+            f"each at the start of a word and inside), got {vocab_size}"
+        )
+    word_counts = _count_words(texts)
+    if not word_counts:
+        raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
+    pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=vocab_size - len(SPECIAL_SYMBOLS))
+    return Tokenizer(_byte_level(pieces).to_str())
+
+
+def _alphabet() -> list[str]:
+    symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
+    return [*symbols, *(CONTINUATION + symbol for symbol in symbols)]
+
+
+def _count_words(texts: Iterable[str]) -> Counter[str]:
+    """How often each word occurs, cut and spelled as it will be when text is encoded."""
+    library = _byte_level(_alphabet())
+    counts: Counter[str] = Counter()
+    for text in texts:
+        words = library.pre_tokenizer.pre_tokenize_str(library.normalizer.normalize_str(text))
+        counts.update(word for word, _ in words)
+    return counts
+
+
+def _byte_level(pieces: Sequence[str]) -> LibraryTokenizer:
+    """The longest of ``pieces`` first, between bytes: a word has at most 64, since the library tries all ends."""
+    tokenizer = LibraryTokenizer(
+        models.WordPiece(
+            vocab={piece: id for id, piece in enumerate([*SPECIAL_SYMBOLS, *pieces])},
+            unk_token=SPECIAL_SYMBOLS[UNK_ID],
+            continuing_subword_prefix=CONTINUATION,
+            max_input_chars_per_word=MAX_WORD_BYTES,
+        )
+    )
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            pre_tokenizers.Split(Regex(f".{{1,{MAX_WORD_BYTES}}}"), behavior="isolated"),
+        ]
+    )
+    unmark = decoders.Replace(CONTINUATION, "")
+    tokenizer.decoder = decoders.Sequence([unmark, decoders.ByteLevel(), decoders.Strip(" ", left=1, right=0)])
+    return tokenizer
