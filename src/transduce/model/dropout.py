@@ -14,8 +14,8 @@ RESOLUTION = 2**16  # values of the 16 random bits that decide about one element
 def dropout(x: Tensor, p_drop: float, *, training: bool) -> Tensor:
     """Zero each element with probability ``p_drop``, scale the others by 1 / (1 - p_drop); when not training, x itself.
 
-    On a CPU, torch draws one 53-bit number for each element, one after the other, which takes a tenth of a training
-    step. Here 16 bits decide about an element, four elements a draw; ``p_drop`` is rounded to 1 / 65,536.
+    Deviates: on a CPU 16 random bits decide about an element, four elements a draw, so ``p_drop`` is rounded to
+    1 / 65,536. torch draws one 53-bit number for each, one after the other, which takes a tenth of a training step.
 
     >>> dropout(torch.ones(2), 0.5, training=False).tolist()
     [1.0, 1.0]

@@ -3,8 +3,9 @@
 Most of a Transformer works on each position alone (projections, feed-forward, norms, the softmax): it needs no padding.
 Those parts see a *list* of the real positions, (N, D); only attention needs the *grid*, (B, T, D).
 
-The list is filled up to a multiple of 64 with copies of its first row, which nobody reads: oneDNN builds a kernel for
-each shape of a bf16 product that it has not seen lately, and the number of real positions is another in each batch.
+Where there is padding, the list is filled up to a multiple of 64 with copies of its first row, which nobody reads:
+oneDNN builds a kernel for each shape of a bf16 product that it has not seen lately, and the number of real positions is
+another in each batch.
 
 Shapes: B batch, T positions, N real positions (and those that fill up), D any width.
 """
