@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, assert_never, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -17,11 +16,13 @@ from pydantic_core import ErrorDetails
 from transduce.errors import ConfigError
 
 __all__ = [
+    "SPLITS",
     "DataConfig",
     "ModelConfig",
     "Precision",
     "RunConfig",
     "SearchConfig",
+    "Split",
     "TrainingConfig",
     "config_from_mapping",
     "nearest_name",
@@ -37,6 +38,9 @@ RatioLimit = Annotated[float, Field(ge=1.0)]
 VocabularySize = Annotated[int, Field(ge=4)]
 ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
 Precision = Literal["fp32", "bf16"]
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+CorpusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
 
 
@@ -85,22 +89,26 @@ class ModelConfig(_Record):
 class DataConfig(_Record):
     """Which text, and how it becomes ids."""
 
-    corpus: Literal["grammar", "files"] = "grammar"  # the built-in corpus, or files of one's own
+    # Where training text is from: "grammar" is built in, "files" are those below, other names are of the catalogue or
+    # folders of one's own. Several have weights: how often an epoch reads each pair of that corpus.
+    corpus: CorpusName | dict[CorpusName, Positive] = "grammar"
     direction: Direction = "en-de"  # source and target language
     n_pairs: Count = 30_000  # training pairs of the grammar corpus
-    corpus_seed: Natural = 1  # seed of the grammar corpus
+    corpus_seed: Natural = 1  # of the grammar corpus, and of what bpe_dropout draws
     train_src: str | None = None  # file of source lines (plain, .gz or .xz)
     train_tgt: str | None = None  # file of target lines, aligned with train_src
     train_tsv: str | None = None  # instead of the two: one file, source TAB target
-    dev_src: str | None = None  # as train_src, for validation
+    dev_src: str | None = None  # as train_src, for validation; without, the first corpus that has a dev part
     dev_tgt: str | None = None  # as train_tgt, for validation
     dev_tsv: str | None = None  # as train_tsv, for validation
-    test_src: str | None = None  # as train_src, for a last evaluation
+    test_src: str | None = None  # as train_src, for a last evaluation; without, the first corpus that has a test part
     test_tgt: str | None = None  # as train_tgt, for a last evaluation
     test_tsv: str | None = None  # as train_tsv, for a last evaluation
     tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
+    bpe_dropout: Share = 0.0  # probability that a merge is left out in training text (Provilkov et al., 2020)
+    n_encodings: Count = 8  # with bpe_dropout: how many encodings of each pair are drawn; epochs take turns
     max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and
     max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
     drop_identical: bool = True  # those whose sides are the same,
@@ -109,22 +117,40 @@ class DataConfig(_Record):
 
     @model_validator(mode="after")
     def _files_are_named(self) -> Self:
-        for split in ("train", "dev", "test"):
-            src, tgt, tsv = (getattr(self, f"{split}_{part}") for part in ("src", "tgt", "tsv"))
+        for split in SPLITS:
+            src, tgt, tsv = self.files_of(split)
             if (src is None) != (tgt is None):
                 raise ValueError(f"{split}_src and {split}_tgt go together; only one is given")
             if src is not None and tsv is not None:
                 raise ValueError(f"{split}_tsv goes without {split}_src and {split}_tgt")
-            if self.corpus != "files" and (src, tsv) != (None, None):
+            if split == "train" and "files" not in self.weights and (src, tsv) != (None, None):
                 raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {self.corpus!r}")
         return self
 
-    def files(self) -> list[Path]:
-        """Every file that is named, relative to the working directory."""
-        names = [
-            getattr(self, f"{split}_{part}") for split in ("train", "dev", "test") for part in ("src", "tgt", "tsv")
-        ]
-        return [Path(name) for name in names if name is not None]
+    @model_validator(mode="after")
+    def _corpora_are_named(self) -> Self:
+        if not self.weights:
+            raise ValueError("corpus should name at least one corpus, got an empty table")
+        if self.bpe_dropout and self.tokenizer != "bpe":
+            raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
+        return self
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The corpora that training reads, and how often an epoch reads each pair of theirs."""
+        return {self.corpus: 1.0} if isinstance(self.corpus, str) else dict(self.corpus)
+
+    def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
+        """The files that are named for a part of the text: source, target, or both in one."""
+        match split:
+            case "train":
+                return self.train_src, self.train_tgt, self.train_tsv
+            case "dev":
+                return self.dev_src, self.dev_tgt, self.dev_tsv
+            case "test":
+                return self.test_src, self.test_tgt, self.test_tsv
+            case _:
+                assert_never(split)
 
     @property
     def src_language(self) -> str:

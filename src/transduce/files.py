@@ -33,6 +33,7 @@ __all__ = [
     "write_lines",
     "write_manifest",
     "write_text",
+    "written_whole",
 ]
 
 MANIFEST_NAME = "manifest.json"
@@ -80,8 +81,8 @@ def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
 
 
 @contextmanager
-def _written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a temporary neighbour of ``path``, flushed and renamed to ``path`` if all goes well."""
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -96,14 +97,14 @@ def _written_whole(path: Path) -> Iterator[IO[bytes]]:
 
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8, whole or not at all."""
-    with _written_whole(path) as stream:
+    with written_whole(path) as stream:
         stream.write(text.encode("utf-8"))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write one line each, ``"\\n"`` at every end, whole or not at all; returns how many."""
     n_lines = 0
-    with _written_whole(path) as stream:
+    with written_whole(path) as stream:
         for line in lines:
             stream.write(line.encode("utf-8") + b"\n")
             n_lines += 1

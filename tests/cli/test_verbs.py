@@ -48,6 +48,26 @@ def test_score_warns_of_tokenised_text(transduce: CommandLine, parallel: tuple[P
     assert f"warning: {tokenised} looks tokenised" in outcome.err
 
 
+def test_score_against_another_system(transduce: CommandLine, tmp_path: Path) -> None:
+    names = ["Der Hund", "Die Katze", "Das Kind", "Die Frau", "Der Mann", "Der Vogel"]
+    files = {"ref": "{} schläft heute tief.", "good": "{} schläft heute tief.", "bad": "{} schlafen heute tief."}
+    for file, sentence in files.items():
+        lines = [sentence.format(name) for name in names]
+        (tmp_path / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    paths = ["--ref", tmp_path / "ref", tmp_path / "good", "--against", tmp_path / "bad"]
+    scores = json.loads(transduce("score", *paths, "--resamples", 200, "--seed", 7, "--json").out)
+    test = scores.pop("paired_bootstrap")
+    assert scores.keys() == SCORE_KEYS
+    assert (test["n_resamples"], test["seed"]) == (200, 7)
+    assert test["difference"] == pytest.approx(test["b"]["score"] - test["a"]["score"])
+    assert test["b"]["score"] == pytest.approx(scores["sacrebleu"]["score"]) == pytest.approx(100.0)
+    low, high = test["interval"]
+    assert low - 1e-9 <= test["difference"] <= high + 1e-9
+    text = transduce("score", *paths).out
+    assert f"has {test['difference']:+.2f}" in text
+    assert "paired bootstrap, 1,000 resamples, seed 1" in text
+
+
 def test_evaluate(transduce: CommandLine, micro_model: Path, parallel: tuple[Path, Path], tmp_path: Path) -> None:
     src, ref = parallel
     out = tmp_path / "hyp.de"
@@ -57,6 +77,27 @@ def test_evaluate(transduce: CommandLine, micro_model: Path, parallel: tuple[Pat
     assert scores.keys() == SCORE_KEYS
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
     assert json.loads(transduce("score", "--ref", ref, out, "--json").out) == scores
+
+
+def test_evaluate_a_text_of_a_data_folder(
+    transduce: CommandLine, micro_model: Path, parallel: tuple[Path, Path], tmp_path: Path
+) -> None:
+    src, ref = parallel
+    folder = tmp_path / "data" / "multi30k"
+    folder.mkdir(parents=True)
+    src.rename(folder / "test_2016_flickr.en")
+    ref.rename(folder / "test_2016_flickr.de")
+    data = ["--data", folder.parent]
+    by_split = transduce("evaluate", micro_model, "--text", "multi30k/test", *data, "--json")
+    by_stem = transduce("evaluate", micro_model, "--text", "multi30k/test_2016_flickr", *data, "--json")
+    assert by_split.code == by_stem.code == 0
+    assert json.loads(by_split.out) == json.loads(by_stem.out)
+    missing = transduce("evaluate", micro_model, "--text", "multi30k/val", *data)
+    assert missing.code == 1
+    assert "there is no multi30k/val in en and de" in missing.err
+    neither = transduce("evaluate", micro_model)
+    assert neither.code == 1
+    assert "--src with --ref, or --text" in neither.err
 
 
 def test_translate_writes_one_line_for_each_line(transduce: CommandLine, micro_model: Path) -> None:
@@ -144,8 +185,24 @@ def test_average(transduce: CommandLine, micro_run: Path, tmp_path: Path) -> Non
 
 
 def test_corpus(transduce: CommandLine, tmp_path: Path) -> None:
-    names = [row["name"] for row in json.loads(transduce("corpus", "list", "--json").out)["corpora"]]
-    assert names == ["grammar", "files"]
+    folder = tmp_path / "data" / "multi30k"
+    folder.mkdir(parents=True)
+    for name in ("train.en", "train.fr"):
+        (folder / name).write_text("a line\n")
+    rows = json.loads(transduce("corpus", "list", "--json", "--data", folder.parent).out)["corpora"]
+    here = {row["name"]: row["is_here"] for row in rows}
+    assert {"grammar", "multi30k", "wmt14-en-de", "wmt14-en-fr", "newstest", "libreoffice-help"} <= here.keys()
+    assert (here["grammar"], here["multi30k"], here["wmt14-en-de"]) == (True, True, False)
+    for row in rows:
+        assert row["languages"]
+        assert row["size"]
+        assert row["licence"]
+        assert row["source"]
+    text = transduce("corpus", "list", "--data", folder.parent).out
+    assert "multi30k  (en, de, fr; here)" in text
+    unknown = transduce("corpus", "get", "mutli30k")
+    assert unknown.code == 1
+    assert "did you mean multi30k?" in unknown.err
     out = tmp_path / "text"
     outcome = transduce("corpus", "get", "grammar", "--out", out, "--pairs", 50, "--seed", 3, "--json")
     assert json.loads(outcome.out)["pairs"]["train"] == 50
@@ -179,13 +236,13 @@ def test_every_verb_and_flag_is_known() -> None:
     assert found == {
         "attention": ["--device", "--out", "--src", "--tgt"],
         "average": ["--device", "--json", "--last", "--out"],
-        "corpus get": ["--json", "--out", "--pairs", "--seed"],
-        "corpus list": ["--json"],
-        "demo": ["--device", "--json", "--minutes", "--out", "--seed", "--set"],
-        "evaluate": ["--device", "--json", "--out", "--ref", "--src"],
+        "corpus get": ["--direction", "--from", "--json", "--out", "--pairs", "--seed"],
+        "corpus list": ["--data", "--json"],
+        "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],
+        "evaluate": ["--data", "--device", "--json", "--out", "--ref", "--src", "--text"],
         "model": ["--json", "--length", "--vocab-size"],
-        "prepare": ["--json", "--out", "--set"],
-        "score": ["--json", "--language", "--ref"],
-        "train": ["--device", "--json", "--minutes", "--out", "--resume", "--set", "--store"],
+        "prepare": ["--data", "--json", "--out", "--set"],
+        "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
+        "train": ["--data", "--device", "--json", "--minutes", "--out", "--resume", "--set", "--store"],
         "translate": ["--alpha", "--beam", "--buffer", "--device", "--json", "--n-best"],
     }

@@ -10,7 +10,8 @@ from itertools import islice, pairwise
 
 import pytest
 
-from transduce.corpora.grammar import GrammarPair, Split, generate_pairs, is_held_out, stream
+from transduce.config import Split
+from transduce.corpora.grammar import GrammarPair, generate_pairs, is_held_out, stream
 from transduce.corpora.grammar.choices import choices_for
 from transduce.corpora.grammar.holdout import owner_of
 from transduce.corpora.grammar.lexicon import load_lexicon

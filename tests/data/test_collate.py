@@ -12,7 +12,7 @@ PAIRS = [("a dog", "ein Hund"), ("a", "ein"), ("two dogs run", "zwei Hunde laufe
 def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=270)
     folder = tmp_path_factory.mktemp("collate") / "store"
-    write_store(folder, PAIRS, Tokenizers(tokenizer, tokenizer), max_length=100)
+    write_store(folder, {"text": PAIRS}, Tokenizers(tokenizer, tokenizer), max_length=100)
     return TokenStore.open(folder)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import transduce.data.store as store_module
-from transduce.data import TokenStore, write_store
+from transduce.data import PairDropout, TokenStore, write_store
 from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe
@@ -23,7 +23,7 @@ def tokenizers() -> Tokenizers:
 
 @pytest.fixture
 def folder(tokenizers: Tokenizers, tmp_path: Path) -> Path:
-    write_store(tmp_path / "store", PAIRS, tokenizers, max_length=30)
+    write_store(tmp_path / "store", {"text": PAIRS}, tokenizers, max_length=30)
     return tmp_path / "store"
 
 
@@ -50,7 +50,7 @@ def test_gather_is_the_rows_one_after_the_other(folder: Path) -> None:
 
 def test_counts_of_what_is_left_out_add_up(tokenizers: Tokenizers, tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "leer"), ("empty", " \u2028"), ("", ""), ("a dog", "Hund " * 40), ("dog " * 40, "Hund")]
-    summary = write_store(tmp_path / "store", pairs, tokenizers, max_length=30)
+    summary = write_store(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
     assert (summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long) == (8, 3, 3, 2)
     assert TokenStore.open(tmp_path / "store").summary == summary
 
@@ -59,17 +59,17 @@ def test_max_length_counts_the_end_symbol(tokenizers: Tokenizers, tmp_path: Path
     n_src, n_tgt = (len(tokenizers.src.encode(text)) for text in ("dogs", "Hunde laufen zwei"))
     pairs = [("dogs", "Hunde laufen zwei"), ("a", "a")]
     assert n_tgt > n_src
-    assert write_store(tmp_path / "fits", pairs, tokenizers, max_length=n_tgt + 1).n_too_long == 0
-    assert write_store(tmp_path / "long target", pairs, tokenizers, max_length=n_tgt).n_too_long == 1
+    assert write_store(tmp_path / "fits", {"text": pairs}, tokenizers, max_length=n_tgt + 1).n_too_long == 0
+    assert write_store(tmp_path / "long target", {"text": pairs}, tokenizers, max_length=n_tgt).n_too_long == 1
     swapped = [(tgt, src) for src, tgt in pairs]
-    assert write_store(tmp_path / "long source", swapped, tokenizers, max_length=n_tgt).n_too_long == 1
+    assert write_store(tmp_path / "long source", {"text": swapped}, tokenizers, max_length=n_tgt).n_too_long == 1
 
 
 def test_chunks_leave_no_trace(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [*PAIRS, ("", "leer"), *PAIRS, ("dog " * 40, "Hund"), *PAIRS]
-    write_store(tmp_path / "whole", iter(pairs), tokenizers, max_length=30)
+    write_store(tmp_path / "whole", {"text": iter(pairs)}, tokenizers, max_length=30)
     monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 2)
-    write_store(tmp_path / "chunks", iter(pairs), tokenizers, max_length=30)
+    write_store(tmp_path / "chunks", {"text": iter(pairs)}, tokenizers, max_length=30)
     manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("whole", "chunks")]
     assert manifests[0] == manifests[1]
 
@@ -91,8 +91,50 @@ def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monk
             yield pair
 
     monkeypatch.setattr(Tokenizer, "encode_batch", watch)
-    write_store(tmp_path / "store", stream(), tokenizers, max_length=30)
+    write_store(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
     assert n_given_when_encoded == [2, 2, 4, 4, 6, 6]
+
+
+def test_corpora_stand_one_after_the_other(tokenizers: Tokenizers, tmp_path: Path) -> None:
+    corpora = {"one": PAIRS, "empty": [], "two": [("", "leer"), *PAIRS[:1]]}
+    summary = write_store(tmp_path / "store", corpora, tokenizers, max_length=30)
+    assert summary.n_pairs_of == {"one": 3, "empty": 0, "two": 1}
+    store = TokenStore.open(tmp_path / "store")
+    assert store.summary == summary
+    assert [row.tolist() for row in store.pair(3)] == [row.tolist() for row in store.pair(0)]
+
+
+def test_dropout_stores_several_spellings_of_the_same_text(
+    tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(name: str, *, seed: int) -> TokenStore:
+        dropout = PairDropout(tokenizers, p_drop=0.5, n_encodings=6, seed=seed)
+        write_store(tmp_path / name, {"text": PAIRS}, tokenizers, max_length=40, dropout=dropout)
+        return TokenStore.open(tmp_path / name, tokenizers)
+
+    store = write("store", seed=1)
+    assert (store.summary.n_pairs, store.summary.n_encodings, len(store)) == (3, 6, 18)
+    assert store.summary.n_tgt_tokens == store.tgt_lengths.sum()
+    for pair, (src, tgt) in enumerate(PAIRS):
+        rows = [store.pair(6 * pair + encoding) for encoding in range(6)]
+        assert {tokenizers.src.decode(src_ids) for src_ids, _ in rows} == {normalise(src)}
+        assert {tokenizers.tgt.decode(tgt_ids) for _, tgt_ids in rows} == {normalise(tgt)}
+    spellings = {tuple(store.pair(row)[0]) for row in range(6)}
+    assert len(spellings) > 1
+    monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 1)
+    write("again", seed=1)
+    write("other", seed=2)
+    first, again, other = ((tmp_path / name / "manifest.json").read_bytes() for name in ("store", "again", "other"))
+    assert first == again != other  # the seed decides, however the pairs come in chunks
+
+
+def test_a_draw_that_is_too_long_is_the_plain_encoding(tokenizers: Tokenizers, tmp_path: Path) -> None:
+    plain = tokenizers.tgt.encode("zwei Hunde laufen")
+    dropout = PairDropout(tokenizers, p_drop=1.0, n_encodings=2, seed=1)
+    pairs = [("two", "zwei Hunde laufen")]
+    write_store(tmp_path / "store", {"text": pairs}, tokenizers, max_length=len(plain) + 1, dropout=dropout)
+    store = TokenStore.open(tmp_path / "store")
+    assert [store.pair(row)[1].tolist() for row in range(2)] == [plain, plain]
 
 
 def test_ids_take_two_bytes_or_four(
@@ -100,7 +142,7 @@ def test_ids_take_two_bytes_or_four(
 ) -> None:
     narrow, _ = TokenStore.open(folder).pair(0)
     monkeypatch.setattr(tokenizers.src, "size", (1 << 16) + 1)
-    write_store(tmp_path / "wide", PAIRS, tokenizers, max_length=30)
+    write_store(tmp_path / "wide", {"text": PAIRS}, tokenizers, max_length=30)
     wide, _ = TokenStore.open(tmp_path / "wide").pair(0)
     assert (narrow.itemsize, wide.itemsize) == (2, 4)
     assert narrow.tolist() == wide.tolist()
@@ -109,9 +151,9 @@ def test_ids_take_two_bytes_or_four(
 def test_nothing_kept_is_an_error_and_leaves_no_folder(tokenizers: Tokenizers, tmp_path: Path) -> None:
     pairs = [("", "leer"), ("dog " * 40, "Hund")]
     with pytest.raises(DataError, match="no pair can be used: of 2, 1 have no text on a side and 1 are longer than"):
-        write_store(tmp_path / "store", pairs, tokenizers, max_length=30)
+        write_store(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
     with pytest.raises(DataError, match="of 0, 0 have"):
-        write_store(tmp_path / "store", [], tokenizers, max_length=30)
+        write_store(tmp_path / "store", {"text": []}, tokenizers, max_length=30)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -121,13 +163,13 @@ def test_a_failing_stream_leaves_no_folder(tokenizers: Tokenizers, tmp_path: Pat
         raise DataError("train.en:2 is not UTF-8")
 
     with pytest.raises(DataError, match=r"train\.en:2"):
-        write_store(tmp_path / "store", stream(), tokenizers, max_length=30)
+        write_store(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_store_is_not_written_over_an_older_one(folder: Path, tokenizers: Tokenizers) -> None:
     with pytest.raises(DataError, match="exists already"):
-        write_store(folder, PAIRS[:1], tokenizers, max_length=30)
+        write_store(folder, {"text": PAIRS[:1]}, tokenizers, max_length=30)
     assert len(TokenStore.open(folder)) == len(PAIRS)
 
 
@@ -180,10 +222,12 @@ def edit_summary(**changes: object) -> Callable[[Path], None]:
         (put("tgt.offsets.npy", [0, 9, 5, 20]), "tgt.offsets.npy should rise from 0"),
         (put("tgt.offsets.npy", [1, 2, 3, 4]), "tgt.offsets.npy should rise from 0"),
         (lambda folder: (folder / "src.ids.npy").write_bytes(b"not an array"), "src.ids.npy is not an array file"),
-        (edit_summary(format_version=99), "has format version 99, this transduce reads 1"),
+        (edit_summary(format_version=99), "has format version 99, this transduce reads 2"),
         (edit_summary(n_read="3"), "not the summary of a store: n_read"),
         (edit_summary(n_read=True), "not the summary of a store: n_read"),
         (edit_summary(colour=1), "not the summary of a store: too many keys"),
+        (edit_summary(n_pairs_of={"text": 2}), "n_pairs_of should add up to n_pairs"),
+        (edit_summary(n_encodings=2), "src.ids.npy should hold"),
     ],
 )
 def test_files_that_do_not_fit_each_other_are_refused(

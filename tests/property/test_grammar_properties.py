@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transduce.corpora.grammar import Split, generate_pairs
+from transduce.config import Split
+from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.grammar.german import STRONG, WEAK, Case, Column
 from transduce.corpora.grammar.lexicon import Adjective, Noun, load_lexicon
 from transduce.corpora.grammar.phrases import DETERMINERS, NounPhrase

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transduce.config import DataConfig
-from transduce.corpora import read_pairs
+from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
@@ -64,6 +63,37 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         assert torch.equal(ours[name], weight), name
 
 
+def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
+    """Which pairs and which encodings an epoch reads is a function of the seed and the epoch, so nothing is lost."""
+    for name, sentence in (("one", "A dog number {} runs.\tHund Nummer {} läuft.\n"), ("two", "{} cats\t{} Katzen\n")):
+        (tmp_path / name).mkdir()
+        lines = [sentence.format(number, number).strip().split("\t") for number in range(60)]
+        for side, language in enumerate(("en", "de")):
+            text = "".join(f"{line[side]}\n" for line in lines)
+            (tmp_path / name / f"train.{language}").write_text(text, encoding="utf-8")
+    settings = [
+        "data.corpus={one=1.5, two=0.5}",
+        "data.bpe_dropout=0.2",
+        "data.n_encodings=3",
+        "training.max_updates=12",
+        "training.max_tokens_per_batch=400",
+        "training.checkpoint_every_updates=4",
+        "model.p_drop=0.1",
+    ]
+    config = read_recipe(micro_recipe, settings)
+    told: list[str] = []
+    train(config, tmp_path / "whole", data_folder=tmp_path, tell=told.append)
+    assert "train: 120 pairs (one 60, two 60) in 3 encodings each" in told
+    seen: list[object] = []
+    listener = lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
+    train(config, tmp_path / "cut", data_folder=tmp_path, listeners=[listener], should_stop=lambda: len(seen) >= 7)
+    train(config, tmp_path / "cut", resume=True)
+    whole, cut = (read_tensors(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "cut"))
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    card = (tmp_path / "cut" / "model" / "README.md").read_text(encoding="utf-8")
+    assert "corpus: one, 60 pairs, weight 1.5; two, 60 pairs, weight 0.5" in card
+
+
 def test_separate_vocabularies(micro_recipe: Path, tmp_path: Path) -> None:
     settings = ["data.shared_vocabulary=false", "model.embeddings=target", "training.max_updates=2"]
     result = train(read_recipe(micro_recipe, settings), tmp_path / "run")
@@ -80,8 +110,8 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     told: list[str] = []
     result = train(read_recipe(micro_recipe, settings), tmp_path / "run", tell=told.append)
     assert result.scores is None
-    assert "train: dropped 20: empty (first at lines 2, 5, 8)" in told
-    assert "train: noticed 38: duplicate (first at lines 4, 6, 7), kept" in told
+    assert "files: dropped 20: empty (first at lines 2, 5, 8)" in told
+    assert "files: noticed 38: duplicate (first at lines 4, 6, 7), kept" in told
     assert "train: 40 pairs" in told
     assert len(open_prepared(tmp_path / "run" / "store").train) == 40
 
@@ -106,7 +136,7 @@ def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str])
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
     """The same functions judge during training and after it: a checkpoint averaged alone has its validation's BLEU."""
     tsv = tmp_path / "pairs.tsv"
-    pairs = list(read_pairs(DataConfig(n_pairs=12), "train"))
+    pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=12, seed=1)]
     tsv.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs * 4), encoding="utf-8")
     recipe = tmp_path / "learn-by-heart.toml"
     recipe.write_text(f"""

@@ -8,27 +8,46 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, ModelArgument
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, ModelArgument
 from transduce.cli.output import print_json, print_scores
+from transduce.errors import ConfigError, DataError
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
     folder: ModelArgument,
-    src: Annotated[Path, typer.Option(help="Source text, a sentence a line (plain, .gz or .xz).", show_default=False)],
-    ref: Annotated[Path, typer.Option(help="References, aligned line by line.", show_default=False)],
+    src: Annotated[
+        Path | None, typer.Option(help="Source text, a sentence a line (plain, .gz or .xz).", show_default=False)
+    ] = None,
+    ref: Annotated[Path | None, typer.Option(help="References, aligned line by line.", show_default=False)] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr."),
+    ] = None,
+    data: DataOption = None,
     out: Annotated[Path | None, typer.Option(help="Also write the translations to this file.")] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Translate a test set and score it."""
+    from transduce.corpora import data_folders, find_text, text_named
     from transduce.files import read_lines, write_lines
     from transduce.tasks import Translator
     from transduce.tasks import evaluate as evaluate_translator
 
-    sources, references = list(read_lines(src)), list(read_lines(ref))
-    evaluation = evaluate_translator(Translator.load(folder, device=chosen_device(device)), sources, references)
+    if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
+        raise ConfigError("name the test set: --src with --ref, or --text")
+    translator = Translator.load(folder, device=chosen_device(device))
+    if text is not None:
+        folders, languages = data_folders(data), (translator.src_language, translator.tgt_language)
+        found = find_text(text_named(text), *languages, folders)
+        if found is None:
+            raise DataError(f"there is no {text} in {' and '.join(languages)} in {', '.join(map(str, folders))}")
+        src, ref = found
+    assert src is not None
+    assert ref is not None
+    evaluation = evaluate_translator(translator, list(read_lines(src)), list(read_lines(ref)))
     if out is not None:
         write_lines(out, evaluation.translations)
     if json:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "DataOption",
     "DeviceOption",
     "JsonOption",
     "ModelArgument",
@@ -17,6 +18,14 @@ __all__ = [
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DeviceOption = Annotated[
     str, typer.Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="A folder with corpora, looked into before TRANSDUCE_DATA and the folder of 'corpus get'.",
+        show_default=False,
+    ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 SettingsOption = Annotated[

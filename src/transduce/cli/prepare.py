@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import JsonOption, SettingsOption
+from transduce.cli.options import DataOption, JsonOption, SettingsOption
 from transduce.cli.output import print_json, say
 
 __all__ = ["prepare"]
@@ -16,6 +16,7 @@ __all__ = ["prepare"]
 def prepare(
     recipe: Annotated[Path, typer.Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
+    data: DataOption = None,
     settings: SettingsOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -23,10 +24,10 @@ def prepare(
     from transduce.recipes import read_recipe
     from transduce.tasks import prepare as prepare_text
 
-    prepared = prepare_text(read_recipe(recipe, settings or ()).data, out, tell=say)
+    prepared = prepare_text(read_recipe(recipe, settings or ()).data, out, data_folder=data, tell=say)
     if json:
         sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
-        n_dev = len(prepared.dev) if prepared.dev else 0
-        print_json({"folder": str(out), **sizes, "train_pairs": len(prepared.train), "dev_pairs": n_dev})
+        n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0
+        print_json({"folder": str(out), **sizes, "train_pairs": prepared.train.summary.n_pairs, "dev_pairs": n_dev})
     else:
         print(f"prepared: {out}")

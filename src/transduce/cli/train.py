@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, SettingsOption
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption
 from transduce.cli.output import print_json, print_scores, say
 from transduce.errors import ConfigError
 
@@ -21,6 +21,7 @@ def train(
     out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
+    data: DataOption = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this training time, over all sittings.")] = None,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
@@ -51,6 +52,7 @@ def train(
             folder,
             resume=resume,
             store=store,
+            data_folder=data,
             device=chosen_device(device),
             listeners=[progress],
             should_stop=asked,
@@ -66,7 +68,7 @@ def train(
         print_json({**values, "reason": result.reason, "split": result.scored_split, "scores": scores})
         return 0
     if result.scores is not None:
-        print(f"scores on {result.scored_split}:")
+        print(f"scores on {result.scored_split} ({result.scored_text}):")
         print_scores(result.scores)
     print(f"model: {result.model_folder}")
     return 0

@@ -1,24 +1,38 @@
-"""Where text comes from: the built-in grammar corpus and the user's own files; and cleaning."""
+"""Where text comes from: the built-in grammar corpus, a catalogue of real ones, the user's own files; and cleaning."""
 
 from __future__ import annotations
 
+from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Corpus, Text, corpus_named, text_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
+from transduce.corpora.download import Progress
+from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import GrammarPair, generate_pairs
+from transduce.corpora.layout import cache_folder, data_folders, find_text, has_training_text
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
-from transduce.corpora.splits import Split, has_split, read_clean_pairs, read_pairs
+from transduce.corpora.parallel_text import ParallelText
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
+    "BUILT_IN",
+    "CATALOGUE",
+    "OWN_FILES",
     "CleaningReport",
     "CleaningRules",
+    "Corpus",
     "GrammarPair",
-    "Split",
+    "ParallelText",
+    "Progress",
+    "Text",
+    "cache_folder",
     "clean",
+    "corpus_named",
+    "data_folders",
+    "find_text",
     "generate_pairs",
-    "has_split",
+    "get_corpus",
+    "has_training_text",
     "read_aligned_files",
-    "read_clean_pairs",
-    "read_pairs",
     "read_tab_separated",
+    "text_named",
     "write_grammar_corpus",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transduce.config import Split
 from transduce.corpora.grammar import generate_pairs
-from transduce.corpora.splits import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS, Split
+from transduce.corpora.parallel_text import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS
 from transduce.files import atomic_folder
 
 __all__ = ["write_grammar_corpus"]

@@ -2,15 +2,18 @@
 
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length
 from transduce.data.collate import Batch, collate, pad_rows
-from transduce.data.store import StoreSummary, TokenStore, write_store
+from transduce.data.sampling import epoch_rows
+from transduce.data.store import PairDropout, StoreSummary, TokenStore, write_store
 
 __all__ = [
     "Batch",
     "BatchStatistics",
+    "PairDropout",
     "StoreSummary",
     "TokenStore",
     "batch_statistics",
     "collate",
+    "epoch_rows",
     "pad_rows",
     "plan_batches",
     "plan_by_length",

@@ -4,7 +4,7 @@ A batch is bounded by its size as a rectangle: rows x longest, end symbols inclu
 counted with the end symbol everywhere in this file.
 """
 
-# N rows of the store, or sentences
+# N rows of the store, or sentences; R rows that an epoch reads
 
 from __future__ import annotations
 
@@ -24,10 +24,17 @@ IntArray = NDArray[np.signedinteger[Any]]
 
 
 def plan_batches(
-    src_lengths_N: IntArray, tgt_lengths_N: IntArray, *, max_tokens: int, seed: int, epoch: int
+    src_lengths_N: IntArray,
+    tgt_lengths_N: IntArray,
+    *,
+    max_tokens: int,
+    seed: int,
+    epoch: int,
+    rows_R: NDArray[np.int64] | None = None,
 ) -> list[NDArray[np.int64]]:
     """The batches of one epoch: every row exactly once, rows of about equal length together. Section 5.1.
 
+    ``rows_R``: the rows to read, each as often as it stands there, instead of every row of the store.
     The batches come in random order, and rows of equal lengths change places from epoch to epoch. The same arguments
     give the same plan on every machine.
 
@@ -37,18 +44,21 @@ def plan_batches(
     >>> [batch.tolist() for batch in plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0)]
     [[0, 2], [3, 1]]
     """
-    longest_N = np.maximum(src_lengths_N, tgt_lengths_N).astype(np.int64)
-    if longest_N.max(initial=0) > max_tokens:
-        row = int(np.argmax(longest_N > max_tokens))
+    if rows_R is None:
+        rows_R = np.arange(len(src_lengths_N))
+    src_lengths_R, tgt_lengths_R = src_lengths_N[rows_R], tgt_lengths_N[rows_R]
+    longest_R = np.maximum(src_lengths_R, tgt_lengths_R).astype(np.int64)
+    if longest_R.max(initial=0) > max_tokens:
+        first = int(np.argmax(longest_R > max_tokens))
         raise DataError(
-            f"pair {row} has {src_lengths_N[row]:,} source and {tgt_lengths_N[row]:,} target tokens, end symbols "
-            f"included, but a batch holds {max_tokens:,} a side; raise max_tokens_per_batch to at least "
-            f"{longest_N.max():,}, or lower max_length to at most {max_tokens:,}"
+            f"row {rows_R[first]} has {src_lengths_R[first]:,} source and {tgt_lengths_R[first]:,} target tokens, end "
+            f"symbols included, but a batch holds {max_tokens:,} a side; raise max_tokens_per_batch to at least "
+            f"{longest_R.max():,}, or lower max_length to at most {max_tokens:,}"
         )
     random = np.random.default_rng([seed, epoch])
-    rows_N = _by_length(src_lengths_N, tgt_lengths_N, random)
-    batches = _cut(rows_N, longest_N[rows_N], max_tokens)
-    return [batches[index] for index in random.permutation(len(batches))]
+    order_R = _by_length(src_lengths_R, tgt_lengths_R, random)
+    batches = _cut(order_R, longest_R[order_R], max_tokens)
+    return [rows_R[batches[index]] for index in random.permutation(len(batches))]
 
 
 def plan_by_length(lengths_N: IntArray | Sequence[int], *, max_tokens: int) -> list[NDArray[np.int64]]:

@@ -2,17 +2,20 @@
 
 A folder with, for each of the two sides, all ids one after the other (without end symbols) and the offsets where rows
 begin; ``store.json``, a ``StoreSummary``; and a manifest. It is bound to the tokenizers that made it.
+
+A row is an encoding of a pair. Where pairs have several (BPE-dropout), those of one pair stand together; and the pairs
+of one corpus stand together, in the order of the summary.
 """
 
-# N pairs in the store, B rows of a batch, M ids of all those rows
+# N rows in the store, B rows of a batch, M ids of all those rows
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -22,14 +25,15 @@ from numpy.typing import NDArray
 
 from transduce.errors import DataError
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest
-from transduce.text import UNK_ID, Tokenizer, Tokenizers, normalise
+from transduce.text import UNK_ID, BpeDropout, Tokenizer, Tokenizers, normalise
 
-__all__ = ["RaggedIds", "StoreSummary", "TokenStore", "write_store"]
+__all__ = ["PairDropout", "RaggedIds", "StoreSummary", "TokenStore", "write_store"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 N_PAIRS_AT_A_TIME = 8192  # enough to keep all cores busy; the texts and ids of so many are in memory at a time
 
 Side = Literal["src", "tgt"]
+PairOfIds = tuple[list[int], list[int]]
 Ids = NDArray[np.unsignedinteger[Any]]
 
 
@@ -42,18 +46,27 @@ class StoreSummary:
     max_length: int  # the longest side allowed, in tokens with the end symbol
     n_read: int  # pairs that came in
     n_pairs: int  # pairs that were kept
+    n_pairs_of: dict[str, int]  # those of each corpus, in the order of the store
+    n_encodings: int  # rows of each pair
     n_empty: int  # pairs left out because a side had no text
     n_too_long: int  # pairs left out because a side was longer than max_length
-    n_src_tokens: int  # of the kept pairs, end symbols included
+    n_src_tokens: int  # of all rows, end symbols included
     n_tgt_tokens: int  # likewise
 
 
 def write_store(
-    folder: Path, pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int
+    folder: Path,
+    corpora: Mapping[str, Iterable[tuple[str, str]]],
+    tokenizers: Tokenizers,
+    *,
+    max_length: int,
+    dropout: PairDropout | None = None,
 ) -> StoreSummary:
-    """Normalise and encode ``pairs`` into a new store at ``folder``.
+    """Normalise and encode the pairs of each corpus into a new store at ``folder``.
 
-    The pairs are read as a stream; memory does not grow with their number. The folder appears whole or not at all.
+    The pairs are read as a stream; memory does not grow with their number. With ``dropout``, a pair has several rows,
+    all drawn; whether it is too long, its plain encoding decides, which also stands in for a draw that is too long.
+    The folder appears whole or not at all.
 
     Raises DataError if no pair can be kept, or if ``folder`` is there already and not empty.
 
@@ -62,41 +75,50 @@ def write_store(
     >>> tokenizer = train_bpe(["a dog"], vocab_size=260)
     >>> pairs = [("a dog", "ein Hund"), ("", "leer"), ("a cat", "eine Katze")]
     >>> folder = Path(tempfile.mkdtemp()) / "store"
-    >>> summary = write_store(folder, pairs, Tokenizers(tokenizer, tokenizer), max_length=10)
+    >>> summary = write_store(folder, {"pets": pairs}, Tokenizers(tokenizer, tokenizer), max_length=10)
     >>> summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long
     (3, 1, 1, 1)
     """
-    n_read = n_pairs = n_empty = 0
+    n_read = n_empty = 0
+    n_pairs_of = dict.fromkeys(corpora, 0)
     with atomic_folder(folder) as temporary:
         with ExitStack() as stack:
             src_writer = _SideWriter(temporary, "src", tokenizers.src, stack)
             tgt_writer = _SideWriter(temporary, "tgt", tokenizers.tgt, stack)
-            for chunk in _chunks(pairs, N_PAIRS_AT_A_TIME):
-                normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
-                texts = [pair for pair in normalised if all(pair)]
-                # One less than max_length: the end symbol is not stored.
-                kept = [pair for pair in _encode(texts, tokenizers) if max(map(len, pair)) < max_length]
-                src_writer.append([src_ids for src_ids, _ in kept])
-                tgt_writer.append([tgt_ids for _, tgt_ids in kept])
-                n_read += len(chunk)
-                n_pairs += len(kept)
-                n_empty += len(chunk) - len(texts)
+            for corpus, pairs in corpora.items():
+                for chunk in _chunks(pairs, N_PAIRS_AT_A_TIME):
+                    normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
+                    texts = [pair for pair in normalised if all(pair)]
+                    plain = list(_encode(texts, tokenizers))
+                    is_kept = [max(map(len, pair)) < max_length for pair in plain]  # <: the end symbol is not stored
+                    rows = kept = list(compress(plain, is_kept))
+                    if dropout is not None:
+                        rows = dropout.draw(list(compress(texts, is_kept)), kept, max_length=max_length)
+                    src_writer.append([src_ids for src_ids, _ in rows])
+                    tgt_writer.append([tgt_ids for _, tgt_ids in rows])
+                    n_read += len(chunk)
+                    n_empty += len(chunk) - len(texts)
+                    n_pairs_of[corpus] += len(kept)
+        n_pairs = sum(n_pairs_of.values())
         n_too_long = n_read - n_pairs - n_empty
         if not n_pairs:
             raise DataError(
                 f"no pair can be used: of {n_read:,}, {n_empty:,} have no text on a side and {n_too_long:,} are longer "
                 f"than max_length = {max_length:,} tokens; give other text or raise max_length"
             )
+        n_encodings = 1 if dropout is None else dropout.n_encodings
         summary = StoreSummary(
             format_version=FORMAT_VERSION,
             tokenizer_fingerprint=tokenizers.fingerprint,
             max_length=max_length,
             n_read=n_read,
             n_pairs=n_pairs,
+            n_pairs_of=n_pairs_of,
+            n_encodings=n_encodings,
             n_empty=n_empty,
             n_too_long=n_too_long,
-            n_src_tokens=src_writer.n_ids + n_pairs,
-            n_tgt_tokens=tgt_writer.n_ids + n_pairs,
+            n_src_tokens=src_writer.n_ids + n_pairs * n_encodings,
+            n_tgt_tokens=tgt_writer.n_ids + n_pairs * n_encodings,
         )
         write_json(temporary / "store.json", dataclasses.asdict(summary))
         write_manifest(temporary)
@@ -109,10 +131,29 @@ def _chunks(pairs: Iterable[tuple[str, str]], size: int) -> Iterator[list[tuple[
         yield chunk
 
 
-def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers) -> Iterator[tuple[list[int], list[int]]]:
+def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers) -> Iterator[PairOfIds]:
     src_rows = tokenizers.src.encode_batch([src for src, _ in texts])
     tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts])
     return zip(src_rows, tgt_rows, strict=True)
+
+
+class PairDropout:
+    """Several random encodings of each pair, both sides by BPE-dropout. Provilkov et al. (2020), section 3.2."""
+
+    def __init__(self, tokenizers: Tokenizers, *, p_drop: float, n_encodings: int, seed: int) -> None:
+        self.n_encodings = n_encodings
+        self._src = BpeDropout(tokenizers.src, p_drop=p_drop, seed=2 * seed)
+        self._tgt = BpeDropout(tokenizers.tgt, p_drop=p_drop, seed=2 * seed + 1)
+
+    def draw(self, texts: list[tuple[str, str]], plain: list[PairOfIds], *, max_length: int) -> list[PairOfIds]:
+        """``n_encodings`` rows for each pair, one pair after the other; ``plain`` where a draw is too long."""
+        src_draws = self._src.sample([src for src, _ in texts], self.n_encodings)
+        tgt_draws = self._tgt.sample([tgt for _, tgt in texts], self.n_encodings)
+        return [
+            drawn if max(map(len, drawn)) < max_length else fallback
+            for src_ids, tgt_ids, fallback in zip(src_draws, tgt_draws, plain, strict=True)
+            for drawn in zip(src_ids, tgt_ids, strict=True)
+        ]
 
 
 class _NpyWriter:
@@ -193,7 +234,8 @@ class TokenStore:
     _tgt: _Rows
 
     def __len__(self) -> int:
-        return self.summary.n_pairs
+        """How many rows there are."""
+        return len(self.src_lengths)
 
     def pair(self, row: int) -> tuple[Ids, Ids]:
         """The source and target ids of one row, as views into the files."""
@@ -217,9 +259,13 @@ class TokenStore:
                 f"{folder} was made with tokenizer {summary.tokenizer_fingerprint[:12]}, this one is "
                 f"{tokenizers.fingerprint[:12]}; prepare the data again"
             )
-        src = _read_side(folder, "src", summary.n_pairs, summary.n_src_tokens, tokenizers.src if tokenizers else None)
-        tgt = _read_side(folder, "tgt", summary.n_pairs, summary.n_tgt_tokens, tokenizers.tgt if tokenizers else None)
+        n_rows = summary.n_pairs * summary.n_encodings
+        src = _read_side(folder, "src", n_rows, summary.n_src_tokens, tokenizers.src if tokenizers else None)
+        tgt = _read_side(folder, "tgt", n_rows, summary.n_tgt_tokens, tokenizers.tgt if tokenizers else None)
         return cls(folder, summary, src.lengths_with_end(), tgt.lengths_with_end(), src, tgt)
+
+
+_SUMMARY_TYPES: dict[str, type] = {"tokenizer_fingerprint": str, "n_pairs_of": dict}  # all others are counts
 
 
 def _read_summary(path: Path) -> StoreSummary:
@@ -229,23 +275,26 @@ def _read_summary(path: Path) -> StoreSummary:
             f"{path} has format version {values.get('format_version')}, this transduce reads {FORMAT_VERSION}; "
             "prepare the data again"
         )
-    types = {field.name: str if field.type == "str" else int for field in dataclasses.fields(StoreSummary)}
+    types = {field.name: _SUMMARY_TYPES.get(field.name, int) for field in dataclasses.fields(StoreSummary)}
     wrong = [name for name, kind in types.items() if type(values.get(name)) is not kind]
     if wrong or len(values) != len(types):
         raise DataError(f"{path} is not the summary of a store: {wrong[0] if wrong else 'too many keys'}")
+    counts = list(values["n_pairs_of"].values())
+    if not all(type(count) is int for count in counts) or sum(counts) != values["n_pairs"]:
+        raise DataError(f"{path} is not the summary of a store: n_pairs_of should add up to n_pairs")
     return StoreSummary(**values)
 
 
-def _read_side(folder: Path, side: Side, n_pairs: int, n_tokens: int, tokenizer: Tokenizer | None) -> _Rows:
+def _read_side(folder: Path, side: Side, n_rows: int, n_tokens: int, tokenizer: Tokenizer | None) -> _Rows:
     """Map the two files of a side and check them against the summary's counts and, if given, the vocabulary."""
     ids_path, offsets_path = folder / f"{side}.ids.npy", folder / f"{side}.offsets.npy"
     ids, offsets = _map(ids_path), _map(offsets_path)
-    n_ids = n_tokens - n_pairs  # end symbols are counted, not stored
+    n_ids = n_tokens - n_rows  # end symbols are counted, not stored
     if ids.dtype not in (np.uint16, np.uint32) or ids.shape != (n_ids,):
         raise DataError(f"{ids_path} should hold {n_ids:,} ids, got {ids.dtype}{ids.shape}; prepare the data again")
-    if offsets.dtype != np.int64 or offsets.shape != (n_pairs + 1,):
+    if offsets.dtype != np.int64 or offsets.shape != (n_rows + 1,):
         raise DataError(
-            f"{offsets_path} should hold {n_pairs + 1:,} offsets, got {offsets.dtype}{offsets.shape}; "
+            f"{offsets_path} should hold {n_rows + 1:,} offsets, got {offsets.dtype}{offsets.shape}; "
             "prepare the data again"
         )
     if offsets[0] != 0 or offsets[-1] != n_ids or not (np.diff(offsets) > 0).all():

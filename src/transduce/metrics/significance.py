@@ -11,7 +11,8 @@ one tail, and calls two identical systems different.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,10 @@ class PairedBootstrap:
     p_value: float  # two-sided: how often a difference this large would come up between equally good systems
     n_resamples: int
     seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"a": {"score": ..., "signature": ...}, "b": ..., "difference": ..., "interval": [low, high], ...}``."""
+        return asdict(self)
 
 
 def paired_bootstrap(

@@ -39,7 +39,7 @@ def model_card(
         "",
         "## Training",
         "",
-        f"- corpus: {data.corpus}, {len(prepared.train):,} pairs",
+        f"- corpus: {_corpora(prepared)}",
         f"- {state.update:,} updates, {state.epoch + 1:,} epochs begun, {state.tgt_tokens:,} target tokens, "
         f"{state.elapsed_s / 60:.1f} minutes",
         f"- about {cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
@@ -48,10 +48,10 @@ def model_card(
         f"{training.precision}, seed {training.seed}",
         f"- weights: the mean of the last {n_averaged} checkpoints",
     ]
-    if scores is not None:
+    if scores is not None and split is not None:
         lines += [
             "",
-            f"## Scores on {split} ({scores.sentences:,} sentences)",
+            f"## Scores on {split}: {prepared.text_names[split]} ({scores.sentences:,} sentences)",
             "",
             f"Beam {config.search.beam_size}, alpha {config.search.alpha}.",
             "",
@@ -62,3 +62,13 @@ def model_card(
             if isinstance(entry, dict):
                 lines.append(f"| {name} | {entry['score']:.2f} | `{entry['signature'].replace('|', ' ')}` |")
     return "\n".join(lines) + "\n"
+
+
+def _corpora(prepared: Prepared) -> str:
+    """What was read: each corpus with its pairs, and its weight where there are several."""
+    weights, n_pairs_of = prepared.config.weights, prepared.train.summary.n_pairs_of
+    if len(n_pairs_of) == 1:
+        return "".join(f"{corpus}, {n_pairs:,} pairs" for corpus, n_pairs in n_pairs_of.items())
+    return "; ".join(
+        f"{corpus}, {n_pairs:,} pairs, weight {weights[corpus]:g}" for corpus, n_pairs in n_pairs_of.items()
+    )

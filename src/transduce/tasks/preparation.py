@@ -10,19 +10,18 @@ A prepared folder::
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-from transduce.config import DataConfig, config_from_mapping
-from transduce.corpora import CleaningReport, Split, has_split, read_clean_pairs, read_pairs
-from transduce.data import StoreSummary, TokenStore, write_store
+from transduce.config import DataConfig, Split, config_from_mapping
+from transduce.corpora import CleaningReport, ParallelText
+from transduce.data import PairDropout, StoreSummary, TokenStore, write_store
 from transduce.errors import ConfigError, DataError
 from transduce.files import (
     MANIFEST_NAME,
     atomic_folder,
-    open_binary,
     read_json,
     read_lines,
     sha256_of_file,
@@ -34,6 +33,7 @@ from transduce.text import Tokenizers, normalise, train_bpe, train_wordpiece
 __all__ = ["Prepared", "open_prepared", "prepare"]
 
 PREPARED_FILE = "prepared.json"
+EVALUATED: tuple[Split, ...] = ("dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Prepared:
     tokenizers: Tokenizers
     train: TokenStore
     dev: TokenStore | None
+    text_names: Mapping[str, str]  # what dev and test are called, where they are
 
     @property
     def fingerprint(self) -> str:
@@ -59,32 +60,43 @@ class Prepared:
         return (list(read_lines(src)), list(read_lines(tgt))) if src.exists() else None
 
 
-def prepare(config: DataConfig, folder: Path, *, tell: Callable[[str], None] = lambda line: None) -> Prepared:
+def prepare(
+    config: DataConfig,
+    folder: Path,
+    *,
+    data_folder: Path | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Prepared:
     """Train the tokenizer on the training text, and encode train and dev. Section 5.1.
 
-    ``tell`` receives a line about each step.
+    ``data_folder`` is where corpora are looked for first. ``tell`` receives a line about each step.
     Raises DataError if the text cannot be used, ConfigError if it is not named.
     """
-    for path in config.files():
-        open_binary(path).close()  # a missing dev file should not be found after minutes
+    text = ParallelText(config, data_folder)
     with atomic_folder(folder) as temporary:
-        tokenizers = _train_tokenizers(config)
-        report = CleaningReport()
+        tokenizers = _train_tokenizers(text)
         tell(f"tokenizer: {tokenizers.src.size:,} symbols" + ("" if tokenizers.is_shared else " (source)"))
         tokenizers.save(temporary)
+        reports = {corpus: CleaningReport() for corpus in text.corpora}
         train = write_store(
-            temporary / "train", read_clean_pairs(config, report), tokenizers, max_length=config.max_length
+            temporary / "train",
+            {corpus: text.clean_train_pairs(corpus, report) for corpus, report in reports.items()},
+            tokenizers,
+            max_length=config.max_length,
+            dropout=_dropout(config, tokenizers),
         )
-        for line in report.lines() if report.n_dropped or report.n_noticed else ():
-            tell(f"train: {line}")
+        for corpus, report in reports.items():
+            for line in report.lines() if report.n_dropped or report.n_noticed else ():
+                tell(f"{corpus}: {line}")
         tell(_sentence("train", train))
-        if has_split(config, "dev"):
-            _write_text(config, "dev", temporary)
-            dev = read_pairs(config, "dev")
-            tell(_sentence("dev", write_store(temporary / "dev", dev, tokenizers, max_length=config.max_length)))
-        if has_split(config, "test"):
-            _write_text(config, "test", temporary)
-        write_json(temporary / PREPARED_FILE, {"data": config.model_dump(), "cleaning": report.as_json()})
+        for split in filter(text.has, EVALUATED):
+            _write_text(text, split, temporary)
+        if text.has("dev"):
+            dev = write_store(temporary / "dev", {"dev": text.pairs("dev")}, tokenizers, max_length=config.max_length)
+            tell(_sentence("dev", dev))
+        cleaning = {corpus: report.as_json() for corpus, report in reports.items()}
+        names = {split: text.name_of(split) for split in EVALUATED if text.has(split)}
+        write_json(temporary / PREPARED_FILE, {"data": config.model_dump(), "cleaning": cleaning, "text_names": names})
     return open_prepared(folder)
 
 
@@ -93,9 +105,10 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
 
     Raises DataError if it is not one or is corrupt, ConfigError if it was made with other settings than ``expected``.
     """
-    values = read_json(folder / PREPARED_FILE).get("data")
-    if not isinstance(values, dict):
-        raise DataError(f"{folder / PREPARED_FILE} should have a table 'data'")
+    description = read_json(folder / PREPARED_FILE)
+    values, text_names = description.get("data"), description.get("text_names")
+    if not isinstance(values, dict) or not isinstance(text_names, dict):
+        raise DataError(f"{folder / PREPARED_FILE} should have the tables 'data' and 'text_names'; prepare it anew")
     config = config_from_mapping(DataConfig, values, where=str(folder / PREPARED_FILE))
     if expected is not None and config != expected:
         name = next(name for name in DataConfig.model_fields if getattr(config, name) != getattr(expected, name))
@@ -103,10 +116,12 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
         raise ConfigError(f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew")
     tokenizers = Tokenizers.load(folder)
     dev = TokenStore.open(folder / "dev", tokenizers) if (folder / "dev").exists() else None
-    return Prepared(folder, config, tokenizers, TokenStore.open(folder / "train", tokenizers), dev)
+    train = TokenStore.open(folder / "train", tokenizers)
+    return Prepared(folder, config, tokenizers, train, dev, text_names)
 
 
-def _train_tokenizers(config: DataConfig) -> Tokenizers:
+def _train_tokenizers(text: ParallelText) -> Tokenizers:
+    config = text.config
     match config.tokenizer:
         case "bpe":
             train = train_bpe
@@ -115,28 +130,40 @@ def _train_tokenizers(config: DataConfig) -> Tokenizers:
         case _:
             assert_never(config.tokenizer)
     if config.shared_vocabulary:
-        shared = train(_sides(config, (0, 1)), vocab_size=config.vocab_size)
+        shared = train(_sides(text, (0, 1)), vocab_size=config.vocab_size)
         return Tokenizers(shared, shared)
-    src, tgt = (train(_sides(config, (side,)), vocab_size=config.vocab_size) for side in (0, 1))
+    src, tgt = (train(_sides(text, (side,)), vocab_size=config.vocab_size) for side in (0, 1))
     return Tokenizers(src, tgt)
 
 
-def _sides(config: DataConfig, sides: tuple[int, ...]) -> Iterator[str]:
+def _sides(text: ParallelText, sides: tuple[int, ...]) -> Iterator[str]:
     """The training text of one side or both, clean and normalised."""
-    for pair in read_clean_pairs(config, CleaningReport()):
-        for side in sides:
-            yield normalise(pair[side])
+    for corpus in text.corpora:
+        for pair in text.clean_train_pairs(corpus, CleaningReport()):
+            for side in sides:
+                yield normalise(pair[side])
 
 
-def _write_text(config: DataConfig, split: Split, folder: Path) -> None:
+def _dropout(config: DataConfig, tokenizers: Tokenizers) -> PairDropout | None:
+    if not config.bpe_dropout:
+        return None
+    return PairDropout(tokenizers, p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
+
+
+def _write_text(text: ParallelText, split: Split, folder: Path) -> None:
     """Write dev or test as it came: scores are of the text itself, not of what the tokenizer makes of it."""
-    pairs = list(read_pairs(config, split))
+    pairs = list(text.pairs(split))
     write_lines(folder / f"{split}.src", (src for src, _ in pairs))
     write_lines(folder / f"{split}.tgt", (tgt for _, tgt in pairs))
 
 
 def _sentence(split: Split, summary: StoreSummary) -> str:
-    left_out = summary.n_empty + summary.n_too_long
-    return f"{split}: {summary.n_pairs:,} pairs" + (
-        f", {left_out:,} left out ({summary.n_empty:,} empty, {summary.n_too_long:,} too long)" if left_out else ""
-    )
+    """What a store has come to, for people."""
+    parts = [f"{split}: {summary.n_pairs:,} pairs"]
+    if len(summary.n_pairs_of) > 1:
+        parts.append(f" ({', '.join(f'{corpus} {n_pairs:,}' for corpus, n_pairs in summary.n_pairs_of.items())})")
+    if summary.n_encodings > 1:
+        parts.append(f" in {summary.n_encodings:,} encodings each")
+    if left_out := summary.n_empty + summary.n_too_long:
+        parts.append(f", {left_out:,} left out ({summary.n_empty:,} empty, {summary.n_too_long:,} too long)")
+    return "".join(parts)

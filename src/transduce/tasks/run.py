@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from transduce.config import RunConfig, config_from_mapping
-from transduce.data import Batch, batch_statistics, plan_batches
+from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
 from transduce.metrics import TranslationScores
@@ -75,6 +75,7 @@ class RunResult:
     model_folder: Path | None  # None: stopped by request, to be resumed
     scores: TranslationScores | None  # of the averaged model on test, or on dev where there is no test
     scored_split: str | None
+    scored_text: str | None  # what the text of that split is called
 
 
 def train(
@@ -83,6 +84,7 @@ def train(
     *,
     resume: bool = False,
     store: Path | None = None,
+    data_folder: Path | None = None,
     device: str | torch.device = "cpu",
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
@@ -91,8 +93,9 @@ def train(
 ) -> RunResult:
     """Train a translator as ``config`` says, in ``folder``; end with an averaged and evaluated model folder.
 
-    ``store`` is a prepared folder to read instead of preparing the text anew. ``should_stop`` is asked before each
-    update; ``while_training`` is entered for just the time of the updates, when it is of use (signal handlers).
+    ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
+    looked for first. ``should_stop`` is asked before each update; ``while_training`` is entered for just the time of
+    the updates, when it is of use (signal handlers).
     ``tell`` receives lines about each step.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
@@ -106,7 +109,7 @@ def train(
         config = resume_config(folder, config)
     elif resume:
         tell(f"there is no run in {folder} yet; it begins")
-    prepared = _prepared(config, folder, store, tell)
+    prepared = _prepared(config, folder, store, data_folder, tell)
     if has_run:
         _check_same_data(folder, prepared)
     model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
@@ -114,7 +117,15 @@ def train(
 
     torch.manual_seed(config.training.seed)
     model = Transformer(model_config).to(device)
-    trainer = _trainer(config, folder, model, prepared, listeners=listeners, should_stop=should_stop, device=device)
+    training = config.training
+    batches = StoreBatches(
+        prepared.train,
+        max_tokens=training.max_tokens_per_batch,
+        seed=training.seed,
+        device=device,
+        weights=prepared.config.weights,
+    )
+    trainer = _trainer(config, folder, model, prepared, batches, listeners=listeners, should_stop=should_stop)
     found = checkpoint_folders(folder / CHECKPOINTS)
     if found:
         trainer.resume(found[-1])
@@ -123,14 +134,15 @@ def train(
         folder / RUN_FILE,
         {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": torch.__version__},
     )
-    tell(_sentence_about_batches(prepared, config))
+    tell(_sentence_about_batches(batches.statistics(epoch=0)))
     with _curves(folder, trainer), while_training or nullcontext():
         reason = trainer.run()
     if reason == "asked":
-        return RunResult(folder, reason, trainer.state.update, None, None, None)
+        return RunResult(folder, reason, trainer.state.update, None, None, None, None)
     tell(f"training ended after {trainer.state.update:,} updates ({reason})")
     model_folder, scores, split = average_run(folder, last=config.training.average_last, device=device, tell=tell)
-    return RunResult(folder, reason, trainer.state.update, model_folder, scores, split)
+    scored_text = prepared.text_names[split] if split else None
+    return RunResult(folder, reason, trainer.state.update, model_folder, scores, split, scored_text)
 
 
 def average_run(
@@ -203,14 +215,18 @@ def resume_config(folder: Path, wanted: RunConfig) -> RunConfig:
     return wanted
 
 
-def _prepared(config: RunConfig, folder: Path, store: Path | None, tell: Callable[[str], None]) -> Prepared:
+def _prepared(
+    config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, tell: Callable[[str], None]
+) -> Prepared:
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
     if store is not None:
         prepared = open_prepared(store, expected=config.data)
         write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         return prepared
     kept = _store_of(folder)
-    return open_prepared(kept, expected=config.data) if kept.exists() else prepare(config.data, kept, tell=tell)
+    if kept.exists():
+        return open_prepared(kept, expected=config.data)
+    return prepare(config.data, kept, data_folder=data_folder, tell=tell)
 
 
 def _check_same_data(folder: Path, prepared: Prepared) -> None:
@@ -223,12 +239,8 @@ def _check_same_data(folder: Path, prepared: Prepared) -> None:
         )
 
 
-def _sentence_about_batches(prepared: Prepared, config: RunConfig) -> str:
+def _sentence_about_batches(statistics: BatchStatistics) -> str:
     """How the first epoch looks: how many batches, how many real tokens, how much padding."""
-    lengths = prepared.train.src_lengths, prepared.train.tgt_lengths
-    training = config.training
-    plan = plan_batches(*lengths, max_tokens=training.max_tokens_per_batch, seed=training.seed, epoch=0)
-    statistics = batch_statistics(*lengths, plan)
     return (
         f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
         f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_share:.1%} padding"
@@ -263,10 +275,10 @@ def _trainer(
     folder: Path,
     model: Transformer,
     prepared: Prepared,
+    batches: StoreBatches,
     *,
     listeners: Sequence[Listener],
     should_stop: Callable[[], bool],
-    device: torch.device,
 ) -> Trainer[Batch]:
     training = config.training
     text = prepared.text("dev")
@@ -277,9 +289,7 @@ def _trainer(
     return Trainer(
         model=model,
         objective=TranslationObjective(model, training),
-        batches=StoreBatches(
-            prepared.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device
-        ),
+        batches=batches,
         learning_rate=lambda step: (
             training.lr_factor * inverse_sqrt_lr(step, d_model=config.model.d_model, warmup_steps=training.warmup_steps)
         ),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transduce.config import RunConfig, TrainingConfig
-from transduce.data import Batch, TokenStore, collate, plan_batches
+from transduce.data import Batch, BatchStatistics, TokenStore, batch_statistics, collate, epoch_rows, plan_batches
+from transduce.errors import ConfigError
 from transduce.metrics import sacrebleu_score
 from transduce.model import Transformer
 from transduce.tasks.translator import Translator
@@ -21,8 +22,18 @@ __all__ = ["StoreBatches", "TranslationObjective", "TranslationValidation"]
 class StoreBatches:
     """The batches of every epoch, planned when first asked for."""
 
-    def __init__(self, store: TokenStore, *, max_tokens: int, seed: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        store: TokenStore,
+        *,
+        max_tokens: int,
+        seed: int,
+        device: torch.device,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        """``weights``: how often an epoch reads the pairs of each corpus of the store; once, where they are missing."""
         self.store, self.max_tokens, self.seed, self.device = store, max_tokens, seed, device
+        self._weights = [(weights or {}).get(corpus, 1.0) for corpus in store.summary.n_pairs_of]
         self._planned: tuple[int, Sequence[NDArray[np.int64]]] | None = None
 
     def n_batches(self, epoch: int) -> int:
@@ -39,11 +50,23 @@ class StoreBatches:
         some = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
         return f"batch {index} of epoch {epoch} (rows {some} of the store)"
 
+    def statistics(self, epoch: int) -> BatchStatistics:
+        """How full the batches of an epoch are."""
+        return batch_statistics(self.store.src_lengths, self.store.tgt_lengths, self._plan(epoch))
+
     def _plan(self, epoch: int) -> Sequence[NDArray[np.int64]]:
         if self._planned is None or self._planned[0] != epoch:
-            lengths = self.store.src_lengths, self.store.tgt_lengths
-            self._planned = epoch, plan_batches(*lengths, max_tokens=self.max_tokens, seed=self.seed, epoch=epoch)
+            self._planned = epoch, self._new_plan(epoch)
         return self._planned[1]
+
+    def _new_plan(self, epoch: int) -> Sequence[NDArray[np.int64]]:
+        store, seed = self.store, self.seed
+        n_pairs_of, n_encodings = list(store.summary.n_pairs_of.values()), store.summary.n_encodings
+        rows_R = epoch_rows(n_pairs_of, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
+        if not len(rows_R):
+            raise ConfigError(f"epoch {epoch} reads no pair: raise the weights of data.corpus, got {self._weights}")
+        lengths = store.src_lengths, store.tgt_lengths
+        return plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_R=rows_R)
 
 
 class TranslationObjective:

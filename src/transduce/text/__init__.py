@@ -1,6 +1,7 @@
 """Strings to ids and back, without torch: normalisation, byte-pair encoding, WordPiece, the vocabulary file."""
 
 from transduce.text.bpe import train_bpe
+from transduce.text.bpe_dropout import BpeDropout
 from transduce.text.normalise import normalise
 from transduce.text.tokenizer import WORD_BEGIN, Tokenizer, Tokenizers, load_tokenizer
 from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS, UNK_ID
@@ -13,6 +14,7 @@ __all__ = [
     "SPECIAL_SYMBOLS",
     "UNK_ID",
     "WORD_BEGIN",
+    "BpeDropout",
     "Tokenizer",
     "Tokenizers",
     "load_tokenizer",

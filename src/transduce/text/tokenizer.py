@@ -76,6 +76,24 @@ class Tokenizer:
         tokens = [self._library.id_to_token(id) for id in self._checked(ids)]
         return [_readable(token) for token in tokens if token is not None]
 
+    def words(self, text: str) -> list[str]:
+        """What ``encode`` spells one by one: words with the space before them, in the byte-level alphabet."""
+        normalizer, splitter = self._library.normalizer, self._library.pre_tokenizer
+        prepared = text if normalizer is None else normalizer.normalize_str(text)
+        return [word for word, _ in splitter.pre_tokenize_str(prepared)]
+
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """Every token, in the byte-level alphabet, with its id."""
+        vocabulary: dict[str, int] = self._library.get_vocab()
+        return vocabulary
+
+    @property
+    def merges(self) -> list[tuple[str, str]] | None:
+        """The pairs of tokens that byte-pair encoding merges, the best first; None if this is no BPE."""
+        merges = json.loads(self._library.to_str())["model"].get("merges")
+        return None if merges is None else [(left, right) for left, right in merges]
+
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
         write_text(path, self._description)

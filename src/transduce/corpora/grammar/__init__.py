@@ -10,8 +10,8 @@ A derivation is a small record; both sentences and the tree are read off it, so 
 
 from __future__ import annotations
 
-from transduce.corpora.grammar.holdout import Split, is_held_out
+from transduce.corpora.grammar.holdout import is_held_out
 from transduce.corpora.grammar.sentences import GrammarPair
 from transduce.corpora.grammar.stream import generate_pairs
 
-__all__ = ["GrammarPair", "Split", "generate_pairs", "is_held_out"]
+__all__ = ["GrammarPair", "generate_pairs", "is_held_out"]

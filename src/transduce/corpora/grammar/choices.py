@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from transduce.corpora.grammar.holdout import Split, is_allowed
+from transduce.config import Split
+from transduce.corpora.grammar.holdout import is_allowed
 from transduce.corpora.grammar.lexicon import Adjective, Adverb, Lexicon, Noun, Verb, load_lexicon
 from transduce.corpora.grammar.modifiers import COMPANY_VERBS
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import zlib
 from functools import cache
-from typing import Literal
 
+from transduce.config import Split
 from transduce.corpora.grammar.phrases import Combination
 
-__all__ = ["Split", "is_allowed", "is_held_out", "owner_of"]
-
-Split = Literal["train", "dev", "test"]
+__all__ = ["is_allowed", "is_held_out", "owner_of"]
 
 _SALT = "transduce grammar"
 _HELD_OUT_PERCENT = 4  # for dev, and as many for test

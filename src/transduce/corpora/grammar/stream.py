@@ -7,8 +7,9 @@ from hashlib import blake2b
 from itertools import islice
 from random import Random
 
+from transduce.config import Split
 from transduce.corpora.grammar.choices import choices_for
-from transduce.corpora.grammar.holdout import Split, is_held_out
+from transduce.corpora.grammar.holdout import is_held_out
 from transduce.corpora.grammar.sentence_sampler import SentenceSampler
 from transduce.corpora.grammar.sentences import GrammarPair, Sentence, realize
 from transduce.errors import DataError

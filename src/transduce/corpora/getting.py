@@ -1,0 +1,332 @@
+"""Corpora of the catalogue brought into a data folder: downloaded, made, or taken from a copy on the disk.
+
+    what is missing --downloads, Debian packages or a copy--> files in the layout --counted--> pairs of each text
+
+What is there already stays as it is, and every file comes whole or not at all: a call that is interrupted, or that
+fails at one of several files, is simply made again.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from transduce.corpora.catalogue import Corpus, RemoteFile, Text
+from transduce.corpora.debian_packages import fetch_packages
+from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
+from transduce.corpora.layout import COMPRESSIONS, find_text
+from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
+from transduce.corpora.parallel_files import read_aligned_files
+from transduce.corpora.unpacking import copy_whole, unpack
+from transduce.errors import ConfigError, DataError
+from transduce.files import open_binary, sha256_of_file
+
+__all__ = ["get_corpus"]
+
+Tell = Callable[[str], None]
+
+DOWNLOADS = "downloads"  # in a data folder: archives, packages and the ledger of checksums
+MADE_FROM_PACKAGES = "libreoffice-help"
+CHUNK_BYTES = 1 << 20
+
+
+def _no_progress(name: str) -> Progress:
+    return lambda n_bytes, n_total: None
+
+
+def get_corpus(
+    corpus: Corpus,
+    folder: Path,
+    *,
+    direction: str | None = None,
+    from_folder: Path | None = None,
+    progress: Callable[[str], Progress] = _no_progress,
+    tell: Tell = lambda line: None,
+) -> dict[str, int]:
+    """Bring the texts of a corpus into the data folder ``folder``; returns how many pairs each has.
+
+    With a ``direction`` such as ``"en-de"`` only what that needs is fetched, without one the first language with each
+    other. The result is keyed by the names of the files without language: ``"train"``, or ``"newstest2015.en-de"``
+    where texts differ between directions. With ``from_folder`` nothing is downloaded: archives are taken from there, or
+    the texts themselves, and ``tell`` says which are not there. ``progress`` makes a display for the download of a
+    name; ``tell`` gets lines.
+
+    Raises ConfigError for a direction that the corpus has not, DataError if a file cannot be had, is not what it should
+    be, or does not align with its other side.
+    """
+    if from_folder is not None and not from_folder.is_dir():
+        raise DataError(f"{from_folder} is not a folder; --from needs one with a copy of {corpus.name}")
+    wanted = _wanted_texts(corpus, direction)
+    count_lines = cache(_count_lines)  # three aligned languages are two pairs; the file of the first is read once
+    missing = [text for text in wanted if text.files_in(folder) is None]
+    if missing and from_folder is not None:
+        _take_copies(corpus, missing, from_folder, folder, count_lines=count_lines, tell=tell)
+    elif missing and corpus.name == MADE_FROM_PACKAGES:
+        packages = _languages_of(missing)
+        paths = fetch_packages([PACKAGES[language] for language in packages], folder / DOWNLOADS, tell=tell)
+        _make_from_packages(dict(zip(packages, paths, strict=True)), missing, folder, tell=tell)
+    elif missing and corpus.remote:
+        _download_missing(corpus, missing, folder, progress=progress, tell=tell)
+    elif missing:
+        raise DataError(
+            f"{corpus.name} cannot be downloaded ({corpus.source}); use --from FOLDER with {missing[0].looked_for}"
+        )
+    counts = _count_found(wanted, folder, count_lines=count_lines, tell=tell)
+    if not counts:
+        raise _nothing_found(corpus, wanted[0], from_folder)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _PairText:
+    """A text in two languages."""
+
+    text: Text
+    src: str
+    tgt: str
+
+    def files_in(self, folder: Path) -> tuple[Path, Path] | None:
+        """Its two files in a data folder."""
+        return find_text(self.text, self.src, self.tgt, (folder,))
+
+    def copy_in(self, folder: Path) -> tuple[Path, Path] | None:
+        """Its two files in a data folder, or in a folder that has them without a folder of their own."""
+        places = (replace(self.text, folder=name) for name in (self.text.folder, "", DOWNLOADS))
+        found = (find_text(place, self.src, self.tgt, (folder,)) for place in places)
+        return next((files for files in found if files), None)
+
+    def has_file(self, name: str) -> bool:
+        """Whether ``name``, below a data folder, can be one of its two files."""
+        return name in {
+            f"{self.text.folder}/{self.text.stem}{pair}.{language}"
+            for pair in ("", f".{self.src}-{self.tgt}", f".{self.tgt}-{self.src}")
+            for language in (self.src, self.tgt)
+        }
+
+    @property
+    def looked_for(self) -> str:
+        """The name of its first file, for messages."""
+        return f"{self.text.folder}/{self.text.stem}.{self.src} or {self.text.stem}.{self.src}-{self.tgt}.{self.src}"
+
+
+def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
+    """Every text in each pair of languages that is asked for."""
+    if direction is None:
+        first, *others = corpus.languages or ("",)
+        pairs = [(first, other) for other in others]
+    else:
+        src, _, tgt = direction.partition("-")
+        pairs = [(src, tgt)] if src != tgt and {src, tgt} <= set(corpus.languages or (src, tgt)) else []
+    texts = (*corpus.train, *corpus.dev, *corpus.test, *corpus.further)
+    wanted = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]
+    if not wanted:
+        languages = f"of {', '.join(corpus.languages)}" if corpus.languages else "such as en-de"
+        raise ConfigError(f"direction should be two languages {languages}, got {direction!r} for {corpus.name}")
+    return wanted
+
+
+def _nothing_found(corpus: Corpus, text: _PairText, from_folder: Path | None) -> DataError:
+    if from_folder is None:
+        return DataError(
+            f"{corpus.name} has no text in {text.src}-{text.tgt}; its languages go with {corpus.languages[0]}"
+        )
+    archives = [remote.name for remote in corpus.remote if _is_archive(remote)]
+    looked_for = ", ".join(dict.fromkeys([*archives, text.looked_for]))
+    return DataError(
+        f"{from_folder} has nothing of {corpus.name}; looked for {looked_for} and so on, plain, .gz or .xz"
+    )
+
+
+# Downloads
+
+
+def _download_missing(
+    corpus: Corpus, missing: Iterable[_PairText], folder: Path, *, progress: Callable[[str], Progress], tell: Tell
+) -> None:
+    """Fetch what holds a file of a missing text: texts straight to their places, archives to be unpacked."""
+    ledger = _ledger(folder)
+    for remote in corpus.remote:
+        needed = _needed_members(remote, missing, folder)
+        if not needed:
+            continue
+        is_archive = _is_archive(remote)
+        path = folder / (_archive_place(remote) if is_archive else next(iter(needed)))
+        sha256 = download(remote.address, path, checksum=remote.checksum, progress=progress(remote.name))
+        if remote.checksum is None:
+            ledger.compare(remote.address, path, sha256)
+        if is_archive:
+            tell(f"unpacking {path}; it is kept, {path.stat().st_size / 1e6:,.1f} MB")
+            unpack(path, needed, folder)
+        if remote.checksum is None:
+            ledger.record(remote.address, path, sha256)
+
+
+def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Path) -> dict[str, str]:
+    """The members that belong to missing texts and are not there, in whatever compression."""
+    return {
+        name: member
+        for name, member in remote.members.items()
+        if any(text.has_file(_plain_name(name)) for text in missing) and not _is_there(folder, name)
+    }
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    return any((folder / f"{_plain_name(name)}{compression}").is_file() for compression in COMPRESSIONS)
+
+
+def _plain_name(name: str) -> str:
+    """A name without ``.gz`` or ``.xz``."""
+    return re.sub(r"\.(gz|xz)$", "", name)
+
+
+def _is_archive(remote: RemoteFile) -> bool:
+    return "" not in remote.members.values()
+
+
+def _archive_place(remote: RemoteFile) -> str:
+    """Below the data folder, by the whole address: half a dozen archives of different years are called test.tgz."""
+    address = urlsplit(remote.address)
+    return f"{DOWNLOADS}/{address.hostname}{address.path}"
+
+
+def _ledger(folder: Path) -> ChecksumLedger:
+    return ChecksumLedger(folder / DOWNLOADS / "checksums.json")
+
+
+# Debian packages
+
+
+def _languages_of(texts: Iterable[_PairText]) -> list[str]:
+    """Those whose packages are needed, English among them as the side that all others are aligned with."""
+    languages = {"en"} | {language for text in texts for language in (text.src, text.tgt)}
+    return [language for language in PACKAGES if language in languages]
+
+
+def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, tell: Tell) -> None:
+    """Make the texts of the packages elsewhere, then move those that are not there."""
+    target = folder / missing[0].text.folder
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        made = Path(temporary) / target.name
+        write_libreoffice_help(made, packages, tell=tell)
+        for path in sorted(made.iterdir()):
+            if not _is_there(target, path.name):
+                path.replace(target / path.name)
+
+
+# Copies on the disk
+
+
+def _take_copies(
+    corpus: Corpus,
+    missing: list[_PairText],
+    from_folder: Path,
+    folder: Path,
+    *,
+    count_lines: Callable[[Path], int],
+    tell: Tell,
+) -> None:
+    """Bring what ``from_folder`` has of the missing texts: from archives or packages first, then as they are."""
+    for remote in filter(_is_archive, corpus.remote):
+        needed = _needed_members(remote, missing, folder)
+        archive = _copied_archive(remote, corpus, from_folder, ledger=_ledger(folder)) if needed else None
+        if archive:
+            tell(f"unpacking {archive}")
+            unpack(archive, needed, folder)
+    if corpus.name == MADE_FROM_PACKAGES:
+        packages = _copied_packages(_languages_of(missing), from_folder)
+        if packages:
+            _make_from_packages(packages, missing, folder, tell=tell)
+    for text in missing:
+        copies = None if text.files_in(folder) else text.copy_in(from_folder)
+        if copies:
+            _count_pairs(*copies, count_lines=count_lines)  # what does not align is refused where it lies
+            for copy in copies:
+                if not _is_there(folder / text.text.folder, copy.name):
+                    with copy.open("rb") as content:
+                        copy_whole(content, folder / text.text.folder / copy.name)
+
+
+def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path, *, ledger: ChecksumLedger) -> Path | None:
+    """The copy of an archive, by its place among downloads or by its name alone. Raises DataError if it is damaged."""
+    namesakes = {other.checksum for other in corpus.remote if other.name == remote.name}
+    place = _archive_place(remote)
+    for name in (place, place.removeprefix(f"{DOWNLOADS}/"), remote.name, f"{DOWNLOADS}/{remote.name}"):
+        path = from_folder / name
+        if not path.is_file():
+            continue
+        if remote.checksum is None:
+            ledger.compare(remote.address, path, sha256_of_file(path))
+            return path
+        found = checksum_of_file(path, remote.checksum.partition(":")[0])
+        if found == remote.checksum:
+            return path
+        if found not in namesakes:
+            raise DataError(f"{path} has {found}, {remote.address} should have {remote.checksum}; copy it again")
+    return None
+
+
+def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, Path] | None:
+    """The package of each language, if all are there."""
+    packages = {}
+    for language in languages:
+        found = sorted(
+            path for place in ("", DOWNLOADS) for path in (from_folder / place).glob(f"{PACKAGES[language]}_*.deb")
+        )
+        if not found:
+            return None
+        packages[language] = found[-1]
+    return packages
+
+
+# Reading once
+
+
+def _count_found(
+    wanted: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int], tell: Tell
+) -> dict[str, int]:
+    """The pairs of each text that is there; where some are, ``tell`` says which are not."""
+    counts, absent = {}, []
+    for text in wanted:
+        files = text.files_in(folder)
+        if files is None:
+            absent.append(f"not there: {text.text.stem} {text.src}-{text.tgt}")
+            continue
+        try:
+            n_pairs = _count_pairs(*files, count_lines=count_lines)
+        except DataError as error:
+            raise DataError(f"{error}; remove it and its other side, and get them again") from error
+        counts[_plain_name(files[0].name).removesuffix(f".{text.src}")] = n_pairs
+    if counts:
+        for line in absent:
+            tell(line)
+    return counts
+
+
+def _count_pairs(src: Path, tgt: Path, *, count_lines: Callable[[Path], int]) -> int:
+    """Raises DataError, with the place, if the files do not align."""
+    n_src, n_tgt = count_lines(src), count_lines(tgt)
+    if n_src != n_tgt:
+        for _ in read_aligned_files(src, tgt, escape_invalid=True):
+            pass  # it refuses them, and says where to look
+    return n_src
+
+
+def _count_lines(path: Path) -> int:
+    """The lines of a file, counted on its bytes: what is not UTF-8 is left to the cleaning. Raises DataError."""
+    n_lines, last = 0, b"\n"
+    try:
+        with open_binary(path) as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                n_lines += chunk.count(b"\n")
+                last = chunk
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
+    return n_lines + (not last.endswith(b"\n"))

@@ -1,0 +1,38 @@
+"""Which rows of a store an epoch reads: all pairs, or each corpus by its weight, and one encoding of each pair."""
+
+# P pairs of one corpus
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["epoch_rows"]
+
+
+def epoch_rows(
+    n_pairs_of: Sequence[int], weights: Sequence[float], *, n_encodings: int, seed: int, epoch: int
+) -> NDArray[np.int64]:
+    """The rows that an epoch reads, in the order of the store; a pure function, the same on every machine.
+
+    A corpus of weight 2 is read twice in an epoch, and of one of weight 0.25 each epoch reads another quarter, so that
+    four epochs read every pair once. Each time that a pair is read it is another of its encodings, until all were.
+
+    >>> epoch_rows([3, 4], [1.0, 0.5], n_encodings=1, seed=1, epoch=0).tolist()
+    [0, 1, 2, 3, 5]
+    >>> epoch_rows([3, 4], [1.0, 0.5], n_encodings=1, seed=1, epoch=1).tolist()
+    [0, 1, 2, 4, 6]
+    """
+    rows, n_before = [], 0
+    for corpus, (n_pairs, weight) in enumerate(zip(n_pairs_of, weights, strict=True)):
+        random = np.random.default_rng([seed, corpus])
+        order_P, first_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
+        begin, end = round(epoch * weight * n_pairs), round((epoch + 1) * weight * n_pairs)
+        reads = np.arange(begin, end)  # all reads of this corpus in a run are one endless walk round its pairs
+        pairs = order_P[reads % n_pairs]
+        encodings = (first_P[pairs] + reads // n_pairs) % n_encodings
+        rows.append(np.sort((n_before + pairs) * n_encodings + encodings))
+        n_before += n_pairs
+    return np.concatenate(rows)

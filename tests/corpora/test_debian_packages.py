@@ -1,0 +1,195 @@
+"""Packages are fetched by apt-get into a folder of their own and unpacked; what goes wrong is told in one line.
+
+A script stands in for apt-get; packages are real ones, built here by dpkg-deb.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from transduce.corpora.debian_packages import fetch_packages, read_control_field, unpack_package
+from transduce.errors import DataError
+
+needs_dpkg = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb")
+
+# Notes its language, folder and arguments; has a mirror with two packages of 1,000 bytes.
+APT_GET = """\
+#!/bin/sh
+echo "$LC_ALL|$PWD|$*" >> "{calls}"
+echo "noise on stdout"
+echo "W: noise on stderr" >&2
+case "$*" in
+*--print-uris*)
+    echo "'http://mirror/dog.deb' dog_1%3a2-3_all.deb 1000 SHA256:00"
+    echo "'http://mirror/cat.deb' cat_4_all.deb 1000 SHA256:00" ;;
+*download*)
+    for deb in dog_1%3a2-3_all.deb cat_4_all.deb; do [ -e $deb ] || echo fetched > $deb; done ;;
+esac
+"""
+
+
+@pytest.fixture
+def path_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is first in PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+@pytest.fixture
+def write_apt_get(path_folder: Path) -> Callable[[str], None]:
+    def write(script: str) -> None:
+        (path_folder / "apt-get").write_text(script)
+        (path_folder / "apt-get").chmod(0o755)
+
+    return write
+
+
+@pytest.fixture
+def calls(tmp_path: Path, write_apt_get: Callable[[str], None]) -> Path:
+    """The file in which a working apt-get notes how it was called."""
+    path = tmp_path / "calls"
+    write_apt_get(APT_GET.format(calls=path))
+    return path
+
+
+def test_packages_are_fetched_into_the_folder_and_nothing_else_is_touched(
+    calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told: list[str] = []
+    paths = fetch_packages(["cat", "dog"], Path("got"), tell=told.append)
+
+    folder = tmp_path / "got"
+    assert paths == [folder / "cat_4_all.deb", folder / "dog_1%3a2-3_all.deb"]
+    assert [path.read_text() for path in paths] == ["fetched\n"] * 2
+    update, ask, download = [line.split("|") for line in calls.read_text().splitlines()]
+    for language, _, arguments in (update, ask, download):
+        assert language == "C"
+        assert f"--config-file={folder}/apt.conf " in arguments
+        assert f"Dir::State::Lists={folder}/lists " in arguments
+        assert f"Dir::Cache={folder}/cache " in arguments
+    assert update[2].endswith(" update")
+    assert ask[1] == f"{folder}/cache"
+    assert ask[2].endswith(" --print-uris download cat dog")
+    assert download[1] == str(folder)
+    assert download[2].endswith(" download cat dog")
+    assert "#clear APT::Update::Post-Invoke;" in (folder / "apt.conf").read_text()
+    assert [line.split(":")[0] for line in told] == ["apt-get update", "apt-get download", "apt-get download"]
+    assert told[1] == "apt-get download: dog_1%3a2-3_all.deb, 0.0 MB"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_there_is_not_announced_again(calls: Path, tmp_path: Path) -> None:
+    (tmp_path / "cat_4_all.deb").write_text("here")
+    told: list[str] = []
+    paths = fetch_packages(["cat", "dog"], tmp_path, tell=told.append)
+    assert [path.read_text() for path in paths] == ["here", "fetched\n"]
+    assert len(told) == 2
+    assert "dog" in told[1]
+
+
+def test_a_package_that_apt_does_not_know(calls: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"no file for the package cow; fetch cat, cow on another machine and use --from"
+    ):
+        fetch_packages(["cat", "cow"], tmp_path)
+
+
+def test_no_apt_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DataError, match=r"this machine has no apt-get \(.*\); fetch cat on another .* --from DIR"):
+        fetch_packages(["cat"], tmp_path)
+
+
+def test_an_update_that_fails(write_apt_get: Callable[[str], None], tmp_path: Path) -> None:
+    write_apt_get("#!/bin/sh\necho 'E: first' >&2\necho 'E: the disk is full' >&2\necho 'W: late' >&2\nexit 100\n")
+    with pytest.raises(DataError, match=r"^apt-get update failed: the disk is full; fetch cat on") as caught:
+        fetch_packages(["cat"], tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_download_that_fails_tells_what_the_update_warned_of(
+    write_apt_get: Callable[[str], None], tmp_path: Path
+) -> None:
+    write_apt_get(
+        "#!/bin/sh\ncase $* in *update) echo 'W: no network' >&2;; *) echo 'E: unknown cat' >&2; exit 100;; esac\n"
+    )
+    with pytest.raises(DataError, match=r"^apt-get download failed: unknown cat; no network; fetch cat on"):
+        fetch_packages(["cat"], tmp_path)
+
+
+def test_an_interrupt_ends_apt_get(write_apt_get: Callable[[str], None], tmp_path: Path) -> None:
+    process_id = tmp_path / "process_id"
+    write_apt_get(f'#!/bin/sh\necho $$ > "{process_id}"\nexec sleep 60\n')
+
+    def interrupt(signal_number: int, frame: object) -> None:
+        if process_id.exists() and process_id.read_text():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fetch_packages(["cat"], tmp_path / "got")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process_id.read_text()), 0)
+
+
+@pytest.fixture
+def deb(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN" / "control").write_text(
+        "Package: dog\nVersion: 1:2-3\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: a dog\n"
+    )
+    (root / "usr" / "share").mkdir(parents=True)
+    (root / "usr" / "share" / "dog.txt").write_text("bark")
+    path = tmp_path / "dog_1%3a2-3_all.deb"
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "--build", str(root), str(path)], check=True, stdout=subprocess.DEVNULL
+    )
+    return path
+
+
+@needs_dpkg
+def test_a_package_is_unpacked_and_says_what_it_is(deb: Path, tmp_path: Path) -> None:
+    unpack_package(deb, tmp_path / "new" / "folder")
+    assert (tmp_path / "new" / "folder" / "usr" / "share" / "dog.txt").read_text() == "bark"
+    assert read_control_field(deb, "Package") == "dog"
+    assert read_control_field(deb, "Version") == "1:2-3"
+    assert read_control_field(deb, "Homepage") == ""
+
+
+@needs_dpkg
+def test_a_package_that_is_corrupt(deb: Path, tmp_path: Path) -> None:
+    deb.write_bytes(deb.read_bytes()[:-60])
+    with pytest.raises(DataError, match=r"dog_1%3a2-3_all\.deb cannot be unpacked: .*; remove it and fetch it again"):
+        unpack_package(deb, tmp_path / "out")
+    deb.write_text("a page that says that there is no such file here\n" * 9)
+    with pytest.raises(DataError, match=r"cannot be unpacked: .* is not a Debian format archive"):
+        read_control_field(deb, "Version")
+
+
+def test_a_package_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.deb is not a file"):
+        unpack_package(tmp_path / "none.deb", tmp_path / "out")
+
+
+def test_no_dpkg_deb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "dog.deb").write_text("a dog")
+    with pytest.raises(DataError, match=r"this machine has no dpkg-deb \(.*\); install dpkg"):
+        unpack_package(tmp_path / "dog.deb", tmp_path / "out")

@@ -1,0 +1,125 @@
+from itertools import chain
+
+import pytest
+
+from transduce.errors import ConfigError
+from transduce.text import BpeDropout, Tokenizer, bpe_dropout, train_bpe, train_wordpiece
+
+TEXTS = ["the lowest tower", "the newest tower", "", "the widest newest lowest tower's 12 </s>", "日本 tower"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_bpe(TEXTS * 3, vocab_size=300)
+
+
+def test_without_dropout_it_is_the_plain_encoding(tokenizer: Tokenizer) -> None:
+    samples = BpeDropout(tokenizer, p_drop=0, seed=1).sample(TEXTS, 3)
+    assert samples == [[tokenizer.encode(text)] * 3 for text in TEXTS]
+
+
+def test_with_all_merges_dropped_it_is_single_bytes(tokenizer: Tokenizer) -> None:
+    [[ids], [none]] = BpeDropout(tokenizer, p_drop=1, seed=1).sample(["the 日", ""], 1)
+    assert tokenizer.pieces(ids) == ["▁", "t", "h", "e", "▁", "\\xe6", "\\x97", "\\xa5"]
+    assert none == []
+
+
+def test_samples_differ_and_lose_nothing(tokenizer: Tokenizer) -> None:
+    for text, samples in zip(TEXTS, BpeDropout(tokenizer, p_drop=0.3, seed=1).sample(TEXTS, 20), strict=True):
+        assert len(samples) == 20
+        assert tokenizer.decode_batch(samples) == [text] * 20
+        assert len({tuple(ids) for ids in samples}) > 5 or not text
+
+
+def test_samples_do_not_change(tokenizer: Tokenizer) -> None:
+    """These ids must come out on every machine, with every Python: runs are resumed with them."""
+    [samples] = BpeDropout(tokenizer, p_drop=0.5, seed=2020).sample(["the lowest tower"], 3)
+    assert [" ".join(tokenizer.pieces(ids)) for ids in samples] == [
+        "▁ t he ▁lowest ▁ t owe r",
+        "▁ t h e ▁ l o w e st ▁ t o we r",
+        "▁t he ▁ l o we st ▁t owe r",
+    ]
+
+
+def test_grouping_of_calls_does_not_matter(tokenizer: Tokenizer) -> None:
+    texts = TEXTS * 4
+    at_once = BpeDropout(tokenizer, p_drop=0.3, seed=7).sample(texts, 3)
+    sampler = BpeDropout(tokenizer, p_drop=0.3, seed=7)
+    one_by_one = chain.from_iterable(sampler.sample([text], 3) for text in texts)
+    assert list(one_by_one) == at_once
+    sampler = BpeDropout(tokenizer, p_drop=0.3, seed=7)
+    assert sampler.sample(texts[:3], 3) + sampler.sample([], 3) + sampler.sample(texts[3:], 3) == at_once
+    assert sampler.sample(texts, 3) != at_once  # the texts so far count
+
+
+def test_throwing_segmentations_away_does_not_matter(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = TEXTS * 4
+    kept = BpeDropout(tokenizer, p_drop=0.3, seed=7).sample(texts, 3)
+    monkeypatch.setattr(bpe_dropout, "MAX_KEPT", 0)
+    sampler = BpeDropout(tokenizer, p_drop=0.3, seed=7)
+    assert sampler.sample(texts, 3) == kept
+    assert len(sampler._pools) <= len(tokenizer.words(texts[-1]))
+
+
+def test_a_seed_changes_all(tokenizer: Tokenizer) -> None:
+    text = " ".join(TEXTS)
+    samples = [BpeDropout(tokenizer, p_drop=0.3, seed=seed).sample([text], 1) for seed in (-1, 0, 1, 2, 2**70)]
+    assert all(samples.count(sample) == 1 for sample in samples)
+
+
+def test_a_word_costs_a_pool_at_most(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_segmentations = 0
+    segment = bpe_dropout._Merges.segment
+
+    def counting(*args: object, **options: object) -> tuple[int, ...]:
+        nonlocal n_segmentations
+        n_segmentations += 1
+        return segment(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bpe_dropout._Merges, "segment", counting)
+    sampler = BpeDropout(tokenizer, p_drop=0.3, seed=1)
+    sampler.sample(["tower"], 2)
+    assert n_segmentations <= 2
+    sampler.sample(["tower tower"] * 100, 8)
+    assert n_segmentations == bpe_dropout.POOL_SIZE
+
+
+def test_more_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
+    n_tokens = []
+    for p_drop in (0, 0.1, 0.3, 0.6, 0.9, 1):
+        samples = chain.from_iterable(BpeDropout(tokenizer, p_drop=p_drop, seed=1).sample(TEXTS, 30))
+        n_tokens.append(sum(map(len, samples)))
+    assert n_tokens == sorted(set(n_tokens))
+
+
+def test_a_word_of_thousands_of_letters_is_possible(tokenizer: Tokenizer) -> None:
+    text = "towerlowest" * 400
+    [[ids]] = BpeDropout(tokenizer, p_drop=0.1, seed=1).sample([text], 1)
+    assert tokenizer.decode(ids) == text
+    assert len(ids) < len(text) / 2  # what a step leaves out can be merged in the next
+
+
+@pytest.mark.parametrize("p_drop", [-0.1, 1.01, float("nan")])
+def test_a_probability_that_is_none_is_refused(tokenizer: Tokenizer, p_drop: float) -> None:
+    with pytest.raises(ConfigError, match=rf"p_drop of BPE-dropout must be from 0 to 1, got {p_drop}"):
+        BpeDropout(tokenizer, p_drop=p_drop, seed=1)
+
+
+def test_a_tokenizer_without_merges_is_refused() -> None:
+    with pytest.raises(ConfigError, match="this tokenizer has none; use one that train_bpe made"):
+        BpeDropout(train_wordpiece(TEXTS, vocab_size=600), p_drop=0.1, seed=1)
+
+
+def test_bytes_alone_have_nothing_to_drop() -> None:
+    tokenizer = train_bpe(TEXTS, vocab_size=260)
+    assert tokenizer.merges == []
+    assert BpeDropout(tokenizer, p_drop=0.5, seed=1).sample(TEXTS, 1) == [[tokenizer.encode(text)] for text in TEXTS]
+
+
+def test_words_and_merges_of_a_tokenizer(tokenizer: Tokenizer) -> None:
+    assert tokenizer.words("the tower's é") == ["Ġthe", "Ġtower", "'s", "ĠÃ©"]
+    assert tokenizer.words("") == []
+    assert tokenizer.merges
+    assert all(left + right in tokenizer.vocabulary for left, right in tokenizer.merges)
+    assert sorted(tokenizer.vocabulary.values()) == list(range(tokenizer.size))
+    assert train_wordpiece(TEXTS, vocab_size=600).merges is None
