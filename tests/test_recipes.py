@@ -92,10 +92,3 @@ def test_one_vocabulary_for_three_way_embeddings() -> None:
     assert ModelConfig().with_vocabulary(100, 100).src_vocab_size == 100
     with pytest.raises(ConfigError, match="three-way embeddings need one vocabulary"):
         ModelConfig().with_vocabulary(100, 101)
-
-
-def test_the_recipe_of_the_demo_is_the_demo() -> None:
-    from transduce.demo import demo_config
-
-    path = Path(__file__).parents[1] / "recipes" / "grammar-en-de.toml"
-    assert read_recipe(path) == demo_config(seed=1, precision="bf16")
