@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,25 @@ def test_every_recipe_in_the_folder_can_be_read(path: Path) -> None:
     assert isinstance(read_recipe(path), RunConfig)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/data.md"])
+def test_every_recipe_in_the_documentation_can_be_read(page: str, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
+    recipes = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert recipes
+    for recipe in recipes:
+        (tmp_path / "r.toml").write_text(recipe, encoding="utf-8")
+        assert isinstance(read_recipe(tmp_path / "r.toml"), RunConfig)
+
+
+def test_the_settings_in_the_documentation_fit_their_recipes() -> None:
+    root = Path(__file__).parents[1]
+    commands = re.findall(r"transduce \w+ (recipes/\S+)(.*)", (root / "docs" / "data.md").read_text(encoding="utf-8"))
+    assert any("data.corpus={" in options for _, options in commands)
+    for recipe, options in commands:
+        words = shlex.split(options, comments=True)
+        read_recipe(root / recipe, [value for flag, value in pairwise(words) if flag == "--set"])
+
+
 def test_a_recipe_overrides_single_fields(tmp_path: Path) -> None:
     path = tmp_path / "r.toml"
     path.write_text('preset = "tiny"\n[training]\nmax_updates = 7\n[model]\np_drop = 0\n')
@@ -41,6 +63,12 @@ def test_a_recipe_overrides_single_fields(tmp_path: Path) -> None:
     assert run.model == preset("tiny").model.model_copy(update={"p_drop": 0.0})
     assert (run.training.max_updates, run.training.warmup_steps) == (7, 9)
     assert (run.data.src_language, run.data.tgt_language, run.search.alpha) == ("de", "en", 1.0)
+
+
+def test_whole_numbers_are_numbers() -> None:
+    run = with_settings(RunConfig(), ["data.corpus={multi30k=2, grammar=1000}", "training.max_minutes=15"])
+    assert (run.data.weights, run.training.max_minutes) == ({"multi30k": 2.0, "grammar": 1000.0}, 15.0)
+    assert config_from_mapping(RunConfig, run.model_dump(), where="here") == run
 
 
 def test_settings_that_only_fit_together_are_taken_together() -> None:
@@ -57,7 +85,18 @@ def test_settings_that_only_fit_together_are_taken_together() -> None:
         ("model.p_drop=1.0", "less than 1"),
         ("model.d_model=511", "d_model must be even"),
         ("model.norm=sandwich", "'post' or 'pre', got 'sandwich'"),
-        ("data.direction=english", "data.direction"),
+        ("data.direction=english", "data.direction: should be two languages, as in en-de, got 'english'"),
+        ("data.corpus=a b", r"data\.corpus: should be a name of letters, .*, got 'a b'$"),
+        ("data.corpus=5", r"data\.corpus: should be a name or a table .* as in \{multi30k = 1\.0\}, got 5$"),
+        ("data.corpus={}", "corpus should name at least one corpus"),
+        ("data.corpus={files=0}", r"data\.corpus\.files: .* greater than 0, got 0$"),
+        ("data.corpus={multi30k=1000.5}", r"data\.corpus\.multi30k: .* less than or equal to 1000, got 1000\.5$"),
+        ("data.corpus={multi30k=inf}", r"data\.corpus\.multi30k: .* finite number, got inf$"),
+        ("data.corpus={multi30k=nan}", r"data\.corpus\.multi30k: .* finite number, got nan$"),
+        ("data.corpus={multi30k='much'}", r"data\.corpus\.multi30k: .* valid number, got 'much'$"),
+        ("data.corpus={'a b'=1}", r"data\.corpus\.a b: should be a name of letters"),
+        ("data.dev_tsv=", r"data\.dev_tsv: .* at least 1 character, got ''$"),
+        ("training.max_minutes=inf", "finite number, got inf"),
         ("data.shared_vocabulary=false", "three-way embeddings need shared_vocabulary"),
         ("data.train_src=a", "train_src and train_tgt go together"),
         ("training.average_last=6", "average_last must be at most keep_checkpoints, got 6 > 5"),

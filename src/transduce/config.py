@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar, assert_never, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from transduce.errors import ConfigError
@@ -31,7 +31,7 @@ __all__ = [
 
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 RatioLimit = Annotated[float, Field(ge=1.0)]
@@ -40,8 +40,34 @@ ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
 Precision = Literal["fp32", "bf16"]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-CorpusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
+FileName = Annotated[str, Field(min_length=1)]
+
+CORPUS_PATTERN, DIRECTION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$", r"^[a-z]{2,3}-[a-z]{2,3}$"
+PATTERNS_IN_WORDS: Mapping[str, str] = {
+    CORPUS_PATTERN: "should be a name of letters, digits, '.', '_' and '-', as in multi30k",
+    DIRECTION_PATTERN: "should be two languages, as in en-de",
+}
+CorpusName = Annotated[str, Field(pattern=CORPUS_PATTERN)]
+Direction = Annotated[str, Field(pattern=DIRECTION_PATTERN)]
+Weight = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+
+# What pydantic puts among the keys where a problem is: which of two kinds was found, and that a key is the problem.
+A_NAME, A_TABLE = "<name>", "<table>"
+NOT_IN_RECIPES = frozenset({A_NAME, A_TABLE, "[key]"})
+
+
+def _kind_of_corpora(value: object) -> str | None:
+    return A_NAME if isinstance(value, str) else A_TABLE if isinstance(value, dict) else None
+
+
+Corpora = Annotated[
+    Annotated[CorpusName, Tag(A_NAME)] | Annotated[dict[CorpusName, Weight], Tag(A_TABLE)],
+    Discriminator(
+        _kind_of_corpora,
+        custom_error_type="corpora",
+        custom_error_message="should be a name or a table of names and weights, as in {multi30k = 1.0}",
+    ),
+]
 
 
 class _Record(BaseModel):
@@ -91,19 +117,19 @@ class DataConfig(_Record):
 
     # Where training text is from: "grammar" is built in, "files" are those below, other names are of the catalogue or
     # folders of one's own. Several have weights: how often an epoch reads each pair of that corpus.
-    corpus: CorpusName | dict[CorpusName, Positive] = "grammar"
+    corpus: Corpora = "grammar"
     direction: Direction = "en-de"  # source and target language
     n_pairs: Count = 30_000  # training pairs of the grammar corpus
     corpus_seed: Natural = 1  # of the grammar corpus, and of what bpe_dropout draws
-    train_src: str | None = None  # file of source lines (plain, .gz or .xz)
-    train_tgt: str | None = None  # file of target lines, aligned with train_src
-    train_tsv: str | None = None  # instead of the two: one file, source TAB target
-    dev_src: str | None = None  # as train_src, for validation; without, the first corpus that has a dev part
-    dev_tgt: str | None = None  # as train_tgt, for validation
-    dev_tsv: str | None = None  # as train_tsv, for validation
-    test_src: str | None = None  # as train_src, for a last evaluation; without, the first corpus that has a test part
-    test_tgt: str | None = None  # as train_tgt, for a last evaluation
-    test_tsv: str | None = None  # as train_tsv, for a last evaluation
+    train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
+    train_tgt: FileName | None = None  # file of target lines, aligned with train_src
+    train_tsv: FileName | None = None  # instead of the two: one file, source TAB target
+    dev_src: FileName | None = None  # as train_src, for validation; without, the first corpus that has dev
+    dev_tgt: FileName | None = None  # as train_tgt, for validation
+    dev_tsv: FileName | None = None  # as train_tsv, for validation
+    test_src: FileName | None = None  # as train_src, for a last evaluation; without, the first corpus that has test
+    test_tgt: FileName | None = None  # as train_tgt, for a last evaluation
+    test_tsv: FileName | None = None  # as train_tsv, for a last evaluation
     tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
@@ -251,19 +277,24 @@ def config_from_mapping(kind: type[ConfigT], values: Mapping[str, Any], *, where
 
 
 def _explain(kind: type[_Record], problem: ErrorDetails) -> str:
-    key = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "extra_forbidden":
-        *tables, name = map(str, problem["loc"])
-        for table in tables:
-            inner = kind.model_fields[table].annotation
-            assert isinstance(inner, type)
-            assert issubclass(inner, _Record)
-            kind = inner
-        return f"unknown key {key}; {nearest_name(name, kind.model_fields)}"
-    if problem["type"] == "value_error":
-        reason = problem["msg"].removeprefix("Value error, ")
-        return f"{key}: {reason}" if key else reason
-    reason = problem["msg"][0].lower() + problem["msg"][1:]
+    names = [str(part) for part in problem["loc"] if part not in NOT_IN_RECIPES]
+    key = ".".join(names)
+    match problem["type"]:
+        case "extra_forbidden":
+            *tables, name = names
+            for table in tables:
+                inner = kind.model_fields[table].annotation
+                assert isinstance(inner, type)
+                assert issubclass(inner, _Record)
+                kind = inner
+            return f"unknown key {key}; {nearest_name(name, kind.model_fields)}"
+        case "value_error":
+            reason = problem["msg"].removeprefix("Value error, ")
+            return f"{key}: {reason}" if key else reason
+        case "string_pattern_mismatch":
+            reason = PATTERNS_IN_WORDS[problem["ctx"]["pattern"]]
+        case _:
+            reason = problem["msg"][0].lower() + problem["msg"][1:]
     return f"{key}: {reason}, got {problem['input']!r}"
 
 

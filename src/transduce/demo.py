@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from transduce.config import DataConfig, ModelConfig, Precision, RunConfig, TrainingConfig
+from transduce.config import DataConfig, ModelConfig, Precision, RunConfig, Split, TrainingConfig, config_from_mapping
 from transduce.corpora import (
     BUILT_IN,
     CATALOGUE,
+    Corpus,
     Progress,
+    Text,
     cache_folder,
     data_folders,
+    find_text,
     get_corpus,
     has_training_text,
 )
+from transduce.errors import DataError
 from transduce.metrics import TranslationScores
 from transduce.tasks import RunResult, Translator, open_prepared, train
 from transduce.training import Listener
@@ -50,7 +54,10 @@ class DemoResult:
 
 
 def demo_config(corpus: str = BUILT_IN, *, seed: int = 1, precision: Precision = "fp32") -> RunConfig:
-    """The run that shows a corpus, English to German: some minutes for the built-in one, a quarter of an hour else."""
+    """The run that shows a corpus, English to German: some minutes for the built-in one, a quarter of an hour else.
+
+    Raises ConfigError if ``corpus`` cannot be the name of one.
+    """
     config = _grammar_config() if corpus == BUILT_IN else _real_text_config(corpus)
     training = config.training.model_copy(update={"seed": seed, "precision": precision})
     return config.model_copy(update={"training": training})
@@ -85,7 +92,7 @@ def _real_text_config(corpus: str) -> RunConfig:
     """
     return RunConfig(
         model=ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4),
-        data=DataConfig(corpus=corpus, vocab_size=6000),
+        data=config_from_mapping(DataConfig, {"corpus": corpus, "vocab_size": 6000}, where="--corpus"),
         training=TrainingConfig(
             max_updates=1_000_000,
             max_minutes=15.0,
@@ -106,12 +113,34 @@ def fetch_missing(
     progress: Callable[[str], Progress],
     tell: Callable[[str], None],
 ) -> None:
-    """Fetch those corpora of the catalogue that are not on the disk yet."""
+    """Fetch those corpora of the catalogue that are not on the disk yet, and their dev and test text.
+
+    Where training text is there, and other text cannot be fetched, ``tell`` gets a warning: a run goes without.
+    """
     folders = data_folders(data_folder)
-    for name in config.weights:
-        corpus = CATALOGUE.get(name)
-        if corpus and not has_training_text(corpus, config.src_language, config.tgt_language, folders):
+    for corpus in (CATALOGUE[name] for name in config.weights if name in CATALOGUE):
+        if not has_training_text(corpus, config.src_language, config.tgt_language, folders):
             get_corpus(corpus, cache_folder(), direction=config.direction, progress=progress, tell=tell)
+            continue
+        lacking = _held_out_text_lacking(corpus, config, folders)
+        try:
+            if lacking.dev or lacking.test:
+                get_corpus(lacking, cache_folder(), direction=config.direction, progress=progress, tell=tell)
+        except (DataError, OSError) as error:
+            tell(f"warning: dev or test text of {corpus.name} is missing: {error}")
+
+
+def _held_out_text_lacking(corpus: Corpus, config: DataConfig, folders: Sequence[Path]) -> Corpus:
+    """A corpus of nothing but the dev and test text that a run would read if it were there."""
+    languages = config.src_language, config.tgt_language
+
+    def lacking(split: Split) -> tuple[Text, ...]:
+        if any(config.files_of(split)):
+            return ()
+        texts = (text for text in corpus.texts(split) if text.is_in(*languages))
+        return tuple(text for text in texts if not find_text(text, *languages, folders))
+
+    return replace(corpus, train=(), dev=lacking("dev"), test=lacking("test"), further=())
 
 
 def run_demo(
@@ -141,8 +170,8 @@ def run_demo(
     translator = Translator.load(run.model_folder, device=device)
     prepared = open_prepared(folder / "store")
     sources, references = prepared.text("test") or prepared.text("dev") or ([], [])
-    step = max(1, len(sources) // N_EXAMPLES)
-    chosen = list(zip(sources[::step], references[::step], strict=True))[:N_EXAMPLES]
+    pairs = [pair for pair in zip(sources, references, strict=True) if pair[0].strip()]
+    chosen = pairs[:: max(1, len(pairs) // N_EXAMPLES)][:N_EXAMPLES]
     translations = translator.translate([source for source, _ in chosen])
     examples = tuple(
         Example(source, translation, reference)

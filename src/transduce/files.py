@@ -12,6 +12,7 @@ import io
 import json
 import lzma
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ from transduce.errors import DataError, TransduceError
 __all__ = [
     "MANIFEST_NAME",
     "atomic_folder",
+    "is_leftover",
     "open_binary",
     "read_json",
     "read_lines",
@@ -135,6 +137,15 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def is_leftover(path: Path, *, of: str) -> bool:
+    """Whether ``path`` is what a process that was killed while it wrote the folder ``of`` has left behind.
+
+    >>> is_leftover(Path("run/.store.77.tmp"), of="store"), is_leftover(Path("run/store"), of="store")
+    (True, False)
+    """
+    return re.fullmatch(rf"\.{re.escape(of)}\.\d+\.(tmp|old)", path.name) is not None
+
+
 @contextmanager
 def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """A temporary folder to fill; becomes ``folder`` when the block ends without an error.
@@ -152,6 +163,9 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for path in folder.parent.iterdir():
+        if is_leftover(path, of=folder.name) and not _is_running(int(path.suffixes[-2][1:])):
+            shutil.rmtree(path, ignore_errors=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -172,6 +186,17 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         _flush(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is such a process on this machine."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
 
 
 def _umask() -> int:

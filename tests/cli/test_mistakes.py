@@ -27,7 +27,7 @@ def test_missing_files(transduce: CommandLine, micro_model: Path, tmp_path: Path
     refused(transduce("train", tmp_path / "no.toml"), "no.toml", "No such file")
     refused(transduce("translate", tmp_path / "no"), "is not a folder")
     refused(transduce("evaluate", micro_model, "--src", here, "--ref", tmp_path / "no"), "No such file")
-    refused(transduce("average", tmp_path / "no"), "run.json", "No such file")
+    refused(transduce("average", tmp_path / "no"), "holds no run", "run.json")
     refused(transduce("score", "--ref", tmp_path, here), "Is a directory")
 
 
@@ -91,12 +91,53 @@ def test_bad_values(transduce: CommandLine, micro_model: Path, micro_run: Path, 
     refused(transduce("train"), "name a recipe")
 
 
+def test_options_that_make_no_sense(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
+    for minutes in (0, -1, "nan", "inf"):
+        for verb in (["train", micro_recipe], ["demo"]):
+            outcome = transduce(*verb, "--minutes", minutes, "--out", tmp_path / "x")
+            refused(outcome, f"'--minutes': should be more than 0, got {minutes}")
+    for corpus in ("a b", "data/multi30k", ""):
+        refused(transduce("demo", "--corpus", corpus), "--corpus: ", f"as in multi30k, got {corpus!r}")
+    refused(
+        transduce("corpus", "get", "multi30k", "--pairs", 5, "--out", tmp_path), "--pairs does not go with multi30k"
+    )
+    refused(transduce("corpus", "get", "tatoeba", "--seed", 0, "--out", tmp_path), "--seed does not go with tatoeba")
+    grammar = ["corpus", "get", "grammar", "--out", tmp_path / "x"]
+    refused(transduce(*grammar, "--from", tmp_path), "--from does not go with grammar")
+    refused(transduce(*grammar, "--direction", "en-de"), "--direction does not go with grammar, got --direction en-de")
+    refused(transduce("corpus", "list", "--data", tmp_path / "no"), f"--data names {tmp_path / 'no'}, which is not")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_language_of_a_score(transduce: CommandLine, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("one two three four\n")
+    for language in ("German", "d", "de-AT", ""):
+        refused(transduce("score", "--ref", text, text, "--language", language), "--language", f"got {language!r}")
+    unknown = transduce("score", "--ref", text, text, "--language", "xx")
+    assert unknown.code == 0
+    assert "warning: sacremoses has no rules for xx" in unknown.err
+    assert "warning" not in transduce("score", "--ref", text, text, "--language", "fr").err
+
+
+def test_translations_that_could_not_be_written(transduce: CommandLine, tmp_path: Path) -> None:
+    """It is found out before the model is even read: there is none here."""
+    text = tmp_path / "text"
+    text.write_text("one\n")
+    arguments = ["evaluate", tmp_path / "no model", "--src", text, "--ref", text, "--out"]
+    refused(transduce(*arguments, tmp_path), f"--out {tmp_path} cannot be written: Is a directory")
+    refused(transduce(*arguments, text / "hyp"), f"--out {text / 'hyp'} cannot be written: ")
+    refused(transduce(*arguments, tmp_path / "hyp"), "no model is not a folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
 def test_files_that_do_not_align(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
     src, tgt = tmp_path / "a.en", tmp_path / "a.de"
     src.write_text("one\ntwo\nthree\n")
     tgt.write_text("eins\nzwei\n")
-    refused(transduce("score", "--ref", src, tgt), "2 hypotheses but 3 references")
-    refused(transduce("evaluate", micro_model, "--src", src, "--ref", tgt), "3 source lines but 2 references")
+    refused(transduce("score", "--ref", src, tgt), f"{tgt} has 2 lines, {src} 3; ")
+    refused(transduce("score", "--ref", src, src, "--against", tgt), f"{tgt} has 2 lines, {src} 3; ")
+    refused(transduce("evaluate", micro_model, "--src", src, "--ref", tgt), f"{tgt} has 2 lines, {src} 3; ")
     recipe = tmp_path / "r.toml"
     recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{src}"\ntrain_tgt = "{tgt}"\n')
     refused(transduce("prepare", recipe, "--out", tmp_path / "s"), f"{tgt} has 2 lines, {src} 3")
@@ -114,7 +155,7 @@ def test_text_that_cannot_be_used(transduce: CommandLine, micro_model: Path, tmp
     refused(transduce("evaluate", micro_model, "--src", empty, "--ref", empty), "at least one pair")
     recipe = tmp_path / "r.toml"
     recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{empty}"\ntrain_tgt = "{empty}"\n')
-    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "no text")
+    refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "no training pair can be used", "read 0 pairs")
     recipe.write_text('[data]\ncorpus = "files"\n')
     refused(transduce("prepare", recipe, "--out", tmp_path / "s"), "train_src")
 

@@ -184,22 +184,27 @@ def test_average(transduce: CommandLine, micro_run: Path, tmp_path: Path) -> Non
     assert names == {"config.json", "model.safetensors", "tokenizer.json", "manifest.json", "README.md"}
 
 
-def test_corpus(transduce: CommandLine, tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "multi30k"
-    folder.mkdir(parents=True)
-    for name in ("train.en", "train.fr"):
-        (folder / name).write_text("a line\n")
-    rows = json.loads(transduce("corpus", "list", "--json", "--data", folder.parent).out)["corpora"]
-    here = {row["name"]: row["is_here"] for row in rows}
+def test_corpus(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRANSDUCE_DATA", raising=False)
+    data = tmp_path / "data"
+    for name in ("multi30k/train.en", "multi30k/train.fr", "wmt_news/newstest2010.en", "wmt_news/newstest2010.de"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text("a line\n")
+    rows = json.loads(transduce("corpus", "list", "--json", "--data", data).out)["corpora"]
+    here = {row["name"]: row["here"] for row in rows}
     assert {"grammar", "multi30k", "wmt14-en-de", "wmt14-en-fr", "newstest", "libreoffice-help"} <= here.keys()
-    assert (here["grammar"], here["multi30k"], here["wmt14-en-de"]) == (True, True, False)
+    assert (here["grammar"], here["multi30k"], here["wmt14-en-de"]) == (["en-de"], ["en-fr"], [])
+    assert here["newstest"] == []  # one of its texts is there
     for row in rows:
+        assert row["is_here"] is bool(row["here"])
         assert row["languages"]
         assert row["size"]
         assert row["licence"]
         assert row["source"]
-    text = transduce("corpus", "list", "--data", folder.parent).out
-    assert "multi30k  (en, de, fr; here)" in text
+    text = transduce("corpus", "list", "--data", data).out
+    assert "multi30k  (en, de, fr; here: en-fr)\n" in text
+    assert "newstest  (en, de, fr)\n" in text
     unknown = transduce("corpus", "get", "mutli30k")
     assert unknown.code == 1
     assert "did you mean multi30k?" in unknown.err

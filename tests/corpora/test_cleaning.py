@@ -9,21 +9,21 @@ import os
 import random
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, Reason, clean
-from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
+from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
 from transduce.errors import ConfigError, DataError
 
 GOOD = ("A dog is running.", "Ein Hund rennt.")
 
 
 def _cleaned(
-    pairs: list[tuple[str, str]], rules: CleaningRules | None = None
+    pairs: Sequence[tuple[str, str] | None], rules: CleaningRules | None = None
 ) -> tuple[list[tuple[str, str]], CleaningReport]:
     report = CleaningReport()
     return list(clean(pairs, rules or CleaningRules(), report)), report
@@ -44,9 +44,10 @@ def _cleaned(
         (("paper", "\x1b[31mPapier"), "control characters"),
         (("it\x92s", "es ist"), "control characters"),
         (("Berlin", " Berlin "), "identical sides"),
+        (None, "not two columns"),
     ],
 )
-def test_each_reason(pair: tuple[str, str], reason: Reason) -> None:
+def test_each_reason(pair: tuple[str, str] | None, reason: Reason) -> None:
     kept, report = _cleaned([GOOD, pair, GOOD])
     assert kept == [GOOD, GOOD]
     assert {name: tally.first_lines for name, tally in report.dropped.items() if tally.count} == {reason: [2]}
@@ -151,7 +152,7 @@ def test_from_bytes_to_clean_pairs(tmp_path: Path) -> None:
     src.write_bytes(b"\r\n".join(src_lines) + b"\r\n")
     tgt.write_bytes(gzip.compress(b"\n".join(tgt_lines)))
     tsv.write_bytes(b"".join(left + b"\t" + right + b"\r\n" for left, right in zip(src_lines, tgt_lines, strict=True)))
-    for pairs in (read_aligned_files(src, tgt, escape_invalid=True), read_tab_separated(tsv, escape_invalid=True)):
+    for pairs in (read_aligned_files(src, tgt, escape_invalid=True), read_uncleaned_columns(tsv)):
         report = CleaningReport()
         assert list(clean(pairs, CleaningRules(), report)) == expected
         assert report.dropped["not UTF-8"].first_lines == [2, 5]
@@ -164,6 +165,20 @@ def test_from_bytes_to_clean_pairs(tmp_path: Path) -> None:
     tgt.write_bytes(tgt.read_bytes()[:-9])
     with pytest.raises(DataError, match=r"tgt\.gz cannot be read after line"):
         list(read_aligned_files(src, tgt, escape_invalid=True))
+
+
+def test_lines_without_two_columns_are_dropped_and_counted(tmp_path: Path) -> None:
+    tsv = tmp_path / "tsv"
+    tsv.write_bytes(b"a dog\tein Hund\nno tab\nthree\tcolumns\there\n\tempty\ncaf\xe9\na cat\teine Katze\n\n")
+    report = CleaningReport()
+    kept = list(clean(read_uncleaned_columns(tsv), CleaningRules(), report))
+    assert kept == [("a dog", "ein Hund"), ("a cat", "eine Katze")]
+    assert (report.n_read, report.n_kept, report.n_dropped) == (7, 2, 5)
+    tally = report.dropped["not two columns"]
+    assert (tally.count, tally.first_lines, report.dropped["empty"].first_lines) == (4, [2, 3, 5], [4])
+    assert "dropped 4: not two columns (first at lines 2, 3, 5)" in report.lines()
+    with pytest.raises(DataError, match=r"tsv:2 has 0 tabs; expected source TAB target"):
+        list(read_tab_separated(tsv))
 
 
 def _parallel_lines(n_lines: int) -> tuple[list[str], list[str]]:

@@ -166,8 +166,14 @@ def test_a_text_that_is_there_in_another_compression_is_kept(site: Site, tmp_pat
 
 @pytest.mark.parametrize("direction", ["en-es", "en", "en-en", "en-de-fr", ""])
 def test_directions_that_are_none(tmp_path: Path, direction: str) -> None:
-    with pytest.raises(ConfigError, match=f"two languages of en, de, fr, got '{direction}' for multi30k"):
+    with pytest.raises(ConfigError, match=f"one of en-de, en-fr, de-fr, either way round, got '{direction}' for multi"):
         get_corpus(CATALOGUE["multi30k"], tmp_path, direction=direction)
+
+
+@pytest.mark.parametrize("name", ["tatoeba", "libreoffice-help"])
+def test_pairs_of_languages_that_a_corpus_has_not(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"one of en-de, en-fr, either way round, got 'de-fr' for {name}"):
+        get_corpus(CATALOGUE[name], tmp_path, direction="de-fr", from_folder=tmp_path)
 
 
 def test_checksums_that_nobody_published_are_recorded_and_compared(site: Site, tmp_path: Path) -> None:
@@ -255,7 +261,7 @@ def test_line_ends_and_separators(tmp_path: Path) -> None:
     (tmp_path / "own/train.de").write_bytes(b"\n" * 400_001)
     own = Corpus("own", (), size="", licence="", source="", train=(Text("own", "train"),))
     assert get_corpus(own, tmp_path, direction="en-de") == {"train": 400_001}
-    with pytest.raises(ConfigError, match="two languages such as en-de, got None for own"):
+    with pytest.raises(ConfigError, match="two languages, as en-de, got None for own"):
         get_corpus(own, tmp_path)
 
 
@@ -305,6 +311,20 @@ def test_copies_instead_of_a_network(
         assert get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, tell=lines.append) == counts
         assert [line for line in lines if not line.startswith("unpacking")] == absent
     assert site.requests == []
+
+
+def test_a_copy_without_training_text_is_no_success(site: Site, tmp_path: Path) -> None:
+    corpus, copies = _small_corpus(site), tmp_path / "copies"
+    copies.mkdir()
+    shutil.copy(site.folder / "dev.tar", copies)
+    lines: list[str] = []
+    message = f"^{copies} has no training text of small: there is no train en-de; what was found is in .*data: d 3$"
+    with pytest.raises(DataError, match=message):
+        get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, tell=lines.append)
+    assert _names(tmp_path / "data") == {"news/d.en", "news/d.de"}  # what came stays
+    assert [line for line in lines if not line.startswith("unpacking")] == []
+    dev_alone = replace(corpus, train=())
+    assert get_corpus(dev_alone, tmp_path / "data", direction="en-de", from_folder=copies) == {"d": 3}
 
 
 def test_a_damaged_copy_of_an_archive_is_refused(site: Site, tmp_path: Path) -> None:
@@ -375,9 +395,8 @@ def test_packages_from_a_copy(packages: list[str], tmp_path: Path) -> None:
         (copies / f"libreoffice-help-{name}_all.deb").touch()
     assert get_corpus(help_pages, tmp_path / "data", direction="en-de", from_folder=copies) == {"train.en-de": 2}
     assert packages == ["libreoffice-help-en-us_7.4_all.deb", "libreoffice-help-de_7.4_all.deb"]
-    with pytest.raises(DataError, match="libreoffice-help has no text in de-fr; its languages go with en"):
-        get_corpus(help_pages, tmp_path / "other", direction="de-fr")
-    with pytest.raises(DataError, match="has nothing of libreoffice-help"):
+    looked_for = r"libreoffice-help-en-us_\*\.deb, libreoffice-help-fr_\*\.deb, libreoffice_help/train"
+    with pytest.raises(DataError, match=f"has nothing of libreoffice-help; looked for {looked_for}"):
         get_corpus(help_pages, tmp_path / "data", direction="en-fr", from_folder=copies)
 
 

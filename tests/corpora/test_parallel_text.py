@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,10 @@ def test_tab_separated_pairs(tmp_path: Path) -> None:
     text = ParallelText(DataConfig(corpus="files", train_tsv=str(path)))
     assert [text.has(split) for split in ("train", "dev", "test")] == [True, False, False]
     path.write_text("a\tb\nno tab\n")
+    assert list(text.train_pairs("files")) == [("a", "b"), None]  # left to the cleaning
+    dev = ParallelText(DataConfig(dev_tsv=str(path)))
     with pytest.raises(DataError, match=r"pairs\.tsv:2 has 0 tabs"):
-        list(text.train_pairs("files"))
+        list(dev.pairs("dev"))
     with pytest.raises(ConfigError, match=r"no dev text: set data\.dev_src"):
         text.pairs("dev")
 
@@ -84,6 +87,17 @@ def test_a_named_file_that_is_missing_is_found_at_once(tmp_path: Path) -> None:
     train = {"train_src": str(tmp_path / "train.en"), "train_tgt": str(tmp_path / "train.de")}
     with pytest.raises(DataError, match=r"nowhere\.tsv cannot be read"):
         ParallelText(DataConfig(corpus="files", dev_tsv="nowhere.tsv", **train))
+
+
+def test_files_that_cannot_be_read_twice_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, why in {"pipe": "a pipe or a device", ".": "a folder"}.items():
+        for config in (
+            DataConfig(corpus="files", train_tsv=str(tmp_path / name)),
+            DataConfig(dev_tsv=str(tmp_path / name)),
+        ):
+            with pytest.raises(DataError, match=f"{tmp_path / name} cannot be used: it is {why}.*; name a file$"):
+                ParallelText(config)
 
 
 def test_a_corpus_of_the_catalogue_is_read_from_a_data_folder(tmp_path: Path) -> None:
@@ -104,11 +118,34 @@ def test_a_corpus_of_the_catalogue_is_read_from_a_data_folder(tmp_path: Path) ->
 def test_folders_are_looked_into_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSDUCE_DATA", str(tmp_path / "variable"))
     expected = [tmp_path / "given", tmp_path / "variable", tmp_path / "cache" / "transduce"]
+    for folder in expected[:2]:
+        folder.mkdir()
     assert list(data_folders(tmp_path / "given")) == expected
     for folder in reversed(expected):
         write_text(folder / "mine", "train.en-de", en=[folder.name], de=["da"])
         text = ParallelText(DataConfig(corpus="mine"), tmp_path / "given")
         assert list(text.train_pairs("mine")) == [(folder.name, "da")]
+
+
+def test_a_data_folder_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(data_folders()) == [tmp_path / "cache" / "transduce"]  # which is not there either, but nobody named it
+    with pytest.raises(ConfigError, match=f"^--data names {tmp_path / 'no'}, which is not a folder"):
+        ParallelText(DataConfig(), tmp_path / "no")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TRANSDUCE_DATA", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match=f"^TRANSDUCE_DATA names {tmp_path / 'file'}, which is not a folder"):
+        data_folders(tmp_path)
+
+
+def test_a_folder_of_ones_own_in_other_languages_is_told(tmp_path: Path) -> None:
+    write_text(tmp_path / "mine", "train", en=["a"], fr=["b"])
+    with pytest.raises(
+        DataError, match=rf"no mine/train\.en with mine/train\.de .*; {tmp_path}/mine has train\.en, train\.fr$"
+    ):
+        ParallelText(DataConfig(corpus="mine"), tmp_path)
+    write_text(tmp_path / "mine", "other", **{f"l{number}": ["a"] for number in range(8)})
+    with pytest.raises(DataError, match=r"mine has other\.l0, other\.l1, .*, other\.l7, \.\.\.$"):
+        ParallelText(DataConfig(corpus="mine"), tmp_path)
 
 
 def test_a_folder_of_ones_own_is_a_corpus(tmp_path: Path) -> None:
@@ -144,8 +181,14 @@ def test_text_that_is_not_there_is_told_with_the_way_to_it(tmp_path: Path) -> No
         ParallelText(DataConfig(corpus="multi30k"), tmp_path)
     with pytest.raises(DataError, match=r"mutli30k is no corpus that has a name \(did you mean multi30k\?\)"):
         ParallelText(DataConfig(corpus="mutli30k"), tmp_path)
-    with pytest.raises(ConfigError, match="multi30k has text in en, de, fr; got direction = 'en-cs'"):
+    with pytest.raises(
+        ConfigError, match=r"multi30k has text in en-de, en-fr, de-fr, either way round; got .* 'en-cs'"
+    ):
         ParallelText(DataConfig(corpus="multi30k", direction="en-cs"), tmp_path)
+    with pytest.raises(
+        ConfigError, match="tatoeba has text in en-de, en-fr, either way round; got direction = 'fr-de'"
+    ):
+        ParallelText(DataConfig(corpus="tatoeba", direction="fr-de"), tmp_path)
 
 
 def test_a_corpus_of_several_texts_needs_each_that_has_these_languages(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from torch import nn
 
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
-from transduce.model.attention import MultiHeadAttention, attention, fused_attention
+from transduce.model import Transformer
+from transduce.model.attention import CrossAttention, SelfAttention, attention, fused_attention
 from transduce.model.layout import Layout, causal_mask
 
 
@@ -69,30 +70,41 @@ def test_multi_head_attention_equals_torch(kernel: str) -> None:
     """torch's module holds W^Q, W^K, W^V in one matrix; with the same numbers the outputs are the same."""
     torch.manual_seed(0)
     config = ModelConfig(d_model=16, n_heads=4, d_k=4, d_v=4)
-    ours = MultiHeadAttention(config, kernel=kernel).double().eval()  # type: ignore[arg-type]
+    ours = SelfAttention(config, kernel=kernel).double().eval()  # type: ignore[arg-type]
     theirs = nn.MultiheadAttention(16, 4, bias=False, batch_first=True, dtype=torch.float64).eval()
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat((ours.w_q.weight, ours.w_k.weight, ours.w_v.weight)))
+        theirs.in_proj_weight.copy_(ours.w_qkv.weight)
         theirs.out_proj.weight.copy_(ours.w_o.weight)
     x_BTD = torch.randn(3, 5, 16, dtype=torch.float64)
     is_real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
     layout = Layout.of(is_real)
     x_ND = layout.to_list(x_BTD)
 
-    out_ND = ours(x_ND, layout, x_ND, layout, allow_BTS=layout.allow_B1S())
+    out_ND = ours(x_ND, layout, allow_BTS=layout.allow_B1S())
     expected, _ = theirs(x_BTD, x_BTD, x_BTD, key_padding_mask=~is_real)
     torch.testing.assert_close(out_ND[: layout.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
 
     causal = causal_mask(5, torch.device("cpu"))
-    out_ND = ours(x_ND, layout, x_ND, layout, allow_BTS=causal)
+    out_ND = ours(x_ND, layout, allow_BTS=causal)
     expected, _ = theirs(x_BTD, x_BTD, x_BTD, attn_mask=~causal[0])
     torch.testing.assert_close(out_ND[: layout.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
 
 
 def test_separate_widths_change_the_shapes_only_inside() -> None:
     config = ModelConfig(d_model=16, n_heads=2, d_k=3, d_v=5)
-    module = MultiHeadAttention(config)
-    assert (module.w_q.weight.shape, module.w_v.weight.shape) == ((6, 16), (10, 16))
-    layout = Layout.of(torch.ones(2, 4, dtype=torch.bool))
-    x_ND = torch.randn(8, 16)
-    assert module(x_ND, layout, x_ND, layout, allow_BTS=None).shape == (8, 16)
+    itself, source = SelfAttention(config), CrossAttention(config)
+    assert itself.w_qkv.widths == [6, 6, 10]
+    assert (source.w_q.weight.shape, source.w_kv.weight.shape) == ((6, 16), (16, 16))
+    layout, memory_layout = Layout.of(torch.ones(2, 4, dtype=torch.bool)), Layout.of(torch.ones(2, 3, dtype=torch.bool))
+    x_ND, memory_MD = torch.randn(8, 16), torch.randn(6, 16)
+    assert itself(x_ND, layout, allow_BTS=None).shape == (8, 16)
+    assert source(x_ND, layout, memory_MD, memory_layout, allow_BTS=None).shape == (8, 16)
+
+
+def test_matrices_that_stand_one_above_the_other_begin_as_if_alone() -> None:
+    """Glorot's bound depends on the shape of a matrix: 6 / (fan in + fan out), of each by itself."""
+    torch.manual_seed(0)
+    weight = Transformer(ModelConfig(src_vocab_size=9, tgt_vocab_size=9)).encoder[0].self_attention.w_qkv.weight
+    bound = (6 / (512 + 512)) ** 0.5
+    for part in weight.split(512):
+        assert 0.99 * bound < part.abs().max() <= bound

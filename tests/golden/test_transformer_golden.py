@@ -12,7 +12,7 @@ from torch import nn
 
 from transduce.config import ModelConfig
 from transduce.model import Transformer
-from transduce.model.attention import MultiHeadAttention
+from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import sinusoid
 from transduce.model.layers import LAYER_NORM_EPS
 from transduce.training import cross_entropy, cross_entropy_reference, inverse_sqrt_lr, smoothing_weights
@@ -25,8 +25,12 @@ SRC = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0], [8, 9, 2, 0]])
 TGT = torch.tensor([[1, 4, 5], [1, 6, 0], [1, 0, 0]])
 
 
-def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    theirs.in_proj_weight.copy_(torch.cat((ours.w_q.weight, ours.w_k.weight, ours.w_v.weight)))
+def copy_attention(ours: SelfAttention | CrossAttention, theirs: nn.MultiheadAttention) -> None:
+    match ours:
+        case SelfAttention():
+            theirs.in_proj_weight.copy_(ours.w_qkv.weight)
+        case CrossAttention():
+            theirs.in_proj_weight.copy_(torch.cat((ours.w_q.weight, ours.w_kv.weight)))
     theirs.out_proj.weight.copy_(ours.w_o.weight)
     theirs.in_proj_bias.zero_()
     theirs.out_proj.bias.zero_()

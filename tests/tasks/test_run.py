@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transduce.corpora import generate_pairs
-from transduce.errors import DataError
+from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
 from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_tensors
@@ -185,6 +185,82 @@ def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path)
         train(config, tmp_path / "run", store=tmp_path / "store", resume=True)
     with pytest.raises(DataError, match=r"is not what the run in .* was begun with"):
         average_run(tmp_path / "run", last=1)
+
+
+def test_another_store_is_refused_and_the_run_goes_on_with_its_own(micro_recipe: Path, tmp_path: Path) -> None:
+    config = read_recipe(micro_recipe, ["training.max_updates=2"])
+    train(config, tmp_path / "run")
+    manifest = tmp_path / "other" / "train" / "manifest.json"
+    shutil.copytree(tmp_path / "run" / "store", tmp_path / "other")
+    manifest.write_text(manifest.read_text() + " ")  # other bytes of the same meaning, so another fingerprint
+    longer = read_recipe(micro_recipe, ["training.max_updates=3"])
+    with pytest.raises(DataError, match="other is not what the run"):
+        train(longer, tmp_path / "run", resume=True, store=tmp_path / "other")
+    assert train(longer, tmp_path / "run", resume=True).updates == 3
+
+
+def test_a_store_that_is_gone_is_named(micro_recipe: Path, tmp_path: Path) -> None:
+    config = read_recipe(micro_recipe, ["training.max_updates=2"])
+    prepare(config.data, tmp_path / "prepared")
+    train(config, tmp_path / "run", store=tmp_path / "prepared")
+    shutil.rmtree(tmp_path / "prepared")
+    with pytest.raises(DataError, match=r"prepared text of .* is not at .*prepared any more"):
+        train(config, tmp_path / "run", resume=True)
+    assert not (tmp_path / "prepared").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.max_tokens_per_batch=5", "raise max_tokens_per_batch"),
+        ("data.corpus={grammar=0.001}", "without any pair"),
+    ],
+)
+def test_what_no_epoch_can_do_is_refused_before_the_run_begins(
+    micro_recipe: Path, tmp_path: Path, setting: str, message: str
+) -> None:
+    with pytest.raises((DataError, ConfigError), match=message):
+        train(read_recipe(micro_recipe, [setting]), tmp_path / "run")
+    sound = read_recipe(micro_recipe, ["training.max_updates=1"])
+    assert train(sound, tmp_path / "run", resume=True).updates == 1
+
+
+def test_weights_may_differ_from_those_of_the_store_but_not_from_those_of_the_run(
+    micro_recipe: Path, tmp_path: Path
+) -> None:
+    settings = ["training.max_updates=1", "data.corpus={grammar=1.0}"]
+    prepare(read_recipe(micro_recipe, settings).data, tmp_path / "prepared")
+    other = read_recipe(micro_recipe, ["training.max_updates=1", "data.corpus={grammar=0.5}"])
+    train(other, tmp_path / "run", store=tmp_path / "prepared")
+    with pytest.raises(ConfigError, match=r"begun with data\.corpus"):
+        train(read_recipe(micro_recipe, settings), tmp_path / "run", resume=True)
+
+
+def test_what_a_killed_preparation_left_does_not_block_the_run(micro_recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "run" / ".store.999999999.tmp").mkdir(parents=True)
+    config = read_recipe(micro_recipe, ["training.max_updates=1"])
+    assert train(config, tmp_path / "run").updates == 1
+    assert not list((tmp_path / "run").glob(".store*"))
+
+
+def test_text_that_is_all_dropped_is_told_with_the_reasons(micro_recipe: Path, tmp_path: Path) -> None:
+    tsv = tmp_path / "latin-1.tsv"
+    tsv.write_bytes("a door\tTür ö\n".encode("latin-1") * 3)
+    config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}"])
+    reasons = r"no training pair can be used: files: .*dropped 3: not UTF-8 \(lines 1, 2, 3\)"
+    with pytest.raises(DataError, match=reasons):
+        prepare(config.data, tmp_path / "prepared")
+
+
+def test_empty_test_text_is_found_before_the_tokenizer_is_learned(micro_recipe: Path, tmp_path: Path) -> None:
+    tsv, empty = tmp_path / "pairs.tsv", tmp_path / "empty.tsv"
+    tsv.write_text("a dog\tein Hund\n")
+    empty.write_text("")
+    config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}", f"data.test_tsv={empty}"])
+    told: list[str] = []
+    with pytest.raises(DataError, match=r"test text .*empty\.tsv has no line"):
+        prepare(config.data, tmp_path / "prepared", tell=told.append)
+    assert told == []
 
 
 def test_a_missing_dev_file_is_found_before_any_work(micro_recipe: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +19,8 @@ app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_
 
 @app.command("list")
 def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
-    """Name the corpora, with languages, size, licence and source, and which of them are on this machine."""
-    from transduce.corpora import CATALOGUE, data_folders, find_text
+    """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
+    from transduce.corpora import CATALOGUE, data_folders, directions_here
 
     folders = data_folders(data)
     rows: list[dict[str, Any]] = [
@@ -30,11 +31,11 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
             "licence": "MIT",
             "source": "built in: made from a seed by a grammar of our own, with English trees",
             "is_here": True,
+            "here": ["en-de"],
         }
     ]
     for corpus in CATALOGUE.values():
-        english, *others = corpus.languages
-        found = (find_text(text, english, other, folders) for text in corpus.train for other in others)
+        here = directions_here(corpus, folders)
         rows.append(
             {
                 "name": corpus.name,
@@ -42,15 +43,16 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
                 "size": corpus.size,
                 "licence": corpus.licence,
                 "source": corpus.source,
-                "is_here": any(found),
+                "is_here": bool(here),
+                "here": here,
             }
         )
     if json:
         print_json({"corpora": rows, "folders": list(map(str, folders))})
         return
     for row in rows:
-        languages = ", ".join(row["languages"])
-        print(f"{row['name']}  ({languages}{'; here' if row['is_here'] else ''})")
+        where = f"; here: {', '.join(row['here'])}" if row["here"] else ""
+        print(f"{row['name']}  ({', '.join(row['languages'])}{where})")
         print(f"    size     {row['size']}\n    licence  {row['licence']}\n    source   {row['source']}")
     print("\nData folders, in the order in which they are looked into: " + ", ".join(map(str, folders)))
     print('Own text: files that a recipe names (corpus = "files"), or folder NAME in a data folder (corpus = "NAME")')
@@ -73,20 +75,29 @@ def get_named_corpus(
     direction: Annotated[
         str | None, typer.Option(help="Fetch what these two languages need, as in en-de. Default: all.")
     ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="Training pairs of the grammar corpus.")] = 30_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the grammar corpus: others make other sentences.")] = 1,
+    pairs: Annotated[
+        int | None, typer.Option(min=1, help="Training pairs of the grammar corpus. Default: 30,000.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the grammar corpus: others make other sentences. Default: 1.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Bring a corpus to the disk: download it, or make it. A download goes on where it was stopped, and is verified."""
-    from transduce.cli.progress import DownloadProgress
-    from transduce.config import nearest_name
+    from transduce.cli.download_progress import DownloadProgress
+    from transduce.config import DataConfig, nearest_name
     from transduce.corpora import BUILT_IN, CATALOGUE, cache_folder, get_corpus, write_grammar_corpus
 
     if name == BUILT_IN:
+        _refuse(name, {"--from": from_folder, "--direction": direction})
         if out is None:
             raise ConfigError("the grammar corpus is built in and need not be fetched; to have it as files, name --out")
+        defaults = DataConfig()
+        pairs = defaults.n_pairs if pairs is None else pairs
+        seed = defaults.corpus_seed if seed is None else seed
         folder, sizes = out, write_grammar_corpus(out, n_pairs=pairs, seed=seed)
     elif name in CATALOGUE:
+        _refuse(name, {"--pairs": pairs, "--seed": seed})
         folder = out or cache_folder()
         with DownloadProgress() as progress:
             sizes = get_corpus(
@@ -103,3 +114,10 @@ def get_named_corpus(
         print_json({"folder": str(folder), "pairs": sizes})
     else:
         print(f"{folder}: " + ", ".join(f"{text} {size:,}" for text, size in sizes.items()))
+
+
+def _refuse(name: str, options: Mapping[str, object]) -> None:
+    """Raises ConfigError for an option that is given and says nothing about this corpus."""
+    for option, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{option} does not go with {name}, got {option} {value}; leave it out")

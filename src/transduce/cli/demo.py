@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transduce.cli.machine import chosen_device, fast_precision
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_scores, say
+from transduce.errors import TrainingError
+
+if TYPE_CHECKING:
+    from transduce.config import DataConfig
+    from transduce.demo import DemoResult
 
 __all__ = ["demo"]
 
@@ -23,7 +29,11 @@ def demo(
     data: DataOption = None,
     out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/demo-<time>.")] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.")
+        float | None,
+        typer.Option(
+            callback=require_positive_minutes,
+            help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the first weights and the order of batches.")] = 1,
     settings: SettingsOption = None,
@@ -31,19 +41,25 @@ def demo(
     json: JsonOption = False,
 ) -> int:
     """Watch a Transformer learn to translate: corpus, tokenizer, training, BLEU, examples and an attention page."""
-    from transduce.cli.progress import DownloadProgress, TrainingProgress
+    from transduce.cli.download_progress import DownloadProgress
+    from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
-    from transduce.corpora import BUILT_IN
     from transduce.demo import demo_config, fetch_missing, run_demo
     from transduce.recipes import with_settings
+    from transduce.tasks.run import RUN_FILE
 
     timed = [] if minutes is None else [f"training.max_minutes={float(minutes)}", "training.max_updates=1000000"]
     device = chosen_device(device)
     config = demo_config(corpus, seed=seed, precision=fast_precision(device))
     config = with_settings(config, [*timed, *(settings or ())])
+    folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
+    if (folder / RUN_FILE).exists():
+        raise TrainingError(
+            f"{folder} holds a run already; go on with it by: transduce train --resume --out {folder}; or name another"
+            " --out"
+        )
     with DownloadProgress() as download:
         fetch_missing(config.data, data, progress=download.of_file, tell=download.tell)
-    folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     say(f"run folder: {folder}")
     asked = StopRequest()
     with TrainingProgress(config.training) as progress:
@@ -61,13 +77,28 @@ def demo(
         say(f"saved after update {result.run.updates:,}; go on with: transduce train --resume --out {folder}")
         return asked.exit_code
     if json:
-        values = {"run": str(folder), "model": str(result.run.model_folder), "page": str(result.page)}
-        examples = [
+        print_json({"run": str(folder), **_as_json(result)})
+    else:
+        _print_result(result, config.data)
+    return 0
+
+
+def _as_json(result: DemoResult) -> dict[str, Any]:
+    return {
+        "model": str(result.run.model_folder),
+        "page": None if result.page is None else str(result.page),
+        "scores": None if result.scores is None else result.scores.as_json(),
+        "examples": [
             {"source": example.source, "translation": example.translation, "reference": example.reference}
             for example in result.examples
-        ]
-        print_json({**values, "scores": result.scores.as_json() if result.scores else None, "examples": examples})
-        return 0
+        ],
+    }
+
+
+def _print_result(result: DemoResult, data: DataConfig) -> None:
+    """Examples, scores, and what to do next."""
+    from transduce.corpora import BUILT_IN
+
     for example in result.examples:
         is_right = example.translation == example.reference
         print(f"\n  {example.source}\n  {example.translation}")
@@ -75,10 +106,17 @@ def demo(
             print(f"  (the corpus has: {example.reference})")
     if result.scores is not None:
         told = f"scores on {result.run.scored_text}"
-        if corpus == BUILT_IN:
+        if list(data.weights) == [BUILT_IN] and not any(data.files_of("test")):
             told += ": sentences with combinations of words that were never seen together in training"
         print(f"\n{told}")
         print_scores(result.scores)
-    print(f"\nattention page: {result.page}")
-    print(f'try it:         echo "The old dog sleeps." | {sys.argv[0]} translate {result.run.model_folder}')
-    return 0
+    print()
+    if result.page is not None:
+        print(f"attention page: {result.page}")
+    sentence = f"echo {shlex.quote(result.examples[0].source)} | " if result.examples else ""
+    print(f"try it:         {sentence}{_program()} translate {shlex.quote(str(result.run.model_folder))}")
+
+
+def _program() -> str:
+    """How this program was called, to be called so again."""
+    return "python -m transduce" if Path(sys.argv[0]).name == "__main__.py" else shlex.quote(sys.argv[0])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -31,13 +34,15 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Translate a test set and score it."""
-    from transduce.corpora import data_folders, find_text, text_named
-    from transduce.files import read_lines, write_lines
+    from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
+    from transduce.files import write_lines
     from transduce.tasks import Translator
     from transduce.tasks import evaluate as evaluate_translator
 
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")
+    if out is not None:
+        _require_writable(out)
     translator = Translator.load(folder, device=chosen_device(device))
     if text is not None:
         folders, languages = data_folders(data), (translator.src_language, translator.tgt_language)
@@ -47,10 +52,22 @@ def evaluate(
         src, ref = found
     assert src is not None
     assert ref is not None
-    evaluation = evaluate_translator(translator, list(read_lines(src)), list(read_lines(ref)))
+    pairs = list(read_aligned_files(src, ref))
+    evaluation = evaluate_translator(translator, [source for source, _ in pairs], [reference for _, reference in pairs])
     if out is not None:
         write_lines(out, evaluation.translations)
     if json:
         print_json(evaluation.scores.as_json())
     else:
         print_scores(evaluation.scores)
+
+
+def _require_writable(path: Path) -> None:
+    """Raises ConfigError if a file cannot be written, before there is anything to write."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise ConfigError(f"--out {path} cannot be written: {error.strerror}") from error

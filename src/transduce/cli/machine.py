@@ -12,7 +12,6 @@ __all__ = ["chosen_device", "fast_precision", "keep_freed_memory"]
 
 # mallopt's names for its parameters, from glibc's malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
-LARGEST_INT = 2**31 - 1
 
 
 def chosen_device(name: str) -> str:
@@ -56,5 +55,5 @@ def keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(M_MMAP_MAX, 0)  # large buffers come from the heap, too
-        mallopt(M_TRIM_THRESHOLD, LARGEST_INT)
+        mallopt(M_TRIM_THRESHOLD, -1)  # never; any number would be a limit
         mallopt(M_TOP_PAD, 64 << 20)

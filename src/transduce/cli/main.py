@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -60,7 +61,13 @@ def main() -> None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # text is UTF-8, whatever the terminal's settings
     if hasattr(signal, "SIGPIPE"):  # where the reader of our output goes away ("... | head"), end as other filters do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(run(sys.argv[1:]))
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Leave as a Ctrl-C does: what is half written is removed on the way out."""
+    raise SystemExit(128 + number)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -77,6 +84,8 @@ def run(arguments: Sequence[str]) -> int:
         # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
         return 1 if type(error) is typer.BadParameter else error.exit_code
     except typer.Exit as exit:
+        if exit.exit_code == 130:  # what a Ctrl-C becomes on its way
+            say("interrupted")
         return exit.exit_code
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,16 @@ __all__ = [
     "JsonOption",
     "ModelArgument",
     "SettingsOption",
+    "require_positive_minutes",
 ]
+
+
+def require_positive_minutes(minutes: float | None) -> float | None:
+    """A check of ``--minutes``."""
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise typer.BadParameter(f"should be more than 0, got {minutes:g}")
+    return minutes
+
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DeviceOption = Annotated[

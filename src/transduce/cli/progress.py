@@ -4,60 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from transduce.cli.output import say
 from transduce.config import TrainingConfig
 from transduce.metrics import perplexity
 from transduce.training import CheckpointRecord, Record, UpdateRecord, ValidationRecord
 
-__all__ = ["DownloadProgress", "TrainingProgress"]
-
-
-class DownloadProgress:
-    """Bars of files that are fetched, where there is a terminal: ``with DownloadProgress() as progress: ...``."""
-
-    def __init__(self) -> None:
-        self.is_live = sys.stderr.isatty()
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self._bars = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
-
-    def __enter__(self) -> Self:
-        if self.is_live:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.is_live:
-            self._bars.stop()
-
-    def tell(self, line: str) -> None:
-        """A line for people; above the bars on a terminal."""
-        if self.is_live:
-            self._bars.console.print(line, markup=False, highlight=False)
-        else:
-            say(line)
-
-    def of_file(self, name: str) -> Callable[[int, int | None], None]:
-        """A new bar; what is returned moves it to so many bytes, of so many in all if that is known."""
-        task = self._bars.add_task(name, total=None)
-        return lambda n_bytes, n_bytes_in_all: self._bars.update(task, completed=n_bytes, total=n_bytes_in_all)
+__all__ = ["TrainingProgress"]
 
 
 class TrainingProgress:

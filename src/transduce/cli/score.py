@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json, print_scores, say
+from transduce.errors import ConfigError, DataError
 
 __all__ = ["score"]
 
@@ -29,12 +31,20 @@ def score(
 ) -> None:
     """Score translations against references: sacreBLEU, chrF, and the tokenised BLEUs of the paper and of Multi30k."""
     from transduce.files import read_lines
-    from transduce.metrics import looks_tokenised, paired_bootstrap, score_translations
+    from transduce.metrics import has_moses_rules, looks_tokenised, paired_bootstrap, score_translations
 
+    if not re.fullmatch("[a-z]{2,3}", language):
+        raise ConfigError(f"--language should be the code of a language, as in de, got {language!r}")
     text = {path: list(read_lines(path)) for path in (hypotheses, ref, *([against] if against else []))}
     for path, lines in text.items():
+        if len(lines) != len(text[ref]):
+            raise DataError(
+                f"{path} has {len(lines):,} lines, {ref} {len(text[ref]):,}; parallel files must align line by line"
+            )
         if looks_tokenised(lines):
             say(f"warning: {path} looks tokenised (blanks before punctuation); scores are of raw text")
+    if not has_moses_rules(language):
+        say(f"warning: sacremoses has no rules for {language}; paper_bleu and multi30k_bleu are by those for English")
     scores = score_translations(text[hypotheses], text[ref], language=language)
     test = None
     if against is not None:

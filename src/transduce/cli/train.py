@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_scores, say
 from transduce.errors import ConfigError
 
@@ -22,7 +22,10 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
     data: DataOption = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after this training time, over all sittings.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(callback=require_positive_minutes, help="Stop after this training time, over all sittings."),
+    ] = None,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,

@@ -7,7 +7,7 @@ from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.download import Progress
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import GrammarPair, generate_pairs
-from transduce.corpora.layout import cache_folder, data_folders, find_text, has_training_text
+from transduce.corpora.layout import cache_folder, data_folders, directions_here, find_text, has_training_text
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
 from transduce.corpora.writing import write_grammar_corpus
@@ -27,6 +27,7 @@ __all__ = [
     "clean",
     "corpus_named",
     "data_folders",
+    "directions_here",
     "find_text",
     "generate_pairs",
     "get_corpus",

@@ -2,6 +2,7 @@
 
 A pair is dropped for the first of these reasons that holds:
 
+    not two columns     a line of source TAB target without exactly one tab (the reader hands on None for it)
     not UTF-8           bytes that are no UTF-8 (the reader hands them on as lone surrogates)
     control characters  a control character that is not whitespace: text has none, binary garbage and text that was
                         decoded with the wrong table (C1 controls) do. Tab, form feed, NEL and the like are whitespace
@@ -27,7 +28,16 @@ from transduce.errors import ConfigError
 
 __all__ = ["CleaningReport", "CleaningRules", "Reason", "Tally", "clean"]
 
-Reason = Literal["not UTF-8", "control characters", "empty", "too long", "length ratio", "identical sides", "duplicate"]
+Reason = Literal[
+    "not two columns",
+    "not UTF-8",
+    "control characters",
+    "empty",
+    "too long",
+    "length ratio",
+    "identical sides",
+    "duplicate",
+]
 
 N_FIRST_LINES = 3
 
@@ -122,12 +132,14 @@ class CleaningReport:
         return asdict(self)
 
 
-def clean(pairs: Iterable[tuple[str, str]], rules: CleaningRules, report: CleaningReport) -> Iterator[tuple[str, str]]:
+def clean(
+    pairs: Iterable[tuple[str, str] | None], rules: CleaningRules, report: CleaningReport
+) -> Iterator[tuple[str, str]]:
     """The pairs that obey the rules, as they came, one at a time; ``report`` fills as they are consumed.
 
-    Lines are counted from 1, one a pair, on from what the report has read. Only a hash of 64 bits is remembered of each
-    pair, for the duplicates. It takes 16 to 32 bytes of memory, 48 while the table grows. Among 100 million different
-    pairs one looks like another with a probability of 1 / 3,700.
+    None stands for a line that is no pair. Lines are counted from 1, one a pair, on from what the report has read. Only
+    a hash of 64 bits is remembered of each pair, for the duplicates. It takes 16 to 32 bytes of memory, 48 while the
+    table grows. Among 100 million different pairs one looks like another with a probability of 1 / 3,700.
 
     >>> report = CleaningReport()
     >>> list(clean([("a dog", "ein Hund"), ("a cat", " ")], CleaningRules(), report))
@@ -137,8 +149,11 @@ def clean(pairs: Iterable[tuple[str, str]], rules: CleaningRules, report: Cleani
     """
     seen = _Hashes()
     for pair in pairs:
-        src, tgt = pair[0].strip(), pair[1].strip()
         report.n_read += 1
+        if pair is None:
+            report.dropped["not two columns"].add(report.n_read)
+            continue
+        src, tgt = pair[0].strip(), pair[1].strip()
         fault = _fault(src, tgt, rules)
         if fault is not None:
             report.dropped[fault].add(report.n_read)

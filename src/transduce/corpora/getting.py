@@ -59,7 +59,7 @@ def get_corpus(
     name; ``tell`` gets lines.
 
     Raises ConfigError for a direction that the corpus has not, DataError if a file cannot be had, is not what it should
-    be, or does not align with its other side.
+    be, or does not align with its other side; and if in the end there is no training text of a corpus that has some.
     """
     if from_folder is not None and not from_folder.is_dir():
         raise DataError(f"{from_folder} is not a folder; --from needs one with a copy of {corpus.name}")
@@ -78,9 +78,14 @@ def get_corpus(
         raise DataError(
             f"{corpus.name} cannot be downloaded ({corpus.source}); use --from FOLDER with {missing[0].looked_for}"
         )
-    counts = _count_found(wanted, folder, count_lines=count_lines, tell=tell)
+    counts, absent = _count_found(wanted, folder, count_lines=count_lines)
     if not counts:
-        raise _nothing_found(corpus, wanted[0], from_folder)
+        raise _nothing_found(corpus, wanted, from_folder or folder)
+    training = [text for text in wanted if text.text in corpus.train]
+    if training and set(training) <= set(absent):
+        raise _no_training_text(corpus, training, from_folder or folder, folder, counts)
+    for text in absent:
+        tell(f"not there: {text}")
     return counts
 
 
@@ -115,6 +120,9 @@ class _PairText:
         """The name of its first file, for messages."""
         return f"{self.text.folder}/{self.text.stem}.{self.src} or {self.text.stem}.{self.src}-{self.tgt}.{self.src}"
 
+    def __str__(self) -> str:
+        return f"{self.text.stem} {self.src}-{self.tgt}"
+
 
 def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
     """Every text in each pair of languages that is asked for."""
@@ -127,20 +135,30 @@ def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
     texts = (*corpus.train, *corpus.dev, *corpus.test, *corpus.further)
     wanted = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]
     if not wanted:
-        languages = f"of {', '.join(corpus.languages)}" if corpus.languages else "such as en-de"
-        raise ConfigError(f"direction should be two languages {languages}, got {direction!r} for {corpus.name}")
+        known = (
+            f"one of {', '.join(corpus.directions)}, either way round"
+            if corpus.languages
+            else "two languages, as en-de"
+        )
+        raise ConfigError(f"direction should be {known}, got {direction!r} for {corpus.name}")
     return wanted
 
 
-def _nothing_found(corpus: Corpus, text: _PairText, from_folder: Path | None) -> DataError:
-    if from_folder is None:
-        return DataError(
-            f"{corpus.name} has no text in {text.src}-{text.tgt}; its languages go with {corpus.languages[0]}"
-        )
+def _nothing_found(corpus: Corpus, wanted: list[_PairText], place: Path) -> DataError:
     archives = [remote.name for remote in corpus.remote if _is_archive(remote)]
-    looked_for = ", ".join(dict.fromkeys([*archives, text.looked_for]))
+    is_made = corpus.name == MADE_FROM_PACKAGES
+    packages = [f"{PACKAGES[language]}_*.deb" for language in _languages_of(wanted)] if is_made else []
+    looked_for = ", ".join(dict.fromkeys([*archives, *packages, wanted[0].looked_for]))
+    return DataError(f"{place} has nothing of {corpus.name}; looked for {looked_for} and so on, plain, .gz or .xz")
+
+
+def _no_training_text(
+    corpus: Corpus, training: list[_PairText], place: Path, folder: Path, counts: Mapping[str, int]
+) -> DataError:
+    found = ", ".join(f"{name} {n_pairs:,}" for name, n_pairs in counts.items())
     return DataError(
-        f"{from_folder} has nothing of {corpus.name}; looked for {looked_for} and so on, plain, .gz or .xz"
+        f"{place} has no training text of {corpus.name}: there is no {', '.join(map(str, training))};"
+        f" what was found is in {folder}: {found}"
     )
 
 
@@ -290,24 +308,21 @@ def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, P
 
 
 def _count_found(
-    wanted: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int], tell: Tell
-) -> dict[str, int]:
-    """The pairs of each text that is there; where some are, ``tell`` says which are not."""
+    wanted: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int]
+) -> tuple[dict[str, int], list[_PairText]]:
+    """The pairs of each text that is there, and the texts that are not."""
     counts, absent = {}, []
     for text in wanted:
         files = text.files_in(folder)
         if files is None:
-            absent.append(f"not there: {text.text.stem} {text.src}-{text.tgt}")
+            absent.append(text)
             continue
         try:
             n_pairs = _count_pairs(*files, count_lines=count_lines)
         except DataError as error:
             raise DataError(f"{error}; remove it and its other side, and get them again") from error
         counts[_plain_name(files[0].name).removesuffix(f".{text.src}")] = n_pairs
-    if counts:
-        for line in absent:
-            tell(line)
-    return counts
+    return counts, absent
 
 
 def _count_pairs(src: Path, tgt: Path, *, count_lines: Callable[[Path], int]) -> int:

@@ -12,8 +12,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from transduce.corpora.catalogue import Corpus, Text
+from transduce.errors import ConfigError
 
-__all__ = ["COMPRESSIONS", "DATA_VARIABLE", "cache_folder", "data_folders", "find_text", "has_training_text"]
+__all__ = [
+    "COMPRESSIONS",
+    "DATA_VARIABLE",
+    "cache_folder",
+    "data_folders",
+    "directions_here",
+    "find_text",
+    "has_training_text",
+]
 
 DATA_VARIABLE = "TRANSDUCE_DATA"
 COMPRESSIONS = ("", ".gz", ".xz")
@@ -25,9 +34,16 @@ def cache_folder() -> Path:
 
 
 def data_folders(given: Path | None = None) -> tuple[Path, ...]:
-    """Where to look for a corpus, in this order: the folder given, ``TRANSDUCE_DATA``, the cache folder."""
+    """Where to look for a corpus, in this order: the folder given, ``TRANSDUCE_DATA``, the cache folder.
+
+    Raises ConfigError if one of the first two is named and is no folder; the last may not be there yet.
+    """
     variable = os.environ.get(DATA_VARIABLE)
-    return (*([given] if given else ()), *([Path(variable)] if variable else ()), cache_folder())
+    named = {"--data": given, DATA_VARIABLE: Path(variable) if variable else None}
+    for origin, folder in named.items():
+        if folder is not None and not folder.is_dir():
+            raise ConfigError(f"{origin} names {folder}, which is not a folder; it should hold corpora")
+    return (*(folder for folder in named.values() if folder is not None), cache_folder())
 
 
 def find_text(text: Text, src_language: str, tgt_language: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
@@ -46,6 +62,12 @@ def has_training_text(corpus: Corpus, src_language: str, tgt_language: str, fold
     """Whether all the text that a corpus has for training in two languages is there."""
     texts = [text for text in corpus.train if text.is_in(src_language, tgt_language)]
     return bool(texts) and all(find_text(text, src_language, tgt_language, folders) for text in texts)
+
+
+def directions_here(corpus: Corpus, folders: Sequence[Path]) -> list[str]:
+    """Those of a corpus' pairs of languages that can be trained on."""
+    pairs = [direction.split("-") for direction in corpus.directions]
+    return [f"{src}-{tgt}" for src, tgt in pairs if has_training_text(corpus, src, tgt, folders)]
 
 
 def _stems(text: Text, src_language: str, tgt_language: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The user's own text: two aligned files, or one with a tab between source and target; plain, .gz or .xz.
 
-Bytes that are not UTF-8 are an error; with ``escape_invalid`` they become lone surrogates, which ``clean`` drops and
-counts.
+Bytes that are not UTF-8 are an error, and so is a line without two columns. Text that goes to ``clean`` is read so that
+it can drop and count such lines: bytes become lone surrogates by ``escape_invalid``, and a line that is no pair None.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from transduce.errors import DataError
 from transduce.files import open_binary, read_lines
 
-__all__ = ["read_aligned_files", "read_tab_separated"]
+__all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns"]
 
 
 def read_aligned_files(src: Path, tgt: Path, *, escape_invalid: bool = False) -> Iterator[tuple[str, str]]:
@@ -34,16 +34,26 @@ def read_aligned_files(src: Path, tgt: Path, *, escape_invalid: bool = False) ->
         yield src_line, tgt_line
 
 
-def read_tab_separated(path: Path, *, escape_invalid: bool = False) -> Iterator[tuple[str, str]]:
+def read_tab_separated(path: Path) -> Iterator[tuple[str, str]]:
     """The pairs of one file, ``source TAB target`` on each line, as a stream.
 
-    Raises DataError for a line without exactly one tab.
+    Raises DataError for a line without exactly one tab, and for one that is not UTF-8.
     """
-    for number, line in enumerate(read_lines(path, escape_invalid=escape_invalid), start=1):
-        src, tab, tgt = line.partition("\t")
-        if not tab or "\t" in tgt:
+    for number, line in enumerate(read_lines(path), start=1):
+        pair = _two_columns(line)
+        if pair is None:
             raise DataError(f"{path}:{number} has {line.count(chr(9))} tabs; expected source TAB target")
-        yield src, tgt
+        yield pair
+
+
+def read_uncleaned_columns(path: Path) -> Iterator[tuple[str, str] | None]:
+    """The same for ``clean``: None for a line without exactly one tab, lone surrogates for bytes that are not UTF-8."""
+    return map(_two_columns, read_lines(path, escape_invalid=True))
+
+
+def _two_columns(line: str) -> tuple[str, str] | None:
+    src, tab, tgt = line.partition("\t")
+    return (src, tgt) if tab and "\t" not in tgt else None
 
 
 # Where two files stop being translations of each other, the ratio of their line lengths, steady before, begins to jump.

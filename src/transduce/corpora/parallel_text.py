@@ -11,7 +11,7 @@ from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Text, co
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
-from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
+from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
 from transduce.errors import ConfigError, DataError
 from transduce.files import open_binary
 
@@ -21,6 +21,9 @@ GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
 
 Pairs = Iterator[tuple[str, str]]
+UncleanedPairs = Iterator[tuple[str, str] | None]  # None: a line that is no pair
+
+N_NAMES_SHOWN = 8  # of the files in a folder, in an error
 
 _WITHOUT_FOLDER = (BUILT_IN, OWN_FILES)  # the text of all other corpora lies in data folders
 
@@ -43,7 +46,7 @@ class ParallelText:
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._find_train(name) for name in self.corpora if name not in _WITHOUT_FOLDER}
         for path in self.files:
-            open_binary(path).close()  # a missing dev file should not be found after minutes
+            _require_readable(path)  # a missing dev file should not be found after minutes
 
     @property
     def corpora(self) -> tuple[str, ...]:
@@ -57,16 +60,16 @@ class ParallelText:
         found = chain.from_iterable(self._train_files.values())
         return [*named, *chain.from_iterable(found)]
 
-    def train_pairs(self, corpus: str) -> Pairs:
+    def train_pairs(self, corpus: str) -> UncleanedPairs:
         """(source, target) lines of a corpus to train on, in a fixed order, as a stream, as they are.
 
-        Bytes that are not UTF-8 become lone surrogates.
+        Bytes that are not UTF-8 become lone surrogates, and a line that is no pair None.
         """
         match corpus:
             case "grammar":
                 return self._grammar_pairs("train")
             case "files":
-                return self._named_files("train", escape_invalid=True)
+                return self._named_train_files()
             case _:
                 texts = self._train_files[corpus]
                 return chain.from_iterable(read_aligned_files(src, tgt, escape_invalid=True) for src, tgt in texts)
@@ -89,7 +92,7 @@ class ParallelText:
     def pairs(self, split: Split) -> Pairs:
         """(source, target) lines of dev or test, as a stream. Raises DataError if a line cannot be read."""
         if self._names_files(split):
-            return self._named_files(split, escape_invalid=False)
+            return self._named_files(split)
         name = self._first_with(split)
         if name is None:
             raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
@@ -125,9 +128,10 @@ class ParallelText:
         """The training files of a corpus. Raises ConfigError or DataError unless every one is there."""
         src, tgt = self.config.src_language, self.config.tgt_language
         corpus = corpus_named(name)
-        if corpus.languages and not {src, tgt} <= set(corpus.languages):
+        if not any(text.is_in(src, tgt) for text in corpus.train):
+            known = ", ".join(corpus.directions)
             raise ConfigError(
-                f"{name} has text in {', '.join(corpus.languages)}; got direction = {self.config.direction!r}"
+                f"{name} has text in {known}, either way round; got direction = {self.config.direction!r}"
             )
         if has_training_text(corpus, src, tgt, self._folders):
             return self._find(corpus.train)
@@ -137,6 +141,9 @@ class ParallelText:
         nowhere = f"there is no {wanted}.{src} with {wanted}.{tgt} (plain, .gz or .xz) in {folders}"
         if name in CATALOGUE:
             raise DataError(f"{name}: {nowhere}; fetch it with: transduce corpus get {name}; or name its --data folder")
+        own_folders = [folder / lacking.folder for folder in self._folders if (folder / lacking.folder).is_dir()]
+        if own_folders:
+            raise DataError(f"{name}: {nowhere}; {' and '.join(map(_what_is_in, own_folders))}")
         known = nearest_name(name, [*CATALOGUE, *_WITHOUT_FOLDER])
         raise DataError(f"{name} is no corpus that has a name ({known}), and {nowhere}")
 
@@ -151,10 +158,31 @@ class ParallelText:
     def _names_files(self, split: Split) -> bool:
         return any(name is not None for name in self.config.files_of(split))
 
-    def _named_files(self, split: Split, *, escape_invalid: bool) -> Pairs:
-        src, tgt, tsv = self.config.files_of(split)
-        if tsv is not None:
-            return read_tab_separated(Path(tsv), escape_invalid=escape_invalid)
+    def _named_train_files(self) -> UncleanedPairs:
+        tsv = self.config.train_tsv
+        return read_uncleaned_columns(Path(tsv)) if tsv is not None else self._two_files("train", escape_invalid=True)
+
+    def _named_files(self, split: Split) -> Pairs:
+        _, _, tsv = self.config.files_of(split)
+        return read_tab_separated(Path(tsv)) if tsv is not None else self._two_files(split, escape_invalid=False)
+
+    def _two_files(self, split: Split, *, escape_invalid: bool) -> Pairs:
+        src, tgt, _ = self.config.files_of(split)
         if src is None or tgt is None:
             raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
         return read_aligned_files(Path(src), Path(tgt), escape_invalid=escape_invalid)
+
+
+def _require_readable(path: Path) -> None:
+    """Raises DataError unless there is a regular file at ``path``: opening a pipe here would wait for ever."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device, and text is read more than once"
+        raise DataError(f"{path} cannot be used: it is {kind}; name a file")
+    open_binary(path).close()
+
+
+def _what_is_in(folder: Path) -> str:
+    """The first names in a folder, for an error."""
+    names = sorted(path.name for path in folder.iterdir())
+    more = ", ..." if len(names) > N_NAMES_SHOWN else ""
+    return f"{folder} has {', '.join(names[:N_NAMES_SHOWN]) or 'nothing'}{more}"

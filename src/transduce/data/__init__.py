@@ -1,6 +1,6 @@
 """Ids on disk to batches: the memory-mapped token store, batches under a token budget, collation."""
 
-from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length
+from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length, require_fit
 from transduce.data.collate import Batch, collate, pad_rows
 from transduce.data.sampling import epoch_rows
 from transduce.data.store import PairDropout, StoreSummary, TokenStore, write_store
@@ -17,5 +17,6 @@ __all__ = [
     "pad_rows",
     "plan_batches",
     "plan_by_length",
+    "require_fit",
     "write_store",
 ]

@@ -18,9 +18,21 @@ from numpy.typing import NDArray
 
 from transduce.errors import DataError
 
-__all__ = ["BatchStatistics", "batch_statistics", "plan_batches", "plan_by_length"]
+__all__ = ["BatchStatistics", "batch_statistics", "plan_batches", "plan_by_length", "require_fit"]
 
 IntArray = NDArray[np.signedinteger[Any]]
+
+
+def require_fit(src_lengths_N: IntArray, tgt_lengths_N: IntArray, *, max_tokens: int) -> None:
+    """Raises DataError if a row is longer than ``max_tokens`` on a side: no batch holds it."""
+    longest_N = np.maximum(src_lengths_N, tgt_lengths_N)
+    if longest_N.max(initial=0) > max_tokens:
+        row = int(np.argmax(longest_N > max_tokens))
+        raise DataError(
+            f"row {row} has {src_lengths_N[row]:,} source and {tgt_lengths_N[row]:,} target tokens, end symbols "
+            f"included, but a batch holds {max_tokens:,} a side; raise max_tokens_per_batch to at least "
+            f"{longest_N.max():,}, or lower max_length to at most {max_tokens:,}"
+        )
 
 
 def plan_batches(
@@ -44,17 +56,11 @@ def plan_batches(
     >>> [batch.tolist() for batch in plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0)]
     [[0, 2], [3, 1]]
     """
+    require_fit(src_lengths_N, tgt_lengths_N, max_tokens=max_tokens)
     if rows_R is None:
         rows_R = np.arange(len(src_lengths_N))
     src_lengths_R, tgt_lengths_R = src_lengths_N[rows_R], tgt_lengths_N[rows_R]
     longest_R = np.maximum(src_lengths_R, tgt_lengths_R).astype(np.int64)
-    if longest_R.max(initial=0) > max_tokens:
-        first = int(np.argmax(longest_R > max_tokens))
-        raise DataError(
-            f"row {rows_R[first]} has {src_lengths_R[first]:,} source and {tgt_lengths_R[first]:,} target tokens, end "
-            f"symbols included, but a batch holds {max_tokens:,} a side; raise max_tokens_per_batch to at least "
-            f"{longest_R.max():,}, or lower max_length to at most {max_tokens:,}"
-        )
     random = np.random.default_rng([seed, epoch])
     order_R = _by_length(src_lengths_R, tgt_lengths_R, random)
     batches = _cut(order_R, longest_R[order_R], max_tokens)

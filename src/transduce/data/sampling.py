@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ def epoch_rows(
     for corpus, (n_pairs, weight) in enumerate(zip(n_pairs_of, weights, strict=True)):
         random = np.random.default_rng([seed, corpus])
         order_P, first_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
-        begin, end = round(epoch * weight * n_pairs), round((epoch + 1) * weight * n_pairs)
+        begin, end = floor(epoch * weight * n_pairs), floor((epoch + 1) * weight * n_pairs)
         reads = np.arange(begin, end)  # all reads of this corpus in a run are one endless walk round its pairs
         pairs = order_P[reads % n_pairs]
         encodings = (first_P[pairs] + reads // n_pairs) % n_encodings

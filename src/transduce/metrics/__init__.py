@@ -9,13 +9,14 @@ from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu
 from transduce.metrics.perplexity import perplexity
 from transduce.metrics.scores import TranslationScores, score_translations
 from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
-from transduce.metrics.tokenised_bleu import multi30k_bleu, paper_bleu
+from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, paper_bleu
 
 __all__ = [
     "PairedBootstrap",
     "Score",
     "TranslationScores",
     "chrf_score",
+    "has_moses_rules",
     "looks_tokenised",
     "multi30k_bleu",
     "paired_bootstrap",

@@ -16,7 +16,7 @@ from sacrebleu import BLEU
 
 from transduce.metrics.bleu import Score, corpus_score
 
-__all__ = ["multi30k_bleu", "paper_bleu", "split_compounds"]
+__all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
 
 HYPHEN_INSIDE_WORD = re.compile(r"(\S)-(\S)")
 
@@ -77,6 +77,17 @@ def split_compounds(tokens: str) -> str:
 
 
 # sacremoses is imported where it is used: it compiles its tables for a quarter of a second.
+
+
+def has_moses_rules(language: str) -> bool:
+    """Whether Moses knows the abbreviations of a language; where it does not, it takes the English ones.
+
+    >>> has_moses_rules("de"), has_moses_rules("xx")
+    (True, False)
+    """
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    return language in NonbreakingPrefixes().available_langs.values()
 
 
 def _paper_preparation(language: str) -> Callable[[str], str]:

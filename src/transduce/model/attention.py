@@ -1,7 +1,8 @@
 """Scaled dot-product attention and multi-head attention. Section 3.2, figure 2.
 
-Shapes: B batch, T positions that ask, S positions that are asked, H heads, K d_k, V d_v, D d_model;
-N the real positions of a batch in one list, (N, D), without its padding (see ``layout.py``).
+Shapes: B batch, T positions that ask, S positions that are asked, H heads, K d_k, V d_v, D d_model,
+E several widths side by side; N the real positions of a batch in one list, (N, D), without its padding
+(see ``layout.py``).
 ``allow`` masks are boolean, True = may attend, and broadcast over heads.
 """
 
@@ -9,14 +10,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, assert_never
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
+from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
 from transduce.model.layout import Layout
 
@@ -24,7 +27,10 @@ __all__ = [
     "AttentionKernel",
     "AttentionKind",
     "AttentionSink",
+    "CrossAttention",
     "MultiHeadAttention",
+    "Projections",
+    "SelfAttention",
     "WeightsSink",
     "attention",
     "fused_attention",
@@ -98,10 +104,23 @@ def merge_heads(x_BHTV: Tensor, /) -> Tensor:
     return x_BHTV.transpose(1, 2).flatten(-2)
 
 
+class Projections(nn.Linear):
+    """Several matrices of the same input, one above the other in one: one product instead of several."""
+
+    def __init__(self, d_model: int, widths: Sequence[int]) -> None:
+        super().__init__(d_model, sum(widths), bias=False)
+        self.widths = list(widths)
+
+    def extra_repr(self) -> str:
+        """What ``print(model)`` shows."""
+        return f"{self.in_features}, {' + '.join(map(str, self.widths))}"
+
+
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). Section 3.2.2.
 
-    The h matrices of a kind are one matrix, (h d_k, d_model); no biases, as in the paper.
+    The h matrices of a kind are one matrix, (h d_k, d_model); no biases, as in the paper. ``SelfAttention`` and
+    ``CrossAttention`` say what asks and what is asked.
     """
 
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
@@ -109,38 +128,11 @@ class MultiHeadAttention(nn.Module):
         self.n_heads = config.n_heads
         self.p_drop = config.p_drop_attention
         self.kernel = kernel
-        self.w_q = nn.Linear(config.d_model, config.n_heads * config.d_k, bias=False)
-        self.w_k = nn.Linear(config.d_model, config.n_heads * config.d_k, bias=False)
-        self.w_v = nn.Linear(config.d_model, config.n_heads * config.d_v, bias=False)
         self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
 
-    def forward(
-        self,
-        x_ND: Tensor,
-        layout: Layout,
-        memory_MD: Tensor,
-        memory_layout: Layout,
-        *,
-        allow_BTS: Tensor | None,
-        sink: WeightsSink | None = None,
-    ) -> Tensor:
-        """Each position of ``x`` asks those of ``memory``, (N, D) to (N, D). With x as memory: self-attention."""
-        q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
-        k_BHSK = split_heads(memory_layout.to_grid(self.w_k(memory_MD)), self.n_heads)
-        v_BHSV = split_heads(memory_layout.to_grid(self.w_v(memory_MD)), self.n_heads)
-        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, sink=sink)
-        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
-        return out_ND
-
-    def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys (B, H, S, K) and values (B, H, S, V) of a memory, to be asked later and often."""
-        return split_heads(self.w_k(memory_BSD), self.n_heads), split_heads(self.w_v(memory_BSD), self.n_heads)
-
-    def ask(self, x_BTD: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None) -> Tensor:
-        """The output (B, T, D) for queries from ``x`` over keys and values made before."""
-        q_BHTK = split_heads(self.w_q(x_BTD), self.n_heads)
-        out_BTD: Tensor = self.w_o(merge_heads(self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS)))
-        return out_BTD
+    def split(self, x_BTE: Tensor, projections: Projections) -> list[Tensor]:
+        """What ``projections`` made, (B, T, h d_k + ...), as heads: (B, H, T, K) each."""
+        return [split_heads(part, self.n_heads) for part in torch.split(x_BTE, projections.widths, dim=-1)]
 
     def attend(
         self,
@@ -167,3 +159,68 @@ class MultiHeadAttention(nn.Module):
                 return heads_BHTV
             case _:
                 assert_never(kernel)
+
+
+class SelfAttention(MultiHeadAttention):
+    """Each position asks those of the same sentence: queries, keys and values are made of the same states."""
+
+    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+        super().__init__(config, kernel=kernel)
+        width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
+        self.w_qkv = Projections(config.d_model, (width_k, width_k, width_v))
+
+    def forward(
+        self, x_ND: Tensor, layout: Layout, *, allow_BTS: Tensor | None, sink: WeightsSink | None = None
+    ) -> Tensor:
+        """(N, D) to (N, D)."""
+        q_BHTK, k_BHTK, v_BHTV = self.split(layout.to_grid(self.w_qkv(x_ND)), self.w_qkv)
+        heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, sink=sink)
+        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        return out_ND
+
+    def step(self, x_BWD: Tensor, cache: LayerCache, *, is_past_BWC: Tensor, n_filled: int) -> Tensor:
+        """The same, (B, W, D), for one new position of each row, whose keys and values go into the next slots."""
+        q_BHWK, new_k_BHWK, new_v_BHWV = self.split(self.w_qkv(x_BWD), self.w_qkv)
+        k_BHCK, v_BHCV = cache.with_slots(new_k_BHWK, new_v_BHWV, n_filled=n_filled)
+        allow_BWC = is_past_BWC if x_BWD.shape[1] > 1 else None  # with one row, every slot is its past
+        out_BWD: Tensor = self.w_o(merge_heads(self.attend(q_BHWK, k_BHCK, v_BHCV, allow_BTS=allow_BWC)))
+        return out_BWD
+
+
+class CrossAttention(MultiHeadAttention):
+    """Each position asks those of the source: queries are made of its states, keys and values of the encoder's."""
+
+    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+        super().__init__(config, kernel=kernel)
+        width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
+        self.w_q = nn.Linear(config.d_model, width_k, bias=False)
+        self.w_kv = Projections(config.d_model, (width_k, width_v))
+
+    def forward(
+        self,
+        x_ND: Tensor,
+        layout: Layout,
+        memory_MD: Tensor,
+        memory_layout: Layout,
+        *,
+        allow_BTS: Tensor | None,
+        sink: WeightsSink | None = None,
+    ) -> Tensor:
+        """(N, D) to (N, D), asking the encoder's output ``memory``, (M, D)."""
+        q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
+        k_BHSK, v_BHSV = self.split(memory_layout.to_grid(self.w_kv(memory_MD)), self.w_kv)
+        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, sink=sink)
+        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        return out_ND
+
+    def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys (B, H, S, K) and values (B, H, S, V) of a source, which every step asks."""
+        k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.w_kv)
+        return k_BHSK.contiguous(), v_BHSV.contiguous()
+
+    def step(self, x_BWD: Tensor, cache: LayerCache, *, allow_B1S: Tensor | None) -> Tensor:
+        """The same, (B, W, D), for one new position of each row: the rows of a sentence ask one copy of its source."""
+        q_BHWK = split_heads(self.w_q(x_BWD), self.n_heads)
+        heads_BHWV = self.attend(q_BHWK, cache.cross_k_BHSK, cache.cross_v_BHSV, allow_BTS=allow_B1S)
+        out_BWD: Tensor = self.w_o(merge_heads(heads_BHWV))
+        return out_BWD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ def dropout(x: Tensor, p_drop: float, *, training: bool) -> Tensor:
 
     Deviates: on a CPU 16 random bits decide about an element, four elements a draw, so ``p_drop`` is rounded to
     1 / 65,536. torch draws one 53-bit number for each, one after the other, which takes a tenth of a training step.
+    Its generator gives the seed, a faster one of NumPy's the bits.
 
     >>> dropout(torch.ones(2), 0.5, training=False).tolist()
     [1.0, 1.0]
@@ -25,9 +27,15 @@ def dropout(x: Tensor, p_drop: float, *, training: bool) -> Tensor:
     if x.device.type != "cpu":
         return F.dropout(x, p_drop, training=True)
     n_dropped = round(p_drop * RESOLUTION)
-    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    is_kept = draws.view(torch.int16)[: x.numel()].view(x.shape) >= n_dropped - RESOLUTION // 2
+    is_kept = _random_int16(x.numel()).view(x.shape) >= n_dropped - RESOLUTION // 2
     return x * is_kept.to(x.dtype).mul_(RESOLUTION / (RESOLUTION - n_dropped))
+
+
+def _random_int16(n: int) -> Tensor:
+    """``n`` random numbers from all of int16, as ``torch.manual_seed`` decides."""
+    seed = int(torch.randint(2**62, ()))
+    draws = np.random.SFC64(seed).random_raw((n + 3) // 4)
+    return torch.from_numpy(draws.view(np.int16))[:n]
 
 
 class Dropout(nn.Module):

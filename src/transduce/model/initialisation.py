@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
+from transduce.model.attention import Projections
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
 
 __all__ = ["initialise"]
@@ -22,6 +24,9 @@ def initialise(model: nn.Module) -> None:
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
             case LearnedPositions():
                 nn.init.normal_(module.weight, std=0.5**0.5)
+            case Projections():
+                for part in torch.split(module.weight, module.widths):
+                    nn.init.xavier_uniform_(part)
             case nn.Linear():
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:

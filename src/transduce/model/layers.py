@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
-from transduce.model.attention import AttentionKernel, MultiHeadAttention, WeightsSink
+from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention, WeightsSink
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import Dropout, dropout
 from transduce.model.layout import Layout
@@ -67,7 +67,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config, kernel=kernel)
+        self.self_attention = SelfAttention(config, kernel=kernel)
         self.feed_forward = FeedForward(config)
         self.self_attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
@@ -77,7 +77,7 @@ class EncoderLayer(nn.Module):
     ) -> Tensor:
         """(N, D) to (N, D)."""
         x_ND = self.self_attention_residual(
-            x_ND, lambda x: self.self_attention(x, layout, x, layout, allow_BTS=allow_B1S, sink=sink)
+            x_ND, lambda x: self.self_attention(x, layout, allow_BTS=allow_B1S, sink=sink)
         )
         out_ND: Tensor = self.feed_forward_residual(x_ND, self.feed_forward)
         return out_ND
@@ -88,8 +88,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config, kernel=kernel)
-        self.cross_attention = MultiHeadAttention(config, kernel=kernel)
+        self.self_attention = SelfAttention(config, kernel=kernel)
+        self.cross_attention = CrossAttention(config, kernel=kernel)
         self.feed_forward = FeedForward(config)
         self.self_attention_residual = Residual(config)
         self.cross_attention_residual = Residual(config)
@@ -109,7 +109,7 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """(N, D) to (N, D), asking the encoder's output ``memory``, (M, D)."""
         x_ND = self.self_attention_residual(
-            x_ND, lambda x: self.self_attention(x, layout, x, layout, allow_BTS=causal_1TT, sink=self_sink)
+            x_ND, lambda x: self.self_attention(x, layout, allow_BTS=causal_1TT, sink=self_sink)
         )
         x_ND = self.cross_attention_residual(
             x_ND,
@@ -119,23 +119,15 @@ class DecoderLayer(nn.Module):
         return out_ND
 
     def step(
-        self, x_ND: Tensor, cache: LayerCache, *, n_beams: int, allow_B1S: Tensor | None
-    ) -> tuple[Tensor, LayerCache]:
-        """The same for one new position of each row, (N, D), over the earlier ones in ``cache``."""
-        cache_with_x = cache
+        self, x_BWD: Tensor, cache: LayerCache, *, is_past_BWC: Tensor, n_filled: int, allow_B1S: Tensor | None
+    ) -> Tensor:
+        """The same for one new position of each row, (B, W, D).
 
-        def ask_self(x_ND: Tensor) -> Tensor:
-            nonlocal cache_with_x
-            x_N1D = x_ND.unsqueeze(1)
-            cache_with_x = cache.append(*self.self_attention.keys_values(x_N1D))
-            k_NHTK, v_NHTV = cache_with_x.self_k_NHTK, cache_with_x.self_v_NHTV
-            return self.self_attention.ask(x_N1D, k_NHTK, v_NHTV, allow_BTS=None).squeeze(1)
-
-        def ask_source(x_ND: Tensor) -> Tensor:
-            x_BWD = x_ND.view(-1, n_beams, x_ND.shape[-1])  # the beams of a sentence are query positions of one row
-            k_BHSK, v_BHSV = cache.cross_k_BHSK, cache.cross_v_BHSV
-            return self.cross_attention.ask(x_BWD, k_BHSK, v_BHSV, allow_BTS=allow_B1S).flatten(0, 1)
-
-        x_ND = self.self_attention_residual(x_ND, ask_self)
-        x_ND = self.cross_attention_residual(x_ND, ask_source)
-        return self.feed_forward_residual(x_ND, self.feed_forward), cache_with_x
+        Its keys and values go into the next slots of ``cache``; ``is_past_BWC`` has these slots at its end.
+        """
+        x_BWD = self.self_attention_residual(
+            x_BWD, lambda x: self.self_attention.step(x, cache, is_past_BWC=is_past_BWC, n_filled=n_filled)
+        )
+        x_BWD = self.cross_attention_residual(x_BWD, lambda x: self.cross_attention.step(x, cache, allow_B1S=allow_B1S))
+        out_BWD: Tensor = self.feed_forward_residual(x_BWD, self.feed_forward)
+        return out_BWD

@@ -123,24 +123,27 @@ class Transformer(nn.Module):
         """Encode, and prepare the decoder to write one row for each sentence, token by token."""
         memory = self.encode(src_BS)
         memory_BSD = memory.layout.to_grid(memory.states_MD)
-        nothing_BHTK = memory_BSD.new_empty(len(src_BS), self.config.n_heads, 0, self.config.d_k)
-        nothing_BHTV = memory_BSD.new_empty(len(src_BS), self.config.n_heads, 0, self.config.d_v)
-        layers = tuple(
-            LayerCache(nothing_BHTK, nothing_BHTV, *layer.cross_attention.keys_values(memory_BSD))
-            for layer in self._decoder_layers()
-        )
-        return DecodingState(layers, memory.layout.allow_B1S(), n_steps=0, n_beams=1)
+        layers = []
+        for layer in self._decoder_layers():
+            cross_k_BHSK, cross_v_BHSV = layer.cross_attention.keys_values(memory_BSD)
+            layers.append(LayerCache(cross_k_BHSK[:, :, :0], cross_v_BHSV[:, :, :0], cross_k_BHSK, cross_v_BHSV))
+        nothing_B1C = torch.ones(len(src_BS), 1, 0, dtype=torch.bool, device=src_BS.device)
+        return DecodingState(tuple(layers), memory.layout.allow_B1S(), nothing_B1C, n_steps=0)
 
     def step(self, last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
         """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
         position_N = torch.full_like(last_ids_N, state.n_steps)
         x_ND = self.tgt_embedding(last_ids_N) + self.tgt_positions(position_N, state.n_steps + 1)
-        x_ND = self.embedding_dropout(x_ND)
-        caches: list[LayerCache] = []
+        x_BWD = self.embedding_dropout(x_ND).unflatten(0, (-1, state.n_beams))
+        state = state.with_room()
+        itself_BWW = torch.eye(state.n_beams, dtype=torch.bool, device=x_ND.device).expand(len(x_BWD), -1, -1)
+        is_past_BWC = torch.cat((state.is_past_BWC, itself_BWW), dim=2)
         for layer, cache in zip(self._decoder_layers(), state.layers, strict=True):
-            x_ND, cache = layer.step(x_ND, cache, n_beams=state.n_beams, allow_B1S=state.allow_B1S)
-            caches.append(cache)
-        return self.logits(self.decoder_norm(x_ND)), replace(state, layers=tuple(caches), n_steps=state.n_steps + 1)
+            x_BWD = layer.step(
+                x_BWD, cache, is_past_BWC=is_past_BWC, n_filled=state.n_filled, allow_B1S=state.allow_B1S
+            )
+        logits_NV = self.logits(self.decoder_norm(x_BWD.flatten(0, 1)))
+        return logits_NV, replace(state, is_past_BWC=is_past_BWC, n_steps=state.n_steps + 1)
 
     def _decoder_layers(self) -> Iterator[DecoderLayer]:
         """The stack, typed."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from transduce.config import RunConfig
+from pathlib import Path
+
+from transduce.config import DataConfig, RunConfig
+from transduce.corpora import OWN_FILES
 from transduce.metrics import TranslationScores
 from transduce.model import cost_of
 from transduce.tasks.preparation import Prepared
@@ -39,7 +42,7 @@ def model_card(
         "",
         "## Training",
         "",
-        f"- corpus: {_corpora(prepared)}",
+        f"- corpus: {_corpora(config.data, prepared)}",
         f"- {state.update:,} updates, {state.epoch + 1:,} epochs begun, {state.tgt_tokens:,} target tokens, "
         f"{state.elapsed_s / 60:.1f} minutes",
         f"- about {cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
@@ -64,11 +67,14 @@ def model_card(
     return "\n".join(lines) + "\n"
 
 
-def _corpora(prepared: Prepared) -> str:
-    """What was read: each corpus with its pairs, and its weight where there are several."""
-    weights, n_pairs_of = prepared.config.weights, prepared.train.summary.n_pairs_of
-    if len(n_pairs_of) == 1:
-        return "".join(f"{corpus}, {n_pairs:,} pairs" for corpus, n_pairs in n_pairs_of.items())
-    return "; ".join(
-        f"{corpus}, {n_pairs:,} pairs, weight {weights[corpus]:g}" for corpus, n_pairs in n_pairs_of.items()
-    )
+def _corpora(data: DataConfig, prepared: Prepared) -> str:
+    """What was read: each corpus with its pairs, and its weight where there are several; and how words were spelled."""
+    names = [Path(name).name for name in data.files_of("train") if name is not None]
+    told = []
+    for corpus, n_pairs in prepared.train.summary.n_pairs_of.items():
+        files = f" ({', '.join(names)})" if corpus == OWN_FILES else ""
+        weight = f", weight {data.weights[corpus]:g}" if len(data.weights) > 1 else ""
+        told.append(f"{corpus}{files}, {n_pairs:,} pairs{weight}")
+    if data.bpe_dropout:
+        told.append(f"BPE-dropout {data.bpe_dropout:g}, {data.n_encodings} encodings of each pair")
+    return "; ".join(told)

@@ -74,10 +74,12 @@ def prepare(
     """
     text = ParallelText(config, data_folder)
     with atomic_folder(folder) as temporary:
+        for split in filter(text.has, EVALUATED):  # first, since what is wrong there should not be found after hours
+            _write_text(text, split, temporary)
         tokenizers = _train_tokenizers(text)
-        tell(f"tokenizer: {tokenizers.src.size:,} symbols" + ("" if tokenizers.is_shared else " (source)"))
+        tell(_sentence_about_tokenizers(tokenizers, config))
         tokenizers.save(temporary)
-        reports = {corpus: CleaningReport() for corpus in text.corpora}
+        reports = _new_reports(text)
         train = write_store(
             temporary / "train",
             {corpus: text.clean_train_pairs(corpus, report) for corpus, report in reports.items()},
@@ -86,11 +88,9 @@ def prepare(
             dropout=_dropout(config, tokenizers),
         )
         for corpus, report in reports.items():
-            for line in report.lines() if report.n_dropped or report.n_noticed else ():
+            for line in report.lines():
                 tell(f"{corpus}: {line}")
         tell(_sentence("train", train))
-        for split in filter(text.has, EVALUATED):
-            _write_text(text, split, temporary)
         if text.has("dev"):
             dev = write_store(temporary / "dev", {"dev": text.pairs("dev")}, tokenizers, max_length=config.max_length)
             tell(_sentence("dev", dev))
@@ -110,10 +110,14 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
     if not isinstance(values, dict) or not isinstance(text_names, dict):
         raise DataError(f"{folder / PREPARED_FILE} should have the tables 'data' and 'text_names'; prepare it anew")
     config = config_from_mapping(DataConfig, values, where=str(folder / PREPARED_FILE))
-    if expected is not None and config != expected:
-        name = next(name for name in DataConfig.model_fields if getattr(config, name) != getattr(expected, name))
+    for name in DataConfig.model_fields if expected is not None else ():
         got, want = getattr(config, name), getattr(expected, name)
-        raise ConfigError(f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew")
+        if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
+            continue  # weights are of no account here: they choose among the rows of a store
+        if got != want:
+            raise ConfigError(
+                f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew"
+            )
     tokenizers = Tokenizers.load(folder)
     dev = TokenStore.open(folder / "dev", tokenizers) if (folder / "dev").exists() else None
     train = TokenStore.open(folder / "train", tokenizers)
@@ -121,6 +125,22 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
 
 
 def _train_tokenizers(text: ParallelText) -> Tokenizers:
+    """Raises DataError, with what the cleaning has found, if it leaves no text to learn from."""
+    reports = _new_reports(text)
+    try:
+        return _learn_tokenizers(text, reports)
+    except DataError as error:
+        if any(report.n_kept for report in reports.values()):
+            raise
+        found = "; ".join(f"{corpus}: {', '.join(report.lines())}" for corpus, report in reports.items())
+        raise DataError(f"no training pair can be used: {found}") from error
+
+
+def _new_reports(text: ParallelText) -> dict[str, CleaningReport]:
+    return {corpus: CleaningReport() for corpus in text.corpora}
+
+
+def _learn_tokenizers(text: ParallelText, reports: Mapping[str, CleaningReport]) -> Tokenizers:
     config = text.config
     match config.tokenizer:
         case "bpe":
@@ -130,16 +150,16 @@ def _train_tokenizers(text: ParallelText) -> Tokenizers:
         case _:
             assert_never(config.tokenizer)
     if config.shared_vocabulary:
-        shared = train(_sides(text, (0, 1)), vocab_size=config.vocab_size)
+        shared = train(_sides(text, (0, 1), reports), vocab_size=config.vocab_size)
         return Tokenizers(shared, shared)
-    src, tgt = (train(_sides(text, (side,)), vocab_size=config.vocab_size) for side in (0, 1))
+    src, tgt = (train(_sides(text, (side,), reports), vocab_size=config.vocab_size) for side in (0, 1))
     return Tokenizers(src, tgt)
 
 
-def _sides(text: ParallelText, sides: tuple[int, ...]) -> Iterator[str]:
+def _sides(text: ParallelText, sides: tuple[int, ...], reports: Mapping[str, CleaningReport]) -> Iterator[str]:
     """The training text of one side or both, clean and normalised."""
-    for corpus in text.corpora:
-        for pair in text.clean_train_pairs(corpus, CleaningReport()):
+    for corpus, report in reports.items():
+        for pair in text.clean_train_pairs(corpus, report):
             for side in sides:
                 yield normalise(pair[side])
 
@@ -153,8 +173,18 @@ def _dropout(config: DataConfig, tokenizers: Tokenizers) -> PairDropout | None:
 def _write_text(text: ParallelText, split: Split, folder: Path) -> None:
     """Write dev or test as it came: scores are of the text itself, not of what the tokenizer makes of it."""
     pairs = list(text.pairs(split))
+    if not any(src.strip() for src, _ in pairs):
+        raise DataError(f"{split} text {text.name_of(split)} has no line to translate; leave it out, or name another")
     write_lines(folder / f"{split}.src", (src for src, _ in pairs))
     write_lines(folder / f"{split}.tgt", (tgt for _, tgt in pairs))
+
+
+def _sentence_about_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
+    src, tgt = f"{tokenizers.src.size:,}", f"{tokenizers.tgt.size:,}"
+    sizes = src if tokenizers.is_shared else f"{src} and {tgt}"
+    is_small = min(tokenizers.src.size, tokenizers.tgt.size) < config.vocab_size
+    why = f" ({config.vocab_size:,} were asked for, but no other pair occurs twice)" if is_small else ""
+    return f"tokenizer: {sizes} symbols{why}"
 
 
 def _sentence(split: Split, summary: StoreSummary) -> str:

@@ -20,7 +20,7 @@ import torch
 from transduce.config import RunConfig, config_from_mapping
 from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
-from transduce.files import read_json, write_json
+from transduce.files import is_leftover, read_json, write_json
 from transduce.metrics import TranslationScores
 from transduce.model import Transformer
 from transduce.tasks.evaluation import evaluate
@@ -103,7 +103,7 @@ def train(
     has_run = (folder / RUN_FILE).exists()
     if has_run and not resume:
         raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
-    if not has_run and folder.exists() and not {path.name for path in folder.iterdir()} <= {STORE, STORE_POINTER}:
+    if not has_run and folder.exists() and not _names_in(folder) <= {STORE, STORE_POINTER}:
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
     if has_run:
         config = resume_config(folder, config)
@@ -112,6 +112,8 @@ def train(
     prepared = _prepared(config, folder, store, data_folder, tell)
     if has_run:
         _check_same_data(folder, prepared)
+    if store is not None and not (folder / STORE).exists():
+        write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
     model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
     config = config.model_copy(update={"model": model_config})
 
@@ -123,18 +125,20 @@ def train(
         max_tokens=training.max_tokens_per_batch,
         seed=training.seed,
         device=device,
-        weights=prepared.config.weights,
+        weights=config.data.weights,
     )
     trainer = _trainer(config, folder, model, prepared, batches, listeners=listeners, should_stop=should_stop)
     found = checkpoint_folders(folder / CHECKPOINTS)
     if found:
         trainer.resume(found[-1])
         tell(f"resumed from {found[-1].name}")
+    tell(_sentence_about_batches(batches.statistics(epoch=0)))
+    if prepared.dev is None:
+        tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
     write_json(
         folder / RUN_FILE,
         {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": torch.__version__},
     )
-    tell(_sentence_about_batches(batches.statistics(epoch=0)))
     with _curves(folder, trainer), while_training or nullcontext():
         reason = trainer.run()
     if reason == "asked":
@@ -190,6 +194,8 @@ def average_run(
 
 def read_run_config(folder: Path) -> RunConfig:
     """The configuration of a run folder. Raises CheckpointError if it is not one."""
+    if not (folder / RUN_FILE).exists():
+        raise CheckpointError(f"{folder} holds no run (there is no {RUN_FILE}); name a recipe to begin one")
     values = read_json(folder / RUN_FILE, error=CheckpointError).get("config")
     if not isinstance(values, dict):
         raise CheckpointError(f"{folder / RUN_FILE} should have a table 'config'")
@@ -207,7 +213,8 @@ def resume_config(folder: Path, wanted: RunConfig) -> RunConfig:
     for table, fields in wanted.model_dump().items():
         for name, value in fields.items():
             before = getattr(getattr(begun, table), name)
-            if value != before and f"{table}.{name}" not in CHANGEABLE:
+            is_same = value == before and (not isinstance(value, dict) or list(value) == list(before))  # in order
+            if not is_same and f"{table}.{name}" not in CHANGEABLE:
                 raise ConfigError(
                     f"{folder} was begun with {table}.{name} = {before!r}, now it is {value!r}; "
                     "a run goes on with what it began with"
@@ -220,12 +227,14 @@ def _prepared(
 ) -> Prepared:
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
     if store is not None:
-        prepared = open_prepared(store, expected=config.data)
-        write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
-        return prepared
+        return open_prepared(store, expected=config.data)
     kept = _store_of(folder)
     if kept.exists():
         return open_prepared(kept, expected=config.data)
+    if kept != folder / STORE:
+        raise DataError(
+            f"the prepared text of {folder} is not at {kept} any more; bring it back, or say with --store where it is"
+        )
     return prepare(config.data, kept, data_folder=data_folder, tell=tell)
 
 
@@ -251,6 +260,11 @@ def _store_of(folder: Path) -> Path:
     """Where the prepared text of a run lies: inside it, or where ``prepared_at.json`` points."""
     pointer = folder / STORE_POINTER
     return Path(str(read_json(pointer)["folder"])) if pointer.exists() else folder / STORE
+
+
+def _names_in(folder: Path) -> set[str]:
+    """What is in a folder, apart from what a killed process may have left of a store."""
+    return {path.name for path in folder.iterdir() if not is_leftover(path, of=STORE)}
 
 
 @contextmanager

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import floor
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transduce.config import RunConfig, TrainingConfig
-from transduce.data import Batch, BatchStatistics, TokenStore, batch_statistics, collate, epoch_rows, plan_batches
-from transduce.errors import ConfigError
+from transduce.data import (
+    Batch,
+    BatchStatistics,
+    TokenStore,
+    batch_statistics,
+    collate,
+    epoch_rows,
+    plan_batches,
+    require_fit,
+)
+from transduce.errors import ConfigError, DataError
 from transduce.metrics import sacrebleu_score
 from transduce.model import Transformer
 from transduce.tasks.translator import Translator
@@ -31,10 +41,20 @@ class StoreBatches:
         device: torch.device,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """``weights``: how often an epoch reads the pairs of each corpus of the store; once, where they are missing."""
+        """``weights``: how often an epoch reads the pairs of each corpus of the store; once, where they are missing.
+
+        Raises DataError if a pair is too long for any batch, ConfigError if there are epochs that read nothing.
+        """
+        try:
+            require_fit(store.src_lengths, store.tgt_lengths, max_tokens=max_tokens)
+        except DataError as error:
+            raise DataError(f"{store.folder}: {error}") from None
         self.store, self.max_tokens, self.seed, self.device = store, max_tokens, seed, device
         self._weights = [(weights or {}).get(corpus, 1.0) for corpus in store.summary.n_pairs_of]
         self._planned: tuple[int, Sequence[NDArray[np.int64]]] | None = None
+        n_pairs_of = store.summary.n_pairs_of
+        if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
+            raise ConfigError(f"data.corpus: with these weights there are epochs without any pair, got {weights}")
 
     def n_batches(self, epoch: int) -> int:
         """How many batches this epoch has."""
@@ -63,8 +83,6 @@ class StoreBatches:
         store, seed = self.store, self.seed
         n_pairs_of, n_encodings = list(store.summary.n_pairs_of.values()), store.summary.n_encodings
         rows_R = epoch_rows(n_pairs_of, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
-        if not len(rows_R):
-            raise ConfigError(f"epoch {epoch} reads no pair: raise the weights of data.corpus, got {self._weights}")
         lengths = store.src_lengths, store.tgt_lengths
         return plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_R=rows_R)
 

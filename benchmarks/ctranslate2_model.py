@@ -1,0 +1,121 @@
+"""A Transformer of ours as a model folder of CTranslate2, which runs the same weights by an engine of its own.
+
+Both keep a projection as (out, in), and those that read the same input as one matrix: queries, keys and values of
+self-attention, keys and values of cross-attention. So this only names weights anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from ctranslate2.specs import TransformerSpec
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.model import Transformer
+from transduce.model.attention import CrossAttention, SelfAttention
+from transduce.model.embedding import LearnedPositions, SinusoidalPositions
+from transduce.model.layers import LAYER_NORM_EPS, DecoderLayer, EncoderLayer, FeedForward
+
+__all__ = ["write_ctranslate2_model"]
+
+
+@torch.no_grad()
+def write_ctranslate2_model(
+    model: Transformer, folder: Path, *, src_tokens: Sequence[str], tgt_tokens: Sequence[str]
+) -> None:
+    """Write ``model`` in fp32 to a new folder that ``ctranslate2.Translator`` opens.
+
+    The tokens are names of ids, in their order; CTranslate2 reads and writes names. Those of the special symbols are
+    ours. The end symbol of a source is added by CTranslate2.
+
+    Raises ValueError where the heads do not divide d_model among them: CTranslate2 knows no other width of a head.
+    """
+    config = model.config
+    _check_heads(config)
+    spec = TransformerSpec.from_config(
+        (config.n_encoder_layers, config.n_decoder_layers), config.n_heads, pre_norm=config.norm == "pre"
+    )
+    spec.config.layer_norm_epsilon = LAYER_NORM_EPS
+    spec.config.add_source_eos = True
+    spec.register_source_vocabulary(list(src_tokens))
+    spec.register_target_vocabulary(list(tgt_tokens))
+    _set_encoder(spec.encoder, model)
+    _set_decoder(spec.decoder, model)
+    spec.validate()
+    spec.optimize()  # one copy of each shared matrix
+    folder.mkdir()
+    spec.save(str(folder))
+
+
+def _check_heads(config: ModelConfig) -> None:
+    if not config.n_heads * config.d_k == config.n_heads * config.d_v == config.d_model:
+        raise ValueError(
+            f"CTranslate2 needs d_k = d_v = d_model / n_heads; "
+            f"got d_k {config.d_k}, d_v {config.d_v}, d_model {config.d_model}, n_heads {config.n_heads}"
+        )
+
+
+def _set_encoder(spec: Any, model: Transformer) -> None:
+    spec.embeddings[0].weight = model.src_embedding.weight
+    spec.position_encodings.encodings = _position_table(model.src_positions)
+    if model.config.norm == "pre":
+        _set_norm(spec.layer_norm, model.encoder_norm)
+    for layer_spec, module in zip(spec.layer, model.encoder, strict=True):
+        layer = cast(EncoderLayer, module)
+        _set_self_attention(layer_spec.self_attention, layer.self_attention)
+        _set_norm(layer_spec.self_attention.layer_norm, layer.self_attention_residual.norm)
+        _set_feed_forward(layer_spec.ffn, layer.feed_forward)
+        _set_norm(layer_spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+
+
+def _set_decoder(spec: Any, model: Transformer) -> None:
+    spec.embeddings.weight = model.tgt_embedding.weight
+    spec.projection.weight = model.output_weight
+    spec.position_encodings.encodings = _position_table(model.tgt_positions)
+    if model.config.norm == "pre":
+        _set_norm(spec.layer_norm, model.decoder_norm)
+    for layer_spec, module in zip(spec.layer, model.decoder, strict=True):
+        layer = cast(DecoderLayer, module)
+        _set_self_attention(layer_spec.self_attention, layer.self_attention)
+        _set_norm(layer_spec.self_attention.layer_norm, layer.self_attention_residual.norm)
+        _set_cross_attention(layer_spec.attention, layer.cross_attention)
+        _set_norm(layer_spec.attention.layer_norm, layer.cross_attention_residual.norm)
+        _set_feed_forward(layer_spec.ffn, layer.feed_forward)
+        _set_norm(layer_spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+
+
+def _set_self_attention(spec: Any, attention: SelfAttention) -> None:
+    queries_keys_values, out = spec.linear
+    queries_keys_values.weight = attention.w_qkv.weight
+    out.weight = attention.w_o.weight
+
+
+def _set_cross_attention(spec: Any, attention: CrossAttention) -> None:
+    queries, keys_values, out = spec.linear
+    queries.weight = attention.w_q.weight
+    keys_values.weight = attention.w_kv.weight
+    out.weight = attention.w_o.weight
+
+
+def _set_feed_forward(spec: Any, feed_forward: FeedForward) -> None:
+    for linear_spec, linear in ((spec.linear_0, feed_forward.w_1), (spec.linear_1, feed_forward.w_2)):
+        linear_spec.weight, linear_spec.bias = linear.weight, linear.bias
+
+
+def _set_norm(spec: Any, norm: nn.Module) -> None:
+    spec.gamma, spec.beta = norm.weight, norm.bias
+
+
+def _position_table(positions: nn.Module) -> Tensor:
+    """The vectors (P, D) that are added at each place; CTranslate2 decodes no further than the table goes."""
+    match positions:
+        case SinusoidalPositions():
+            return positions.table_PD
+        case LearnedPositions():
+            return positions.weight
+        case _:
+            raise TypeError(f"positions of an unknown kind: {type(positions).__name__}")

@@ -1,0 +1,72 @@
+"""The machine that a benchmark runs on: what it is, and how fast it multiplies matrices."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transduce.config import Precision
+
+__all__ = ["machine", "matrix_rate", "peak_memory_mb"]
+
+# Whose versions a figure depends on.
+PACKAGES = "torch transformers x-transformers ctranslate2 sentencepiece tokenizers numpy".split()
+
+MATRIX_SIZE = 2048
+N_PRODUCTS = 3
+
+
+def machine() -> dict[str, object]:
+    """The processor, its cores and memory, and the versions of what is installed."""
+    versions: dict[str, str] = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has had at a time."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(lines["VmHWM"].split()[0]) * 1024 / 1e6
+    import resource  # not on Linux: there, its figure includes what the parent had at the start
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def matrix_rate(precision: Precision) -> float:
+    """Floating-point operations a second of large square matrix products: what a training step could reach at most."""
+    import torch
+
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    left, right = (torch.ones(MATRIX_SIZE, MATRIX_SIZE, dtype=dtype) for _ in range(2))
+    left @ right  # makes the kernel
+    start = time.perf_counter()
+    for _ in range(N_PRODUCTS):
+        left @ right
+    return N_PRODUCTS * 2 * MATRIX_SIZE**3 / (time.perf_counter() - start)

@@ -1,0 +1,141 @@
+"""The systems that ``train.py`` compares: how each is trained. The peers' models are in ``peers.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from batches import IGNORED, PaddedBatch, open_batches, padded
+from peers import ATTENTIONS, PEERS, make_peer
+from torch import nn
+
+from transduce.config import ModelConfig, TrainingConfig
+from transduce.model import Transformer
+from transduce.tasks.translation import TranslationObjective
+from transduce.training import Trainer, inverse_sqrt_lr
+
+__all__ = ["CHOICES", "NAMES", "OURS", "TUNED", "Setup", "System", "make_system"]
+
+OURS = "transduce"
+TUNED = [f"{peer}-tuned" for peer in PEERS]  # with our settings
+NAMES = [OURS, *PEERS, *TUNED]
+CHOICES = {OURS: ["auto"], **ATTENTIONS}  # implementations of attention, the default first
+
+Pace = Callable[[int], None]  # called before each update with the target tokens so far; returns when it may be done
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker needs to know."""
+
+    system: str  # ``OURS`` or one of ``PEERS``
+    is_tuned: bool  # a peer with all settings that ours has
+    attention: str  # one of ``CHOICES``
+    model: ModelConfig
+    training: TrainingConfig
+    store: Path
+    n_threads: int
+
+    @property
+    def name(self) -> str:
+        """As in the tables."""
+        return f"{self.system}-tuned" if self.is_tuned and self.system != OURS else self.system
+
+
+class System(Protocol):
+    """A model and what trains it."""
+
+    n_parameters: int
+
+    def train(self, pace: Pace) -> None:
+        """Train, until ``pace`` raises."""
+
+
+def make_system(setup: Setup) -> System:
+    """Build a system in this process."""
+    torch.manual_seed(setup.training.seed)
+    return OurTraining(setup) if setup.system == OURS else PeerTraining(setup)
+
+
+class OurTraining:
+    """The trainer of ``transduce train``, without validation and checkpoints."""
+
+    def __init__(self, setup: Setup) -> None:
+        config, model = setup.training, Transformer(setup.model)
+        self.n_parameters = _count(model)
+        self.trainer = Trainer(
+            model=model,
+            objective=TranslationObjective(model, config),
+            batches=open_batches(setup.store, max_tokens=config.max_tokens_per_batch),
+            learning_rate=lambda step: inverse_sqrt_lr(
+                step, d_model=setup.model.d_model, warmup_steps=config.warmup_steps
+            ),
+            config=config,
+            checkpoints=setup.store / "checkpoints",
+        )
+
+    def train(self, pace: Pace) -> None:
+        """Train; the trainer asks before each update whether it should stop."""
+
+        def should_stop() -> bool:
+            pace(self.trainer.state.tgt_tokens)
+            return False
+
+        self.trainer.should_stop = should_stop
+        self.trainer.run()
+
+
+class PeerTraining:
+    """The loop that users of a library write: autocast, torch's cross-entropy, torch's Adam."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.model: nn.Module = make_peer(setup.system, setup.model, attention=setup.attention, is_tuned=setup.is_tuned)
+        self.n_parameters = _count(self.model)
+        config = setup.training
+        self.optimiser = torch.optim.Adam(
+            self.model.parameters(),
+            lr=1e-4,
+            betas=(config.adam_beta1, config.adam_beta2),
+            eps=config.adam_eps,
+            fused=setup.is_tuned or None,
+        )
+
+    def train(self, pace: Pace) -> None:
+        """Train on the batches that our trainer gets, in the same order."""
+        self.model.train()
+        n_tgt_tokens = 0
+        for batch in self._batches():
+            pace(n_tgt_tokens)
+            self._update(batch)
+            n_tgt_tokens += batch.n_tgt_tokens
+
+    def _batches(self) -> Iterator[PaddedBatch]:
+        batches = open_batches(self.setup.store, max_tokens=self.setup.training.max_tokens_per_batch)
+        for epoch in count():
+            for index in range(batches.n_batches(epoch)):
+                yield padded(batches.batch(epoch, index))
+
+    def _update(self, batch: PaddedBatch) -> None:
+        config = self.setup.training
+        self.optimiser.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=config.precision == "bf16"):
+            logits_BTV = self.model(batch.src_BS, batch.tgt_in_BT)
+            loss = F.cross_entropy(
+                logits_BTV.flatten(0, 1),
+                batch.labels_BT.flatten(),
+                ignore_index=IGNORED,
+                label_smoothing=config.eps_ls,
+            )
+        loss.backward()
+        self.optimiser.step()
+
+
+def _count(model: nn.Module) -> int:
+    """Parameters that are trained, each once."""
+    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)

@@ -1,0 +1,218 @@
+"""How fast text becomes ids: learning vocabularies, encoding, BPE-dropout, and a whole preparation.
+
+    python benchmarks/text.py [--json] [--pairs 100000] [--rounds 5]
+
+The text is of the built-in grammar corpus, both languages one after the other; nothing is downloaded. All systems run
+in this process, in turn, round by round, on the same lines, with all cores where they can use them; every second round
+goes in the opposite order. The figures are medians over the rounds, with their range.
+
+* bpe_training: lines a second that a vocabulary is learned from. Peers: sentencepiece (BPE over characters, with bytes
+  for those that are rare) and the tokenizers library called directly (bytes, as ours). All vocabularies have one size.
+* encoding: lines a second, each system with the vocabulary that it has learned.
+* bpe_dropout: encodings a second, 8 of each line, with p = 0.1. Ours are reproducible from a seed; the peers' are not.
+* wordpiece_training: lines a second. Ours merges the pair of greatest likelihood, the tokenizers library the commonest.
+* prepare: pairs a second from a file of pairs to tokenizer and token store. There is no peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import tokenizers
+from machine import machine
+from rates import ratio, summary, table
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from transduce.config import DataConfig
+from transduce.corpora import generate_pairs
+from transduce.tasks import prepare
+from transduce.text import BpeDropout, normalise, train_bpe, train_wordpiece
+
+SEED = 1
+P_DROP = 0.1  # of BPE-dropout
+N_ENCODINGS = 8  # of a line, by BPE-dropout; it is given one line of so many
+
+OURS = "transduce"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing to do, by several systems."""
+
+    name: str
+    unit: str
+    n_units: int
+    systems: dict[str, Callable[[], object]]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Speed of text processing, beside sentencepiece and tokenizers.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--pairs", type=int, default=100_000, help="pairs of the grammar corpus")
+    parser.add_argument("--vocab-size", type=int, default=4000, help="of every vocabulary")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = make_tasks(Path(folder), n_pairs=arguments.pairs, vocab_size=arguments.vocab_size)
+        rates = measure(tasks, n_rounds=arguments.rounds)
+    if arguments.json:
+        print(json.dumps(as_json(tasks, rates)))
+    else:
+        print("\n\n".join(table(task.name, rates[task.name], task.unit) for task in tasks))
+
+
+def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
+    """Everything that is measured, on ``n_pairs`` pairs; files are written to ``folder``."""
+    pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=n_pairs, seed=SEED)]
+    file = folder / "pairs.tsv"
+    file.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    lines = [normalise(text) for pair in pairs for text in pair]
+    few = lines[::N_ENCODINGS]
+    ours, piece, library, dropping = (
+        train_bpe(lines, vocab_size=vocab_size),
+        sentencepiece_bpe(lines, vocab_size),
+        library_bpe(lines, vocab_size),
+        library_bpe(lines, vocab_size),
+    )
+    dropping.model.dropout = P_DROP
+    sizes = {OURS: ours.size, "sentencepiece": piece.get_piece_size(), "tokenizers": library.get_vocab_size()}
+    print(f"{len(lines):,} lines; sizes of the vocabularies: {sizes}", file=sys.stderr)
+
+    def encode_by_sentencepiece(lines: Sequence[str], **options: Any) -> None:
+        piece.encode(lines, out_type=int, num_threads=-1, **options)
+
+    def encode_by_library(tokenizer: tokenizers.Tokenizer, lines: Sequence[str]) -> None:
+        [encoding.ids for encoding in tokenizer.encode_batch_fast(lines)]
+
+    def drop_by_sentencepiece() -> None:
+        for _ in range(N_ENCODINGS):
+            encode_by_sentencepiece(few, enable_sampling=True, alpha=P_DROP, nbest_size=-1)
+
+    def drop_by_library() -> None:
+        for _ in range(N_ENCODINGS):
+            encode_by_library(dropping, few)
+
+    def prepare_file() -> None:
+        config = DataConfig(corpus="files", train_tsv=str(file), vocab_size=vocab_size)
+        with tempfile.TemporaryDirectory() as out:
+            prepare(config, Path(out) / "prepared")
+
+    return [
+        Task(
+            "bpe_training",
+            "lines_per_s",
+            len(lines),
+            {
+                OURS: partial(train_bpe, lines, vocab_size=vocab_size),
+                "sentencepiece": partial(sentencepiece_bpe, lines, vocab_size),
+                "tokenizers": partial(library_bpe, lines, vocab_size),
+            },
+        ),
+        Task(
+            "encoding",
+            "lines_per_s",
+            len(lines),
+            {
+                OURS: partial(ours.encode_batch, lines),
+                "sentencepiece": partial(encode_by_sentencepiece, lines),
+                "tokenizers": partial(encode_by_library, library, lines),
+            },
+        ),
+        Task(
+            "bpe_dropout",
+            "encodings_per_s",
+            N_ENCODINGS * len(few),
+            {
+                OURS: lambda: BpeDropout(ours, p_drop=P_DROP, seed=SEED).sample(few, N_ENCODINGS),
+                "sentencepiece": drop_by_sentencepiece,
+                "tokenizers": drop_by_library,
+            },
+        ),
+        Task(
+            "wordpiece_training",
+            "lines_per_s",
+            len(lines),
+            {
+                OURS: partial(train_wordpiece, lines, vocab_size=vocab_size),
+                "tokenizers": partial(library_wordpiece, lines, vocab_size),
+            },
+        ),
+        Task("prepare", "pairs_per_s", len(pairs), {OURS: prepare_file}),
+    ]
+
+
+def sentencepiece_bpe(lines: Sequence[str], vocab_size: int) -> sentencepiece.SentencePieceProcessor:
+    """Learned with the same size, and able to spell everything, as ours is."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=vocab_size,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        num_threads=2,
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def library_bpe(lines: Sequence[str], vocab_size: int) -> tokenizers.Tokenizer:
+    """The tokenizers library by itself, over bytes."""
+    return _learned(models.BPE(), trainers.BpeTrainer, lines, vocab_size)
+
+
+def library_wordpiece(lines: Sequence[str], vocab_size: int) -> tokenizers.Tokenizer:
+    """The tokenizers library by itself, over bytes."""
+    return _learned(models.WordPiece(), trainers.WordPieceTrainer, lines, vocab_size)
+
+
+def _learned(
+    model: models.Model, trainer: type[trainers.Trainer], lines: Sequence[str], vocab_size: int
+) -> tokenizers.Tokenizer:
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    settings = trainer(vocab_size=vocab_size, min_frequency=2, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(lines, settings)
+    return tokenizer
+
+
+def measure(tasks: Sequence[Task], *, n_rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Units a second, by task and system, one figure of each round."""
+    rates: dict[str, dict[str, list[float]]] = {task.name: {name: [] for name in task.systems} for task in tasks}
+    for number in range(n_rounds):
+        for task in tasks:
+            for name, run in list(task.systems.items())[:: -1 if number % 2 else 1]:
+                start = time.perf_counter()
+                run()
+                rates[task.name][name].append(task.n_units / (time.perf_counter() - start))
+        print(f"round {number + 1} of {n_rounds}", file=sys.stderr)
+    return rates
+
+
+def as_json(tasks: Sequence[Task], rates: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
+    """Medians, ranges, and ours over the best peer, by task."""
+    out: dict[str, Any] = {}
+    for task in tasks:
+        of_task = rates[task.name]
+        out[task.name] = {name: summary(values, task.unit) for name, values in of_task.items()}
+        out[task.name]["ratio_to_best_peer"] = ratio(of_task, [OURS], set(of_task) - {OURS})
+    return out | {"machine": machine()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Downloads where there is no terminal: plain lines, not too many; and a command line that starts at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from transduce.cli.download_progress import DownloadProgress, PlainLines
+
+
+def test_a_line_at_the_beginning_and_at_each_tenth() -> None:
+    lines: list[str] = []
+    show = PlainLines("a.tgz", tell=lines.append, clock=lambda: 0.0)
+    for n_bytes in range(0, 40_000_001, 100_000):
+        show(n_bytes, 40_000_000)
+    assert lines == [f"a.tgz: {4 * tenth:.1f} of 40.0 MB ({tenth}0%)".replace("(00%", "(0%") for tenth in range(11)]
+
+
+def test_a_line_each_half_minute_where_it_is_slow_or_of_unknown_size() -> None:
+    for n_in_all, expected in ((10**9, "a: 0.1 of 1,000.0 MB (0%)"), (None, "a: 0.1 MB")):
+        lines: list[str] = []
+        seconds = iter(range(100, 161))
+        show = PlainLines("a", tell=lines.append, clock=lambda seconds=seconds: next(seconds))  # type: ignore[misc]
+        for _ in range(61):
+            show(100_000, n_in_all)
+        assert lines == [expected] * 3
+
+
+def test_without_a_terminal_each_file_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with DownloadProgress() as progress:
+        for name in ("a", "b"):
+            progress.of_file(name)(1_000_000, 2_000_000)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "a: 1.0 of 2.0 MB (50%)\nb: 1.0 of 2.0 MB (50%)\n")
+
+
+def test_corpora_are_told_without_torch() -> None:
+    program = (
+        "import sys; from transduce.cli.main import run; assert run(['corpus', 'get', 'nosuch']) == 1;"
+        "import transduce.cli.download_progress; print('torch' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
