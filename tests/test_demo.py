@@ -73,12 +73,13 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
     assert f"holds a run already; go on with it by: transduce train --resume --out {run}; or name" in again.err
 
 
-def test_the_sentence_to_try_is_one_of_the_text(
+def test_the_sentence_to_try_is_the_shortest_example(
     transduce: CommandLine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blank lines are no examples, a quotation mark is the shell's business, and the way back in is the way in."""
     for language, line in (("en", "It's five o'clock."), ("de", "Es ist fünf Uhr.")):
-        lines = ["", "  ", line, "", *["same" if language == "en" else "gleich"] * 19, ""]
+        longer = "All the others are longer." if language == "en" else "Alle anderen sind länger."
+        lines = ["", "  ", line, "", *[longer] * 19, ""]
         path = data / "multi30k" / f"test_2016_flickr.{language}"
         path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["/somewhere/transduce/__main__.py", "demo"])

@@ -129,6 +129,17 @@ def test_translate_json_and_n_best(transduce: CommandLine, micro_model: Path) ->
     assert plain[0].split("\t")[0] == "1"
 
 
+def test_translate_in_bf16(transduce: CommandLine, micro_model: Path) -> None:
+    outcome = transduce("translate", micro_model, "--precision", "bf16", "--json", stdin=b"The dog sleeps.\n")
+    exact = transduce("translate", micro_model, "--json", stdin=b"The dog sleeps.\n")
+    scores = [json.loads(result.out)["score"] for result in (outcome, exact)]
+    assert scores[0] == pytest.approx(scores[1], rel=0.1)
+    assert scores[0] != scores[1]  # it was another precision indeed
+    refused = transduce("translate", micro_model, "--precision", "fp8")
+    assert refused.code == 1
+    assert "--precision should be fp32, bf16 or auto" in refused.err
+
+
 def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model: Path) -> None:
     outcome = transduce("translate", micro_model, stdin=b"good\nbad \xff byte\n")
     assert outcome.code == 0
@@ -244,10 +255,10 @@ def test_every_verb_and_flag_is_known() -> None:
         "corpus get": ["--direction", "--from", "--json", "--out", "--pairs", "--seed"],
         "corpus list": ["--data", "--json"],
         "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],
-        "evaluate": ["--data", "--device", "--json", "--out", "--ref", "--src", "--text"],
+        "evaluate": ["--data", "--device", "--json", "--out", "--precision", "--ref", "--src", "--text"],
         "model": ["--json", "--length", "--vocab-size"],
         "prepare": ["--data", "--json", "--out", "--set"],
         "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
         "train": ["--data", "--device", "--json", "--minutes", "--out", "--resume", "--set", "--store"],
-        "translate": ["--alpha", "--beam", "--buffer", "--device", "--json", "--n-best"],
+        "translate": ["--alpha", "--beam", "--buffer", "--device", "--json", "--n-best", "--precision"],
     }

@@ -113,7 +113,8 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
     print()
     if result.page is not None:
         print(f"attention page: {result.page}")
-    sentence = f"echo {shlex.quote(result.examples[0].source)} | " if result.examples else ""
+    shortest = min((example.source for example in result.examples), key=len, default=None)
+    sentence = "" if shortest is None else f"echo {shlex.quote(shortest)} | "
     print(f"try it:         {sentence}{_program()} translate {shlex.quote(str(result.run.model_folder))}")
 
 

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, ModelArgument
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
 from transduce.cli.output import print_json, print_scores
 from transduce.errors import ConfigError, DataError
 
@@ -31,6 +31,7 @@ def evaluate(
     data: DataOption = None,
     out: Annotated[Path | None, typer.Option(help="Also write the translations to this file.")] = None,
     device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> None:
     """Translate a test set and score it."""
@@ -43,7 +44,8 @@ def evaluate(
         raise ConfigError("name the test set: --src with --ref, or --text")
     if out is not None:
         _require_writable(out)
-    translator = Translator.load(folder, device=chosen_device(device))
+    device = chosen_device(device)
+    translator = Translator.load(folder, device=device, precision=chosen_precision(precision, device))
     if text is not None:
         folders, languages = data_folders(data), (translator.src_language, translator.tgt_language)
         found = find_text(text_named(text), *languages, folders)

@@ -8,7 +8,7 @@ import sys
 from transduce.config import Precision
 from transduce.errors import ConfigError
 
-__all__ = ["chosen_device", "fast_precision", "keep_freed_memory"]
+__all__ = ["chosen_device", "chosen_precision", "fast_precision", "keep_freed_memory"]
 
 # mallopt's names for its parameters, from glibc's malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
@@ -30,6 +30,17 @@ def chosen_device(name: str) -> str:
     if torch.device(name).type == "cpu":
         keep_freed_memory()
     return name
+
+
+def chosen_precision(name: str, device: str) -> Precision:
+    """The precision that a name on the command line means. Raises ConfigError if it means none."""
+    match name:
+        case "auto":
+            return fast_precision(device)
+        case "fp32" | "bf16":
+            return name
+        case _:
+            raise ConfigError(f"--precision should be fp32, bf16 or auto, got {name!r}")
 
 
 def fast_precision(device: str) -> Precision:

@@ -13,6 +13,7 @@ __all__ = [
     "DeviceOption",
     "JsonOption",
     "ModelArgument",
+    "PrecisionOption",
     "SettingsOption",
     "require_positive_minutes",
 ]
@@ -38,6 +39,10 @@ DataOption = Annotated[
     ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
+PrecisionOption = Annotated[
+    str,
+    typer.Option("--precision", help="fp32; bf16: faster, and now and then another word; auto: bf16 where it is fast."),
+]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, ModelArgument
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.options import DeviceOption, JsonOption, ModelArgument, PrecisionOption
 from transduce.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ def translate(
         int, typer.Option(min=1, help="Lines read before the first is translated: 1 answers each, more is faster.")
     ] = 2000,
     device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> None:
     """Translate stdin to stdout, a line for each line; on a terminal, type sentences at a prompt."""
     from transduce.tasks import Translator
 
-    translator = Translator.load(folder, device=chosen_device(device))
+    device = chosen_device(device)
+    translator = Translator.load(folder, device=device, precision=chosen_precision(precision, device))
     search = _search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_talk = sys.stdin.isatty()
     lines = _typed_lines(translator) if is_talk else _piped_lines()

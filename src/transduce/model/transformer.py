@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
@@ -117,7 +118,8 @@ class Transformer(nn.Module):
 
     def logits(self, states_ND: Tensor) -> Tensor:
         """Scores before the softmax, (N, V)."""
-        return states_ND @ self.output_weight.T
+        # Not "@ weight.T": autocast keeps its copy of a weight from step to step, but not that of a view.
+        return F.linear(states_ND, self.output_weight)
 
     def start(self, src_BS: Tensor) -> DecodingState:
         """Encode, and prepare the decoder to write one row for each sentence, token by token."""

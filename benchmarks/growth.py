@@ -1,0 +1,213 @@
+"""How time and memory of a training step grow: with the tokens of a batch, sentence length, vocabulary and depth.
+
+    python benchmarks/growth.py [--json] [--plot growth.svg] [--precision bf16|fp32]
+
+One of them grows by doubling while the others stay at ``FIXED``, with the preset ``small``. Each point is a process of
+its own, so that its greatest memory is its own; it does one update that is not counted, then three, of which the median
+is taken. Exponents are slopes of straight lines through the logarithms of the upper half of the points: 1 is growth in
+proportion, 2 with the square. A "cliff" is a point that needs far more than the line through its neighbours says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from machine import machine, peak_memory_mb
+
+N_COUNTED = 3
+CLIFF = 1.5  # times what the neighbours let expect
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The shape of a step."""
+
+    tokens: int = 4096  # of a batch, on each side
+    length: int = 32  # of each sentence, on each side, end symbol included
+    vocabulary: int = 8000
+    depth: int = 3  # layers on each side
+
+
+FIXED = Point()
+AXES: dict[str, list[int]] = {
+    "tokens": [512, 1024, 2048, 4096, 8192, 16384],
+    "length": [64, 128, 256, 512, 1024, 2048, 4096],
+    "vocabulary": [8000, 16000, 32000, 64000, 128000],
+    "depth": [1, 2, 4, 8, 16],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a step takes."""
+
+    seconds: float
+    peak_memory_mb: float
+
+
+def main() -> None:
+    """Measure, print and draw."""
+    parser = argparse.ArgumentParser(description="Growth of a training step's time and memory.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--plot", type=Path, help="also draw it, to this file (.svg, .png); needs matplotlib")
+    parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES))
+    parser.add_argument("--points", type=int, default=99, help="of each axis, at most")
+    arguments = parser.parse_args()
+    costs: dict[str, list[Cost]] = {}
+    for axis in arguments.axes:
+        costs[axis] = []
+        for value in AXES[axis][: arguments.points]:
+            costs[axis].append(cost_of_point(replace(FIXED, **{axis: value}), arguments.precision))
+            print(f"{axis} {value:,}: {costs[axis][-1].seconds:.3f} s", file=sys.stderr, flush=True)
+    result = {"precision": arguments.precision, **{axis: summary(axis, of_axis) for axis, of_axis in costs.items()}}
+    if arguments.plot is not None:
+        draw(result, arguments.plot)
+    if arguments.json:
+        print(json.dumps(result | {"machine": machine()}))
+        return
+    for axis in costs:
+        print(as_text(axis, result[axis]), end="\n\n")
+
+
+def cost_of_point(point: Point, precision: str) -> Cost:
+    """Measured in a process of its own. Raises RuntimeError if that ended early, most likely for want of memory."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_measure, args=(point, precision, theirs))
+    process.start()
+    theirs.close()
+    try:
+        cost: Cost = ours.recv()
+    except EOFError:
+        raise RuntimeError(f"{point}: the process ended before it was done; is there enough memory?") from None
+    finally:
+        process.join()
+    return cost
+
+
+def _measure(point: Point, precision: str, pipe: Any) -> None:
+    import torch
+
+    from transduce.cli.machine import keep_freed_memory
+    from transduce.config import TrainingConfig
+    from transduce.model import Transformer
+    from transduce.recipes import preset
+    from transduce.tasks.translation import TranslationObjective
+    from transduce.training.optimiser import make_optimiser
+
+    keep_freed_memory()
+    torch.manual_seed(1)
+    layers = {"n_encoder_layers": point.depth, "n_decoder_layers": point.depth}
+    config = preset("small").model.with_vocabulary(point.vocabulary, point.vocabulary).model_copy(update=layers)
+    model = Transformer(config).train()
+    training = TrainingConfig()
+    objective, optimiser = TranslationObjective(model, training), make_optimiser(model, training)
+    batch = make_batch(point)
+    seconds = []
+    for _ in range(1 + N_COUNTED):
+        start = time.perf_counter()
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = objective(batch)
+        (loss.loss_nats / loss.n_tokens).backward()
+        optimiser.step()
+        seconds.append(time.perf_counter() - start)
+    pipe.send(Cost(median(seconds[1:]), peak_memory_mb()))
+
+
+def make_batch(point: Point) -> Any:
+    """Random ids; every sentence is as long as the others."""
+    import torch
+
+    from transduce.data import Batch
+    from transduce.text import UNK_ID
+
+    n_rows = max(1, point.tokens // point.length)
+    src_BS, tgt_BT = torch.randint(UNK_ID + 1, point.vocabulary, (2, n_rows, point.length))
+    return Batch(src_BS, tgt_BT, tgt_BT.flatten(), src_BS.numel(), tgt_BT.numel(), tuple(range(n_rows)))
+
+
+def summary(axis: str, costs: Sequence[Cost]) -> dict[str, Any]:
+    """The points, the exponents, and where there is a cliff."""
+    values = AXES[axis][: len(costs)]
+    seconds, memory = [cost.seconds for cost in costs], [cost.peak_memory_mb for cost in costs]
+    return {
+        "values": values,
+        "seconds": [round(value, 4) for value in seconds],
+        "peak_memory_mb": [round(value) for value in memory],
+        "time_exponent": exponent(values, seconds),
+        "memory_exponent": exponent(values, memory),
+        "cliffs": cliffs(values, seconds),
+    }
+
+
+def exponent(values: Sequence[float], costs: Sequence[float]) -> float | None:
+    """The slope of the upper half of the points in logarithms.
+
+    >>> exponent([1, 2, 4, 8], [3, 5, 20, 80])
+    2.0
+    """
+    half = slice(len(values) // 2 - (len(values) % 2 == 0), None) if len(values) > 2 else slice(None)
+    if len(values) < 2:
+        return None
+    return round(float(np.polyfit(np.log(values[half]), np.log(costs[half]), 1)[0]), 2)
+
+
+def cliffs(values: Sequence[int], costs: Sequence[float]) -> list[int]:
+    """Where a point costs more than ``CLIFF`` times the geometric mean of its neighbours (values double each time).
+
+    >>> cliffs([1, 2, 4, 8], [1.0, 2.0, 9.0, 10.0])
+    [4]
+    """
+    inner = range(1, len(values) - 1)
+    return [values[i] for i in inner if costs[i] > CLIFF * (costs[i - 1] * costs[i + 1]) ** 0.5]
+
+
+def as_text(axis: str, result: dict[str, Any]) -> str:
+    """A table for people."""
+    lines = [f"{axis}: time grows with exponent {result['time_exponent']}, memory {result['memory_exponent']}"]
+    lines += [
+        f"  {value:>9,}{seconds:>10.3f} s{memory:>9,} MB{'   a cliff' if value in result['cliffs'] else ''}"
+        for value, seconds, memory in zip(result["values"], result["seconds"], result["peak_memory_mb"], strict=True)
+    ]
+    return "\n".join(lines)
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Time and memory over each axis, both logarithmic."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    axes = [axis for axis in AXES if axis in result]
+    figure, panels = pyplot.subplots(2, len(axes), figsize=(3.2 * len(axes), 5.2), squeeze=False, sharey="row")
+    for column, axis in enumerate(axes):
+        of_axis = result[axis]
+        for row, (key, power) in enumerate((("seconds", "time_exponent"), ("peak_memory_mb", "memory_exponent"))):
+            panel = panels[row][column]
+            panel.loglog(of_axis["values"], of_axis[key], "o-", color="#345995")
+            panel.set_title(f"exponent {of_axis[power]}", fontsize=9)
+            panel.grid(alpha=0.3, which="both")
+            panel.set_xticks(of_axis["values"], [f"{value:,}" for value in of_axis["values"]], fontsize=7, rotation=45)
+            panel.minorticks_off()
+        panels[1][column].set_xlabel(axis)
+    panels[0][0].set_ylabel("seconds a step")
+    panels[1][0].set_ylabel("peak memory, MB")
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    main()
