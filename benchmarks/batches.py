@@ -29,6 +29,7 @@ RATIO_SPREAD = 0.15  # of target to source length, likewise log-normal
 MAX_LENGTH = 120
 LONGEST = MAX_LENGTH + 1  # with the end symbol
 
+CPU = torch.device("cpu")
 IGNORED = -100  # the label of padding, as torch's cross-entropy knows it
 
 
@@ -63,9 +64,9 @@ def _texts(random: np.random.Generator, lengths_N: NDArray[np.float64], vocab_si
         yield " ".join(map(str, FIRST_ID + np.searchsorted(cumulative_V, random.random(length))))
 
 
-def open_batches(folder: Path, *, max_tokens: int) -> StoreBatches:
+def open_batches(folder: Path, *, max_tokens: int, device: torch.device = CPU) -> StoreBatches:
     """The batches that our trainer is given, by place; every process plans the same ones."""
-    return StoreBatches(TokenStore.open(folder), max_tokens=max_tokens, seed=SEED, device=torch.device("cpu"))
+    return StoreBatches(TokenStore.open(folder), max_tokens=max_tokens, seed=SEED, device=device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

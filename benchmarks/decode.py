@@ -36,20 +36,29 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from typing import Any, Self
+from typing import Any, Self, get_args
 
-from decoders import CTranslate2Decoder, Decoder, Ids, OurDecoder, make_marian_decoder, make_model, token_names
+from decoders import (
+    CTranslate2Decoder,
+    Decoder,
+    Ids,
+    OurDecoder,
+    make_marian_decoder,
+    make_model,
+    make_sources,
+    token_names,
+)
 from machine import machine, peak_memory_mb
 from rates import ratio, summary, table
 
-from transduce.config import ModelConfig, Precision
+from transduce.config import InferencePrecision, ModelConfig
+from transduce.model import has_int8_products
 from transduce.recipes import preset
-from transduce.text import SPECIAL_SYMBOLS
 
 SEED = 1
 BEAM_SIZE = 4
 WARM_UP_TOKENS = 3
-OURS: dict[str, Precision] = {"transduce_fp32": "fp32", "transduce_bf16": "bf16"}
+OURS: dict[str, InferencePrecision] = {f"transduce_{name}": name for name in get_args(InferencePrecision)}
 REFERENCE = "transduce_fp32"
 CTRANSLATE2 = "ctranslate2_float32"
 PEERS = (CTRANSLATE2, "transformers_float32")  # as they come
@@ -149,9 +158,7 @@ def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
     random = Random(SEED)
 
     def batch(n_sentences: int, n_tokens: int, beam_size: int) -> Batch:
-        lengths = [n_tokens + random.randint(-n_tokens // 5, n_tokens // 5) for _ in range(n_sentences)]
-        sources = [random.choices(range(len(SPECIAL_SYMBOLS), vocab_size), k=length) for length in lengths]
-        return Batch(sources, n_tokens, beam_size)
+        return Batch(make_sources(n_sentences, n_tokens, vocab_size=vocab_size, random=random), n_tokens, beam_size)
 
     return {
         "batch64_beam4": [batch(64, n_tokens, BEAM_SIZE) for n_tokens in (16, 32)],
@@ -169,7 +176,9 @@ def make_decoders(config: ModelConfig, folder: Path, *, n_threads: int) -> dict[
     write_ctranslate2_model(make_model(config), folder, src_tokens=names, tgt_tokens=names)
     supported = ctranslate2.get_supported_compute_types("cpu")
     makers: dict[str, Callable[[], Decoder]] = {
-        name: partial(OurDecoder, config, precision, n_threads=n_threads) for name, precision in OURS.items()
+        name: partial(OurDecoder, config, precision, n_threads=n_threads)
+        for name, precision in OURS.items()
+        if precision != "int8" or has_int8_products("cpu")
     }
     for compute_type in COMPUTE_TYPES:
         if compute_type in supported:

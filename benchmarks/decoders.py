@@ -16,12 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from random import Random
+
     from torch import Tensor
 
-    from transduce.config import ModelConfig, Precision
+    from transduce.config import InferencePrecision, ModelConfig
     from transduce.model import DecodingState, Transformer
 
-__all__ = ["CTranslate2Decoder", "Decoder", "Ids", "OurDecoder", "make_marian_decoder", "make_model", "token_names"]
+__all__ = [
+    "CTranslate2Decoder",
+    "Decoder",
+    "Ids",
+    "OurDecoder",
+    "make_marian_decoder",
+    "make_model",
+    "make_sources",
+    "token_names",
+]
 
 Ids = list[int]
 SEED = 1
@@ -52,6 +63,14 @@ def make_model(config: ModelConfig) -> Transformer:
     return NeverEnding(config).eval()
 
 
+def make_sources(n_sentences: int, n_tokens: int, *, vocab_size: int, random: Random) -> list[Ids]:
+    """Random ids, for each sentence about ``n_tokens`` of them."""
+    from transduce.text import SPECIAL_SYMBOLS
+
+    lengths = [n_tokens + random.randint(-n_tokens // 5, n_tokens // 5) for _ in range(n_sentences)]
+    return [random.choices(range(len(SPECIAL_SYMBOLS), vocab_size), k=length) for length in lengths]
+
+
 def token_names(vocab_size: int) -> list[str]:
     """Names of ids, for systems that read and write names."""
     from transduce.text import SPECIAL_SYMBOLS
@@ -60,20 +79,17 @@ def token_names(vocab_size: int) -> list[str]:
 
 
 class OurDecoder:
-    """``transduce translate`` without its text side: memory handed out as the command line does, the same search.
+    """``transduce translate`` without its text side: memory handed out as the command line does, the same search."""
 
-    bf16 is torch's autocast, as in training; the weights stay fp32.
-    """
-
-    def __init__(self, config: ModelConfig, precision: Precision, *, n_threads: int) -> None:
+    def __init__(self, config: ModelConfig, precision: InferencePrecision, *, n_threads: int) -> None:
         import torch
 
         from transduce.cli.machine import keep_freed_memory
+        from transduce.model import for_inference
 
         keep_freed_memory()
         torch.set_num_threads(n_threads)
-        self.model = make_model(config)
-        self.autocast = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
+        self.model = for_inference(make_model(config), precision)
 
     def write(self, sources: Sequence[Ids], *, n_tokens: int, beam_size: int) -> list[Ids]:
         """See ``Decoder``."""
@@ -86,7 +102,7 @@ class OurDecoder:
 
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])
         limits_B = torch.full((len(sources),), n_tokens)
-        with torch.no_grad(), self.autocast:
+        with torch.no_grad():
             outputs = run_search(self.model, src_BS, limits_B, SearchConfig(beam_size=beam_size))
         return [list(n_best[0].ids) for n_best in outputs]
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import torch
+
     from transduce.config import Precision
 
 __all__ = ["machine", "matrix_rate", "peak_memory_mb"]
@@ -59,14 +61,23 @@ def peak_memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
-def matrix_rate(precision: Precision) -> float:
+def matrix_rate(precision: Precision, device: torch.device | None = None) -> float:
     """Floating-point operations a second of large square matrix products: what a training step could reach at most."""
     import torch
 
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    left, right = (torch.ones(MATRIX_SIZE, MATRIX_SIZE, dtype=dtype) for _ in range(2))
-    left @ right  # makes the kernel
+    is_cuda = device is not None and device.type == "cuda"
+    size = 4 * MATRIX_SIZE if is_cuda else MATRIX_SIZE
+    n_products = 16 * N_PRODUCTS if is_cuda else N_PRODUCTS
+    left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
+
+    def multiply(n: int) -> None:
+        for _ in range(n):
+            left @ right
+        if is_cuda:
+            torch.cuda.synchronize(device)
+
+    multiply(1)  # makes the kernel
     start = time.perf_counter()
-    for _ in range(N_PRODUCTS):
-        left @ right
-    return N_PRODUCTS * 2 * MATRIX_SIZE**3 / (time.perf_counter() - start)
+    multiply(n_products)
+    return n_products * 2 * size**3 / (time.perf_counter() - start)

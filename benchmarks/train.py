@@ -4,7 +4,7 @@
 
 Every system trains on the same batches of synthetic token data (``batches.py``), in a process of its own
 (``workers.py``), and is asked in turn, round by round, for a few updates; the others sleep meanwhile, and another one
-begins each round. Before the rounds each does two updates that are not counted, and one more before each turn. Rates
+begins each round. Before the rounds each does three updates that are not counted, and two more before each turn. Rates
 are real target tokens a second, end symbols included, medians over the rounds with their range; memory is the greatest
 of the whole process.
 
@@ -62,7 +62,7 @@ MICRO = ModelConfig(
     n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16
 ).with_vocabulary(200, 200)
 SIZES = {
-    "base": Size(preset("base").model.with_vocabulary(37_000, 37_000), ("bf16",), 2100, 2),
+    "base": Size(preset("base").model.with_vocabulary(37_000, 37_000), ("bf16",), 2100, 3),
     "small": Size(preset("small").model.with_vocabulary(8000, 8000), ("bf16", "fp32"), 4200, 4),
     "micro": Size(MICRO, ("fp32",), 200, 1),  # for tests
 }

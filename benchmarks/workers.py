@@ -3,7 +3,7 @@
 All are started alike, with one environment. Nothing is said to OpenMP about waiting: its threads stop spinning some
 milliseconds after the work, so that a process that was not asked leaves the cores to the others. It leaves them its
 freed memory, too, whatever its allocator is set to, as else all processes together would need that of all their peaks;
-the first update of each turn, which takes memory anew, is not counted.
+the first two updates of each turn, which take memory anew, are not counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from transduce.cli.machine import keep_freed_memory
 
 __all__ = ["Turn", "Worker", "WorkerError"]
 
-N_UNCOUNTED = 1  # updates of each turn, before those that were asked for
+N_UNCOUNTED = 2  # updates of each turn, before those that were asked for
 
 MessageT = TypeVar("MessageT", int, "Turn")
 
@@ -69,7 +69,7 @@ class Worker:
         return self._n_parameters
 
     def train(self, n_updates: int) -> Turn:
-        """Let it do one more update than this, and time all but the first."""
+        """Let it do some more updates than this, and time all but the first of them."""
         assert self.n_parameters
         try:
             self._pipe.send(n_updates)

@@ -18,6 +18,7 @@ from transduce.errors import ConfigError
 __all__ = [
     "SPLITS",
     "DataConfig",
+    "InferencePrecision",
     "ModelConfig",
     "Precision",
     "RunConfig",
@@ -37,7 +38,8 @@ NotNegative = Annotated[float, Field(ge=0.0)]
 RatioLimit = Annotated[float, Field(ge=1.0)]
 VocabularySize = Annotated[int, Field(ge=4)]
 ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16"]  # of training
+InferencePrecision = Literal["fp32", "bf16", "int8"]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 FileName = Annotated[str, Field(min_length=1)]

@@ -137,7 +137,7 @@ def test_translate_in_bf16(transduce: CommandLine, micro_model: Path) -> None:
     assert scores[0] != scores[1]  # it was another precision indeed
     refused = transduce("translate", micro_model, "--precision", "fp8")
     assert refused.code == 1
-    assert "--precision should be fp32, bf16 or auto" in refused.err
+    assert "--precision should be fp32, bf16, int8 or auto" in refused.err
 
 
 def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model: Path) -> None:

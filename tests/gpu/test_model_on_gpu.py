@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transduce.config import ModelConfig, SearchConfig
-from transduce.model import Transformer
+from transduce.model import Transformer, for_inference
 from transduce.tasks.translator import run_search
 from transduce.training import cross_entropy
 
@@ -72,3 +72,13 @@ def test_bf16_updates_lower_the_loss() -> None:
         optimiser.step()
         losses.append(float(loss.loss_nats.detach()))
     assert losses[-1] < 0.7 * losses[0]
+
+
+@torch.no_grad()
+def test_a_model_for_translating_in_bf16_scores_alike() -> None:
+    torch.manual_seed(3)
+    model = Transformer(CONFIG).cuda().eval()
+    fast = for_inference(model, "bf16")
+    expected, _ = model.step(torch.tensor([1, 1, 1]).cuda(), model.start(SRC.cuda()))
+    got, _ = fast.step(torch.tensor([1, 1, 1]).cuda(), fast.start(SRC.cuda()))
+    torch.testing.assert_close(got.float(), expected, rtol=0, atol=0.03 * float(expected.abs().max()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from transduce.config import Precision
+from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
 
 __all__ = ["chosen_device", "chosen_precision", "fast_precision", "keep_freed_memory"]
@@ -32,15 +32,19 @@ def chosen_device(name: str) -> str:
     return name
 
 
-def chosen_precision(name: str, device: str) -> Precision:
+def chosen_precision(name: str, device: str) -> InferencePrecision:
     """The precision that a name on the command line means. Raises ConfigError if it means none."""
+    from transduce.model import has_int8_products
+
     match name:
         case "auto":
             return fast_precision(device)
-        case "fp32" | "bf16":
+        case "int8" if not has_int8_products(device):
+            raise ConfigError(f"--precision int8: {device} has no products of int8 (on x86, VNNI); use bf16 or fp32")
+        case "fp32" | "bf16" | "int8":
             return name
         case _:
-            raise ConfigError(f"--precision should be fp32, bf16 or auto, got {name!r}")
+            raise ConfigError(f"--precision should be fp32, bf16, int8 or auto, got {name!r}")
 
 
 def fast_precision(device: str) -> Precision:

@@ -41,7 +41,9 @@ DataOption = Annotated[
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 PrecisionOption = Annotated[
     str,
-    typer.Option("--precision", help="fp32; bf16: faster, and now and then another word; auto: bf16 where it is fast."),
+    typer.Option(
+        "--precision", help="fp32; bf16, int8: faster, now and then another word; auto: bf16 where it is fast."
+    ),
 ]
 SettingsOption = Annotated[
     list[str] | None,

@@ -9,6 +9,7 @@ from transduce.model.attention import AttentionKernel, AttentionKind, AttentionS
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
+from transduce.model.inference import for_inference, has_int8_products
 from transduce.model.transformer import EncoderOutput, Transformer
 
 __all__ = [
@@ -21,4 +22,6 @@ __all__ = [
     "Transformer",
     "cost_of",
     "describe",
+    "for_inference",
+    "has_int8_products",
 ]

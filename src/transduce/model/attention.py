@@ -1,6 +1,6 @@
 """Scaled dot-product attention and multi-head attention. Section 3.2, figure 2.
 
-Shapes: B batch, T positions that ask, S positions that are asked, H heads, K d_k, V d_v, D d_model,
+Shapes: B batch, T positions that ask, S positions that are asked, H heads, G = B * H, K d_k, V d_v, D d_model,
 E several widths side by side; N the real positions of a batch in one list, (N, D), without its padding
 (see ``layout.py``).
 ``allow`` masks are boolean, True = may attend, and broadcast over heads.
@@ -33,6 +33,8 @@ __all__ = [
     "SelfAttention",
     "WeightsSink",
     "attention",
+    "blocked_scores",
+    "cached_attention",
     "fused_attention",
     "merge_heads",
     "split_heads",
@@ -94,6 +96,24 @@ def fused_attention(
     return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=allow, dropout_p=p_drop)
 
 
+def cached_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, blocked_GTS: Tensor | None) -> Tensor:
+    """The values of ``attention``, (B, H, T, V), for the few queries of a decoding step: as few operations as can be.
+
+    ``blocked`` is ``blocked_scores`` of the mask, which all layers share.
+    """
+    q_GTK, k_GSK, v_GSV = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSV.flatten(0, 1)
+    nothing = q_GTK.new_empty(1, 1, 1) if blocked_GTS is None else blocked_GTS
+    beta = 0 if blocked_GTS is None else 1
+    scores_GTS = torch.baddbmm(nothing, q_GTK, k_GSK.transpose(1, 2), beta=beta, alpha=q_BHTK.shape[-1] ** -0.5)
+    return torch.bmm(scores_GTS.softmax(dim=-1), v_GSV).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
+
+
+def blocked_scores(allow_BTS: Tensor, *, n_heads: int, dtype: torch.dtype) -> Tensor:
+    """What a mask adds to the scores of each head, (B * H, T, S): 0 where one may attend, else minus infinity."""
+    blocked_BTS = torch.zeros_like(allow_BTS, dtype=dtype).masked_fill_(~allow_BTS, -math.inf)
+    return blocked_BTS.unsqueeze(1).expand(-1, n_heads, -1, -1).flatten(0, 1)
+
+
 def split_heads(x_BTD: Tensor, n_heads: int, /) -> Tensor:
     """(B, T, H * K) to (B, H, T, K)."""
     return x_BTD.view(*x_BTD.shape[:-1], n_heads, -1).transpose(1, 2)
@@ -130,9 +150,9 @@ class MultiHeadAttention(nn.Module):
         self.kernel = kernel
         self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
 
-    def split(self, x_BTE: Tensor, projections: Projections) -> list[Tensor]:
-        """What ``projections`` made, (B, T, h d_k + ...), as heads: (B, H, T, K) each."""
-        return [split_heads(part, self.n_heads) for part in torch.split(x_BTE, projections.widths, dim=-1)]
+    def split(self, x_BTE: Tensor, widths: Sequence[int]) -> list[Tensor]:
+        """What several projections made, (B, T, h d_k + ...), as heads: (B, H, T, K) each."""
+        return [split_heads(part, self.n_heads) for part in torch.split(x_BTE, list(widths), dim=-1)]
 
     def attend(
         self,
@@ -167,23 +187,23 @@ class SelfAttention(MultiHeadAttention):
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
-        self.w_qkv = Projections(config.d_model, (width_k, width_k, width_v))
+        self.widths = (width_k, width_k, width_v)
+        self.w_qkv = Projections(config.d_model, self.widths)
 
     def forward(
         self, x_ND: Tensor, layout: Layout, *, allow_BTS: Tensor | None, sink: WeightsSink | None = None
     ) -> Tensor:
         """(N, D) to (N, D)."""
-        q_BHTK, k_BHTK, v_BHTV = self.split(layout.to_grid(self.w_qkv(x_ND)), self.w_qkv)
+        q_BHTK, k_BHTK, v_BHTV = self.split(layout.to_grid(self.w_qkv(x_ND)), self.widths)
         heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, sink=sink)
         out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
         return out_ND
 
-    def step(self, x_BWD: Tensor, cache: LayerCache, *, is_past_BWC: Tensor, n_filled: int) -> Tensor:
+    def step(self, x_BWD: Tensor, cache: LayerCache, *, blocked_GWC: Tensor | None, n_filled: int) -> Tensor:
         """The same, (B, W, D), for one new position of each row, whose keys and values go into the next slots."""
-        q_BHWK, new_k_BHWK, new_v_BHWV = self.split(self.w_qkv(x_BWD), self.w_qkv)
+        q_BHWK, new_k_BHWK, new_v_BHWV = self.split(self.w_qkv(x_BWD), self.widths)
         k_BHCK, v_BHCV = cache.with_slots(new_k_BHWK, new_v_BHWV, n_filled=n_filled)
-        allow_BWC = is_past_BWC if x_BWD.shape[1] > 1 else None  # with one row, every slot is its past
-        out_BWD: Tensor = self.w_o(merge_heads(self.attend(q_BHWK, k_BHCK, v_BHCV, allow_BTS=allow_BWC)))
+        out_BWD: Tensor = self.w_o(merge_heads(cached_attention(q_BHWK, k_BHCK, v_BHCV, blocked_GTS=blocked_GWC)))
         return out_BWD
 
 
@@ -193,8 +213,9 @@ class CrossAttention(MultiHeadAttention):
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
+        self.widths = (width_k, width_v)
         self.w_q = nn.Linear(config.d_model, width_k, bias=False)
-        self.w_kv = Projections(config.d_model, (width_k, width_v))
+        self.w_kv = Projections(config.d_model, self.widths)
 
     def forward(
         self,
@@ -208,19 +229,19 @@ class CrossAttention(MultiHeadAttention):
     ) -> Tensor:
         """(N, D) to (N, D), asking the encoder's output ``memory``, (M, D)."""
         q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
-        k_BHSK, v_BHSV = self.split(memory_layout.to_grid(self.w_kv(memory_MD)), self.w_kv)
+        k_BHSK, v_BHSV = self.split(memory_layout.to_grid(self.w_kv(memory_MD)), self.widths)
         heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, sink=sink)
         out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
         return out_ND
 
     def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, H, S, K) and values (B, H, S, V) of a source, which every step asks."""
-        k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.w_kv)
+        k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.widths)
         return k_BHSK.contiguous(), v_BHSV.contiguous()
 
-    def step(self, x_BWD: Tensor, cache: LayerCache, *, allow_B1S: Tensor | None) -> Tensor:
+    def step(self, x_BWD: Tensor, cache: LayerCache, *, blocked_G1S: Tensor | None) -> Tensor:
         """The same, (B, W, D), for one new position of each row: the rows of a sentence ask one copy of its source."""
         q_BHWK = split_heads(self.w_q(x_BWD), self.n_heads)
-        heads_BHWV = self.attend(q_BHWK, cache.cross_k_BHSK, cache.cross_v_BHSV, allow_BTS=allow_B1S)
+        heads_BHWV = cached_attention(q_BHWK, cache.cross_k_BHSK, cache.cross_v_BHSV, blocked_GTS=blocked_G1S)
         out_BWD: Tensor = self.w_o(merge_heads(heads_BHWV))
         return out_BWD

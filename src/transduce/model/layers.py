@@ -119,15 +119,23 @@ class DecoderLayer(nn.Module):
         return out_ND
 
     def step(
-        self, x_BWD: Tensor, cache: LayerCache, *, is_past_BWC: Tensor, n_filled: int, allow_B1S: Tensor | None
+        self,
+        x_BWD: Tensor,
+        cache: LayerCache,
+        *,
+        blocked_GWC: Tensor | None,
+        n_filled: int,
+        blocked_G1S: Tensor | None,
     ) -> Tensor:
         """The same for one new position of each row, (B, W, D).
 
-        Its keys and values go into the next slots of ``cache``; ``is_past_BWC`` has these slots at its end.
+        Its keys and values go into the next slots of ``cache``; ``blocked_GWC`` has these slots at its end.
         """
         x_BWD = self.self_attention_residual(
-            x_BWD, lambda x: self.self_attention.step(x, cache, is_past_BWC=is_past_BWC, n_filled=n_filled)
+            x_BWD, lambda x: self.self_attention.step(x, cache, blocked_GWC=blocked_GWC, n_filled=n_filled)
         )
-        x_BWD = self.cross_attention_residual(x_BWD, lambda x: self.cross_attention.step(x, cache, allow_B1S=allow_B1S))
+        x_BWD = self.cross_attention_residual(
+            x_BWD, lambda x: self.cross_attention.step(x, cache, blocked_G1S=blocked_G1S)
+        )
         out_BWD: Tensor = self.feed_forward_residual(x_BWD, self.feed_forward)
         return out_BWD

@@ -60,7 +60,7 @@ class Layout:
         """(N, D) to (B, T, D), zeros where there is padding."""
         if self.has_padding:
             grid_ND = x_ND.new_zeros(self.is_real_BT.numel(), x_ND.shape[-1])
-            x_ND = grid_ND.index_copy(0, self.index_N[: self.n_real], x_ND[: self.n_real])
+            x_ND = grid_ND.index_copy_(0, self.index_N[: self.n_real], x_ND[: self.n_real])
         return x_ND.view(*self.is_real_BT.shape, -1)
 
     def to_list(self, x_BTD: Tensor) -> Tensor:

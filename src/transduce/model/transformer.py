@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
-from transduce.model.attention import AttentionKernel, AttentionSink, tap
+from transduce.model.attention import AttentionKernel, AttentionSink, blocked_scores, tap
 from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import TokenEmbedding, make_positions
@@ -50,6 +50,7 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__()
         self.config = config
+        self.output: nn.Module | None  # its own matrix; none where it is that of the embedding
         self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, config.d_model)
         match config.embeddings:  # section 3.4
             case "three-way":
@@ -77,7 +78,7 @@ class Transformer(nn.Module):
     @property
     def output_weight(self) -> Tensor:
         """The matrix (V, D) before the softmax. Section 3.4."""
-        return self.tgt_embedding.weight if self.output is None else self.output.weight
+        return self.tgt_embedding.weight if self.output is None else cast(Tensor, self.output.weight)
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, attention_sink: AttentionSink | None = None) -> Tensor:
         """The decoder's states at the real target positions, (N, D), row by row; ``logits`` makes scores of them.
@@ -118,8 +119,10 @@ class Transformer(nn.Module):
 
     def logits(self, states_ND: Tensor) -> Tensor:
         """Scores before the softmax, (N, V)."""
-        # Not "@ weight.T": autocast keeps its copy of a weight from step to step, but not that of a view.
-        return F.linear(states_ND, self.output_weight)
+        if self.output is None:
+            return F.linear(states_ND, self.tgt_embedding.weight)
+        logits_NV: Tensor = self.output(states_ND)
+        return logits_NV
 
     def start(self, src_BS: Tensor) -> DecodingState:
         """Encode, and prepare the decoder to write one row for each sentence, token by token."""
@@ -140,12 +143,19 @@ class Transformer(nn.Module):
         state = state.with_room()
         itself_BWW = torch.eye(state.n_beams, dtype=torch.bool, device=x_ND.device).expand(len(x_BWD), -1, -1)
         is_past_BWC = torch.cat((state.is_past_BWC, itself_BWW), dim=2)
+        # With one row, every slot is its past.
+        blocked_GWC = self._blocked_scores(is_past_BWC if state.n_beams > 1 else None, state)
+        blocked_G1S = self._blocked_scores(state.allow_B1S, state)
         for layer, cache in zip(self._decoder_layers(), state.layers, strict=True):
-            x_BWD = layer.step(
-                x_BWD, cache, is_past_BWC=is_past_BWC, n_filled=state.n_filled, allow_B1S=state.allow_B1S
-            )
+            x_BWD = layer.step(x_BWD, cache, blocked_GWC=blocked_GWC, n_filled=state.n_filled, blocked_G1S=blocked_G1S)
         logits_NV = self.logits(self.decoder_norm(x_BWD.flatten(0, 1)))
         return logits_NV, replace(state, is_past_BWC=is_past_BWC, n_steps=state.n_steps + 1)
+
+    def _blocked_scores(self, allow_BTS: Tensor | None, state: DecodingState) -> Tensor | None:
+        """A mask in the form that all layers of a step take."""
+        if allow_BTS is None:
+            return None
+        return blocked_scores(allow_BTS, n_heads=self.config.n_heads, dtype=state.layers[0].cross_k_BHSK.dtype)
 
     def _decoder_layers(self) -> Iterator[DecoderLayer]:
         """The stack, typed."""

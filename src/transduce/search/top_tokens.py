@@ -1,6 +1,6 @@
 """From logits to the most probable next symbols: the only place where search touches the whole vocabulary."""
 
-# N rows, V vocabulary, K symbols kept for each row
+# N rows, V vocabulary, K symbols kept for each row, C chunks of a row, P places that may be among the K
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ __all__ = ["top_tokens"]
 # Log-probabilities of this many entries (4 MB) stay in a processor's cache between log-softmax and top-k. At V = 37,000
 # and 256 rows that halves the time; at V = 8,000 it makes no difference.
 CPU_BLOCK_ENTRIES = 2**20
+CHUNK = 64  # entries that are looked at together; rows with fewer than its square are sorted as a whole
 
 
 def top_tokens(logits_NV: Tensor, k: int, /, *, forbidden_ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,5 +39,26 @@ def top_tokens(logits_NV: Tensor, k: int, /, *, forbidden_ids: Tensor) -> tuple[
 def _top_of_block(logits_NV: Tensor, k: int, forbidden_ids: Tensor) -> tuple[Tensor, Tensor]:
     dtype = torch.promote_types(logits_NV.dtype, torch.float32)
     log_probs_NV = F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, forbidden_ids, -torch.inf)
-    log_probs_NK, ids_NK = log_probs_NV.topk(k)
-    return log_probs_NK, ids_NK
+    return top_k(log_probs_NV, k)
+
+
+def top_k(x_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The values of ``x_NV.topk(k)`` and where they stand, ties aside; on a CPU in a fraction of its time.
+
+    Each of the k greatest entries is in one of the k chunks with the greatest maxima; only these are sorted.
+
+    >>> values, places = top_k(torch.arange(10_000.0)[None], 2)
+    >>> values.tolist(), places.tolist()
+    ([[9999.0, 9998.0]], [[9999, 9998]])
+    """
+    n_chunks = x_NV.shape[1] // CHUNK
+    if x_NV.device.type != "cpu" or n_chunks < CHUNK:
+        values_NK, places_NK = x_NV.topk(k)
+        return values_NK, places_NK
+    maxima_NC = x_NV[:, : n_chunks * CHUNK].reshape(-1, n_chunks, CHUNK).amax(dim=2)
+    chunks_NK = maxima_NC.topk(min(k, n_chunks)).indices
+    places_NP = (chunks_NK.unsqueeze(2) * CHUNK + torch.arange(CHUNK)).flatten(1)
+    rest_NP = torch.arange(n_chunks * CHUNK, x_NV.shape[1]).expand(len(x_NV), -1)
+    places_NP = torch.cat([places_NP, rest_NP], dim=1)
+    values_NK, chosen_NK = x_NV.gather(1, places_NP).topk(k)
+    return values_NK, places_NP.gather(1, chosen_NK)

@@ -298,14 +298,7 @@ def _trainer(
     text = prepared.text("dev")
     validate = None
     if prepared.dev is not None and text is not None:
-        translator = Translator(
-            model,
-            prepared.tokenizers,
-            config.search,
-            direction=config.data.direction,
-            precision=training.precision,
-        )
-        validate = TranslationValidation(translator, prepared.dev, text, config)
+        validate = TranslationValidation(model, prepared.tokenizers, prepared.dev, text, config)
     return Trainer(
         model=model,
         objective=TranslationObjective(model, training),

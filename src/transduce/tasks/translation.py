@@ -24,6 +24,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.metrics import sacrebleu_score
 from transduce.model import Transformer
 from transduce.tasks.translator import Translator
+from transduce.text import Tokenizers
 from transduce.training import LossSum, Validation, cross_entropy
 
 __all__ = ["StoreBatches", "TranslationObjective", "TranslationValidation"]
@@ -112,11 +113,16 @@ class TranslationValidation:
     """
 
     def __init__(
-        self, translator: Translator, store: TokenStore, text: tuple[Sequence[str], Sequence[str]], config: RunConfig
+        self,
+        model: Transformer,
+        tokenizers: Tokenizers,
+        store: TokenStore,
+        text: tuple[Sequence[str], Sequence[str]],
+        config: RunConfig,
     ) -> None:
-        self.translator, self.config = translator, config.training
-        device = translator.model.output_weight.device
-        self._objective = TranslationObjective(translator.model, config.training)
+        self.model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
+        device = model.output_weight.device
+        self._objective = TranslationObjective(model, config.training)
         self._batches = StoreBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
@@ -127,8 +133,19 @@ class TranslationValidation:
         nll_nats = self.mean_nll_nats()
         if not self.config.validation_bleu:
             return Validation(nll_nats)
-        score = sacrebleu_score(self.translator.translate(self._sources), self._references)
+        score = sacrebleu_score(self._translator().translate(self._sources), self._references)
         return Validation(nll_nats, score.score, score.signature)
+
+    def _translator(self) -> Translator:
+        """With the weights of now."""
+        config = self.run_config
+        return Translator(
+            self.model,
+            self.tokenizers,
+            config.search,
+            direction=config.data.direction,
+            precision=config.training.precision,
+        )
 
     def mean_nll_nats(self) -> float:
         """Not smoothed, per target token of the whole dev store. Section 6.2."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transduce.config import Precision, SearchConfig
+from transduce.config import InferencePrecision, SearchConfig
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
-from transduce.model import DecodingState, Transformer
+from transduce.model import DecodingState, Transformer, for_inference
 from transduce.search import Hypothesis, beam_search, greedy_search
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, normalise
@@ -60,8 +60,9 @@ class Translation:
 class Translator:
     """Translates raw text with a model, its tokenizers and a way to search.
 
-    ``Translator.load(folder).translate(["..."])`` is all that most users need. With ``precision="bf16"`` matrix
-    products are in bf16 (autocast): faster where a processor has them, and now and then another word.
+    ``Translator.load(folder).translate(["..."])`` is all that most users need. With ``precision="bf16"`` or ``"int8"``
+    (on CPUs) products with weights are in that type: faster where a processor has them, and now and then another word.
+    The translator takes the weights as they are when it is made.
     """
 
     def __init__(
@@ -71,16 +72,20 @@ class Translator:
         search: SearchConfig,
         *,
         direction: str,
-        precision: Precision = "fp32",
+        precision: InferencePrecision = "fp32",
     ) -> None:
-        self.model, self.tokenizers, self.search, self.precision = model, tokenizers, search, precision
+        self.model, self.tokenizers, self.search = model, tokenizers, search
+        self._fast_model = for_inference(model, precision)
         self.src_language, self.tgt_language = direction.split("-")
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, device: str | torch.device = "cpu", precision: Precision = "fp32"
+        cls, folder: str | Path, *, device: str | torch.device = "cpu", precision: InferencePrecision = "fp32"
     ) -> Translator:
-        """From a model folder. Raises CheckpointError if it cannot be used."""
+        """From a model folder.
+
+        Raises CheckpointError if it cannot be used, ConfigError if the device has no products of that precision.
+        """
         read = read_model_folder(Path(folder), device=torch.device(device))
         return cls(read.model, read.tokenizers, read.search, direction=read.direction, precision=precision)
 
@@ -146,13 +151,7 @@ class Translator:
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(device)
         limits = [min(len(ids) + 1 + search.max_extra_tokens, self._max_positions) for ids in sources]
         limits_B = torch.tensor(limits, device=device)
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-                return run_search(self.model, src_BS, limits_B, search)
-        finally:
-            self.model.train(was_training)
+        return run_search(self._fast_model, src_BS, limits_B, search)
 
 
 def run_search(model: Transformer, src_BS: Tensor, limits_B: Tensor, search: SearchConfig) -> list[list[Hypothesis]]:

@@ -1,0 +1,183 @@
+"""How fast one GPU trains and translates: base and big, in bf16, on token data like that of ``train.py``.
+
+    python benchmarks/gpu.py [--json] [--sizes base big] [--minutes 6] [--device cuda]
+
+Training is the trainer of ``transduce train``, on batches of 25,000 tokens on each side (section 5.1; half of them for
+big), as it comes ("eager") and with every layer compiled ("compiled"). Rates are real target tokens a second over the
+updates that follow the first ones; "MFU" is the share of the GPU's own rate of large bf16 products that the model's
+products take. Decoding is beam search with a beam of 4 over 256 sentences at a time, ``--precision bf16``, tokens of
+the translations a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from batches import open_batches, write_token_store
+from decoders import make_model, make_sources
+from machine import machine, matrix_rate
+
+from transduce.config import ModelConfig, SearchConfig, TrainingConfig
+from transduce.data import pad_rows
+from transduce.model import Transformer, cost_of, for_inference
+from transduce.recipes import preset
+from transduce.tasks.translation import TranslationObjective
+from transduce.tasks.translator import run_search
+from transduce.training import Trainer, inverse_sqrt_lr
+
+VOCABULARY = 37_000
+TOKENS = {"base": 25_000, "big": 12_500, "tiny": 500}
+N_BATCHES = 64
+N_UNCOUNTED = 20  # updates, in which layers are compiled and memory is taken
+NEVER = 10**9
+BEAM_SIZE, N_SENTENCES, N_TOKENS = 4, 256, 32
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Speed of training and decoding on one GPU.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--sizes", nargs="+", choices=TOKENS, default=["base", "big"])
+    parser.add_argument("--minutes", type=float, default=6.0, help="of training, all together")
+    parser.add_argument("--device", default="cuda")
+    arguments = parser.parse_args()
+    device = torch.device(arguments.device)
+    rate = matrix_rate("bf16", device)
+    result: dict[str, Any] = {"matrix_gflops_per_s": round(rate / 1e9)}
+    seconds = 60 * arguments.minutes / len(arguments.sizes) / 2
+    with tempfile.TemporaryDirectory() as folder:
+        for size in arguments.sizes:
+            config = preset(size).model.with_vocabulary(VOCABULARY, VOCABULARY)
+            store = Path(folder) / size
+            write_token_store(store, vocab_size=VOCABULARY, n_tgt_tokens=N_BATCHES * TOKENS[size])
+            result[size] = {
+                "training": {
+                    "compiled" if is_compiled else "eager": train(
+                        config,
+                        store,
+                        device,
+                        max_tokens=TOKENS[size],
+                        seconds=seconds,
+                        is_compiled=is_compiled,
+                        rate=rate,
+                    )
+                    for is_compiled in (False, True)
+                },
+                "decoding_batch256_beam4": decode(config, device),
+            }
+    result["machine"] = machine() | {"device": _device_name(device)}
+    print(json.dumps(result) if arguments.json else as_text(result))
+
+
+def train(
+    config: ModelConfig,
+    store: Path,
+    device: torch.device,
+    *,
+    max_tokens: int,
+    seconds: float,
+    is_compiled: bool,
+    rate: float,
+) -> dict[str, float]:
+    """Tokens a second, share of the matrix rate and peak memory of some updates of the trainer."""
+    training = TrainingConfig(
+        precision="bf16",
+        max_tokens_per_batch=max_tokens,
+        max_updates=NEVER,
+        validate_every_updates=NEVER,
+        checkpoint_every_updates=NEVER,
+        log_every_updates=NEVER,
+    )
+    torch.manual_seed(1)
+    model = Transformer(config).to(device)
+    if is_compiled:
+        for layer in [*model.encoder, *model.decoder]:
+            layer.compile(dynamic=True)
+    deadline, start, tokens_before = time.perf_counter() + seconds, 0.0, 0
+
+    def should_stop() -> bool:
+        nonlocal start, tokens_before
+        if trainer.state.update == N_UNCOUNTED:
+            _wait(device)
+            start, tokens_before = time.perf_counter(), trainer.state.tgt_tokens
+        return trainer.state.update > N_UNCOUNTED and time.perf_counter() > deadline
+
+    trainer = Trainer(
+        model=model,
+        objective=TranslationObjective(model, training),
+        batches=open_batches(store, max_tokens=max_tokens, device=device),
+        learning_rate=lambda step: inverse_sqrt_lr(step, d_model=config.d_model, warmup_steps=training.warmup_steps),
+        config=training,
+        checkpoints=store.with_name(f"{store.name}-{is_compiled}"),
+        should_stop=should_stop,
+    )
+    trainer.run()
+    _wait(device)
+    tokens_per_s = (trainer.state.tgt_tokens - tokens_before) / (time.perf_counter() - start)
+    say(f"{store.name}, {'compiled' if is_compiled else 'eager'}: {tokens_per_s:,.0f} target tokens a second")
+    return {
+        "tokens_per_s": round(tokens_per_s),
+        "mfu": round(tokens_per_s * cost_of(config).flops_per_token / rate, 3),
+        "updates": trainer.state.update - N_UNCOUNTED,
+        "peak_memory_mb": round(torch.cuda.max_memory_allocated(device) / 1e6) if device.type == "cuda" else 0,
+    }
+
+
+def decode(config: ModelConfig, device: torch.device) -> dict[str, float]:
+    """Tokens of translations a second, the second time."""
+    model = for_inference(make_model(config).to(device), "bf16")
+    src_BS = pad_rows(make_sources(N_SENTENCES, N_TOKENS, vocab_size=VOCABULARY, random=Random(1))).to(device)
+    limits_B = torch.full((N_SENTENCES,), N_TOKENS, device=device)
+    elapsed_s = 0.0
+    with torch.no_grad():
+        for _ in range(2):
+            start = time.perf_counter()
+            run_search(model, src_BS, limits_B, SearchConfig(beam_size=BEAM_SIZE))
+            _wait(device)
+            elapsed_s = time.perf_counter() - start
+    tokens_per_s = N_SENTENCES * N_TOKENS / elapsed_s
+    say(f"decoding: {tokens_per_s:,.0f} tokens a second")
+    return {"tokens_per_s": round(tokens_per_s)}
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """The same for people."""
+    about = result["machine"]
+    lines = [
+        f"{about['device']}, torch {about['versions']['torch']}, {result['matrix_gflops_per_s']:,} GFLOP/s in bf16"
+    ]
+    for size in TOKENS.keys() & result.keys():
+        for kind, of_kind in result[size]["training"].items():
+            lines.append(
+                f"{size}, training, {kind}: {of_kind['tokens_per_s']:,} target tokens a second, "
+                f"MFU {of_kind['mfu']:.1%}, "
+                f"{of_kind['peak_memory_mb']:,} MB, {of_kind['updates']} updates"
+            )
+        lines.append(f"{size}, decoding: {result[size]['decoding_batch256_beam4']['tokens_per_s']:,} tokens a second")
+    return "\n".join(lines)
+
+
+def say(line: str) -> None:
+    """Progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
+
+
+if __name__ == "__main__":
+    main()
