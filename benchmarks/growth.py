@@ -11,6 +11,7 @@ proportion, 2 with the square. A "cliff" is a point that needs far more than the
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 import time
@@ -64,6 +65,8 @@ def main() -> None:
     parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES))
     parser.add_argument("--points", type=int, default=99, help="of each axis, at most")
     arguments = parser.parse_args()
+    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
+        parser.error('--plot needs matplotlib: pip install -e ".[bench]"')
     costs: dict[str, list[Cost]] = {}
     for axis in arguments.axes:
         costs[axis] = []

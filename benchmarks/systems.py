@@ -19,9 +19,12 @@ from transduce.model import Transformer
 from transduce.tasks.translation import TranslationObjective
 from transduce.training import Trainer, inverse_sqrt_lr
 
-__all__ = ["CHOICES", "NAMES", "OURS", "TUNED", "Setup", "System", "make_system"]
+__all__ = ["CHOICES", "MICRO", "NAMES", "OURS", "TUNED", "Setup", "System", "make_system"]
 
 OURS = "transduce"
+MICRO = ModelConfig(
+    n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16
+).with_vocabulary(200, 200)  # for tests
 TUNED = [f"{peer}-tuned" for peer in PEERS]  # with our settings
 NAMES = [OURS, *PEERS, *TUNED]
 CHOICES = {OURS: ["auto"], **ATTENTIONS}  # implementations of attention, the default first

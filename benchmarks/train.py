@@ -37,7 +37,7 @@ import torch
 from batches import LONGEST, write_token_store
 from machine import matrix_rate
 from report import Measured, as_json, as_text
-from systems import CHOICES, NAMES, OURS, TUNED, Setup
+from systems import CHOICES, MICRO, NAMES, OURS, TUNED, Setup
 from workers import Worker, WorkerError
 
 from transduce.config import ModelConfig, Precision, TrainingConfig
@@ -58,11 +58,8 @@ class Size:
     updates_per_round: int
 
 
-MICRO = ModelConfig(
-    n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16
-).with_vocabulary(200, 200)
 SIZES = {
-    "base": Size(preset("base").model.with_vocabulary(37_000, 37_000), ("bf16",), 2100, 3),
+    "base": Size(preset("base").model.with_vocabulary(37_000, 37_000), ("bf16",), 2100, 2),
     "small": Size(preset("small").model.with_vocabulary(8000, 8000), ("bf16", "fp32"), 4200, 4),
     "micro": Size(MICRO, ("fp32",), 200, 1),  # for tests
 }
@@ -144,7 +141,7 @@ def make_setups(
 
 
 def measure(setups: Sequence[Setup], n_updates: int, *, n_rounds: int, deadline: float) -> Measured:
-    """Ask all systems in turn, round by round; fewer rounds than ``n_rounds``, but two, if the time is over before."""
+    """Ask all systems in turn, round by round; fewer rounds than ``n_rounds`` if the time is over before."""
     setups = [with_faster_attention(setup) if setup.is_tuned else setup for setup in setups]
     result = Measured({setup.name: [] for setup in setups}, attention={setup.name: setup.attention for setup in setups})
     with ExitStack() as stack:
@@ -162,7 +159,7 @@ def measure(setups: Sequence[Setup], n_updates: int, *, n_rounds: int, deadline:
             say(
                 f"{setups[0].training.precision}: round {number + 1} of at most {n_rounds}, {now - round_started:.0f} s"
             )
-            if number >= 1 and now + (now - round_started) > deadline:
+            if now + (now - round_started) > deadline:
                 break
     return result
 

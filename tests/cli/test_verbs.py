@@ -11,8 +11,10 @@ import pytest
 
 from transduce.cli.translate import _search
 from transduce.config import SearchConfig
+from transduce.model import has_int8_products
 
 CommandLine = Callable[..., Any]
+needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 SCORE_KEYS = {"sacrebleu", "chrf", "paper_bleu", "multi30k_bleu", "sentences"}
 
 
@@ -129,8 +131,9 @@ def test_translate_json_and_n_best(transduce: CommandLine, micro_model: Path) ->
     assert plain[0].split("\t")[0] == "1"
 
 
-def test_translate_in_bf16(transduce: CommandLine, micro_model: Path) -> None:
-    outcome = transduce("translate", micro_model, "--precision", "bf16", "--json", stdin=b"The dog sleeps.\n")
+@pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=needs_int8)])
+def test_translate_in_other_precisions(transduce: CommandLine, micro_model: Path, precision: str) -> None:
+    outcome = transduce("translate", micro_model, "--precision", precision, "--json", stdin=b"The dog sleeps.\n")
     exact = transduce("translate", micro_model, "--json", stdin=b"The dog sleeps.\n")
     scores = [json.loads(result.out)["score"] for result in (outcome, exact)]
     assert scores[0] == pytest.approx(scores[1], rel=0.1)

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import transduce.training.loss as loss_module
 from transduce.config import ModelConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
@@ -123,11 +124,16 @@ def test_the_authors_smoothing_by_hand() -> None:
 
 
 @pytest.mark.parametrize("smoothing", ["uniform", "authors"])
-@pytest.mark.parametrize("n_rows", [1, 1024, 1500])
-def test_blockwise_loss_equals_the_reference(smoothing: str, n_rows: int) -> None:
+@pytest.mark.parametrize("scale", [1.0, 300.0])  # of the scores; at 300 most probabilities are zero
+@pytest.mark.parametrize("n_rows", [1, 64, 1500])  # of blocks of 64 rows, in parts of 5
+def test_blockwise_loss_equals_the_reference(
+    smoothing: str, scale: float, n_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loss_module, "BLOCK_BYTES", 64 * 13 * 8)
+    monkeypatch.setattr(loss_module, "CPU_PART_ENTRIES", 5 * 13)
     torch.manual_seed(2)
     values = []
-    states, weight = torch.randn(n_rows, 6).double(), torch.randn(13, 6).double()
+    states, weight = scale * torch.randn(n_rows, 6).double(), torch.randn(13, 6).double()
     targets = torch.randint(13, (n_rows,))
     for function in (cross_entropy, cross_entropy_reference):
         leaves = states.clone().requires_grad_(), weight.clone().requires_grad_()
@@ -136,6 +142,14 @@ def test_blockwise_loss_equals_the_reference(smoothing: str, n_rows: int) -> Non
         values.append((loss.loss_nats.detach(), loss.nll_nats, leaves[0].grad, leaves[1].grad))
     for ours, expected in zip(*values, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_the_gradient_of_the_blockwise_loss_can_be_taken_once() -> None:
+    leaf = torch.randn(4, 6, requires_grad=True)
+    loss = cross_entropy(leaf, torch.randn(13, 6), torch.tensor([1, 2, 3, 4]), eps_ls=0.1, smoothing="uniform")
+    loss.loss_nats.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="once"):
+        loss.loss_nats.backward()
 
 
 def test_blockwise_loss_in_bf16_is_near_fp32() -> None:

@@ -58,7 +58,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to (..., D)."""
-        out: Tensor = self.w_2(dropout(F.relu(self.w_1(x)), self.p_drop, training=self.training))
+        out: Tensor = self.w_2(dropout(F.relu(self.w_1(x), inplace=True), self.p_drop, training=self.training))
         return out
 
 
