@@ -26,6 +26,7 @@ def test_all_is_sorted_and_complete() -> None:
         "import transduce; transduce.ModelConfig",
         "import transduce.metrics, transduce.text, transduce.corpora, transduce.recipes",
         "from transduce.cli.main import run; run(['score', '--help']); run(['corpus', 'list']); run(['train', '-h'])",
+        "from transduce.cli.main import run; run(['doctor', 'grammar', 'no/such'])",
     ],
 )
 def test_torch_is_not_imported_without_need(statement: str) -> None:

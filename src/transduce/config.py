@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, assert_never, get_arg
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, quoted, shown
 
 __all__ = [
     "SPLITS",
@@ -34,7 +34,10 @@ Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
-NotNegative = Annotated[float, Field(ge=0.0)]
+# Past these limits a search does not end in the time or the memory that anybody has, or overflows.
+BeamSize = Annotated[int, Field(ge=1, le=1000)]
+PenaltyExponent = Annotated[float, Field(ge=0.0, le=100.0)]
+ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
 RatioLimit = Annotated[float, Field(ge=1.0)]
 VocabularySize = Annotated[int, Field(ge=4)]
 ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
@@ -52,6 +55,8 @@ PATTERNS_IN_WORDS: Mapping[str, str] = {
 CorpusName = Annotated[str, Field(pattern=CORPUS_PATTERN)]
 Direction = Annotated[str, Field(pattern=DIRECTION_PATTERN)]
 Weight = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+
+LONGEST_COMPARED = 100  # of a name that is not known; comparing takes the square of its length
 
 # What pydantic puts among the keys where a problem is: which of two kinds was found, and that a key is the problem.
 A_NAME, A_TABLE = "<name>", "<table>"
@@ -210,6 +215,7 @@ class TrainingConfig(_Record):
     )
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
     seed: Natural = 1  # of initial weights, dropout and the order of batches
+    n_skippable: Natural = 0  # updates of a run that may be left out because something is not finite (--on-nan skip:N)
     log_every_updates: Count = 50  # a record in metrics.jsonl
     validate_every_updates: Count = 1000  # perplexity on dev
     validation_bleu: bool = True  # also translate dev at each validation
@@ -232,9 +238,9 @@ class TrainingConfig(_Record):
 class SearchConfig(_Record):
     """Section 6.1: beam search."""
 
-    beam_size: Count = 4  # 1 is greedy search
-    alpha: NotNegative = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha
-    max_extra_tokens: Natural = 50  # an output has at most input length + this many tokens
+    beam_size: BeamSize = 4  # 1 is greedy search
+    alpha: PenaltyExponent = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha
+    max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
     n_best: Count = 1  # hypotheses returned for a sentence
     max_tokens_per_batch: Count = 4000  # rows x longest of the source, of sentences searched together
 
@@ -280,7 +286,7 @@ def config_from_mapping(kind: type[ConfigT], values: Mapping[str, Any], *, where
 
 def _explain(kind: type[_Record], problem: ErrorDetails) -> str:
     names = [str(part) for part in problem["loc"] if part not in NOT_IN_RECIPES]
-    key = ".".join(names)
+    key = shown(".".join(names)) if names else ""
     match problem["type"]:
         case "extra_forbidden":
             *tables, name = names
@@ -297,7 +303,7 @@ def _explain(kind: type[_Record], problem: ErrorDetails) -> str:
             reason = PATTERNS_IN_WORDS[problem["ctx"]["pattern"]]
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
-    return f"{key}: {reason}, got {problem['input']!r}"
+    return f"{key}: {reason}, got {quoted(problem['input'])}"
 
 
 def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:
@@ -307,5 +313,5 @@ def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:
     'did you mean base?'
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:LONGEST_COMPARED], names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"

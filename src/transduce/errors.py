@@ -8,22 +8,50 @@
     |-- TreeError         a bracketed tree that cannot be read
     |-- SearchError       a model whose probabilities cannot be searched
     |-- TrainingError     a run that must not go on (a loss that is not finite, a folder that is taken)
+        |-- ElsewhereError    ... because another of its processes has ended
 
 A message is one line: what, where, what was got, what would work. The command line prints it and exits with 1.
 """
 
 from __future__ import annotations
 
+import reprlib
+
 __all__ = [
     "CheckpointError",
     "ConfigError",
     "DataError",
+    "ElsewhereError",
     "SearchError",
     "ShapeError",
     "TrainingError",
     "TransduceError",
     "TreeError",
+    "quoted",
+    "shown",
 ]
+
+_BRIEF = reprlib.Repr()  # its other limits, of elements and of levels, are good as they are
+_BRIEF.maxstring = _BRIEF.maxother = 200
+
+
+def quoted(value: object) -> str:
+    """``repr(value)`` on one line and of some hundred characters at most, however long or deep the value is.
+
+    >>> print(quoted("two\\nlines"), quoted({"n": [[[[[[[[]]]]]]]]}))
+    'two\\nlines' {'n': [[[[[...]]]]]}
+    """
+    return _BRIEF.repr(value)
+
+
+def shown(name: object) -> str:
+    """A name that came out of a file, as it may stand in a message: as it is, or ``quoted`` where that is odd.
+
+    >>> print(shown("d_model"), shown("two\\nlines"))
+    d_model 'two\\nlines'
+    """
+    is_plain = isinstance(name, str) and 0 < len(name) <= _BRIEF.maxstring and name.isprintable()
+    return str(name) if is_plain else quoted(name)
 
 
 class TransduceError(Exception):
@@ -56,3 +84,7 @@ class TreeError(TransduceError):
 
 class TrainingError(TransduceError):
     """A training run cannot start or must not go on."""
+
+
+class ElsewhereError(TrainingError):
+    """A run ends because another of its processes has ended, which says why."""

@@ -15,12 +15,12 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from transduce.errors import DataError, TransduceError
+from transduce.errors import DataError, TransduceError, quoted, shown
 
 __all__ = [
     "MANIFEST_NAME",
@@ -121,10 +121,12 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[str, Any]:
     """The JSON object in ``path``. Raises ``error`` if the file is missing, is not JSON or holds no object."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise error(f"{path} cannot be read: it is no file")  # to read a pipe would be to wait for a writer
         value = json.loads(path.read_bytes())
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
-    except (ValueError, RecursionError) as cause:  # bytes that are not UTF-8, or brackets without end
+    except (ValueError, RecursionError, MemoryError) as cause:  # bytes that are not UTF-8, or brackets without end
         raise error(f"{path} is not valid JSON: {cause}") from cause
     if not isinstance(value, dict):
         raise error(f"{path} should hold a JSON object, got {type(value).__name__}")
@@ -231,8 +233,13 @@ def verify_manifest(folder: Path, *, error: type[TransduceError], required: Iter
     """
     if not folder.is_dir():
         raise error(f"{folder} is not a folder")
+    try:
+        present = {path.name for path in folder.iterdir() if path.is_file()}
+    except OSError as cause:
+        raise error(f"{folder} cannot be read: {cause.strerror or cause}") from cause
+    required = list(required)
     for name in required:
-        if not (folder / name).is_file():
+        if name not in present:
             raise error(f"{folder} has no {name}; it is not complete")
     files = read_json(folder / MANIFEST_NAME, error=error).get("files")
     if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
@@ -241,10 +248,18 @@ def verify_manifest(folder: Path, *, error: type[TransduceError], required: Iter
     if unlisted:
         raise error(f"{folder / MANIFEST_NAME} does not list {unlisted[0]}")
     for name, entry in files.items():
-        path = folder / name
-        if Path(name).name != name or not path.is_file():
-            raise error(f"{folder} has no {name}, which its manifest lists; it is not complete")
-        if path.stat().st_size != entry.get("bytes"):
-            raise error(f"{path} has {path.stat().st_size:,} bytes, its manifest says {entry.get('bytes')}")
+        if name not in present:  # the system is not asked for a name that a damaged manifest makes up
+            raise error(f"{folder} has no {shown(name)}, which its manifest lists; it is not complete")
+        _verify_file(folder / name, entry, error=error)
+
+
+def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError]) -> None:
+    """Check the size and the checksum of one file against its entry in a manifest."""
+    try:
+        n_bytes = path.stat().st_size
+        if n_bytes != entry.get("bytes"):
+            raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
         if sha256_of_file(path) != entry.get("sha256"):
             raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause

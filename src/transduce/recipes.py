@@ -107,7 +107,7 @@ def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
         raise ConfigError(f"recipe {path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter for brackets without end
         raise ConfigError(f"recipe {path} is not valid TOML: {error}") from error
     name = values.pop("preset", "base")
     if not isinstance(name, str):

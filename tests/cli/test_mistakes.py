@@ -70,7 +70,25 @@ def test_damaged_checkpoint(transduce: CommandLine, own_run: Path) -> None:
     content = (newest / "model.safetensors").read_bytes()
     (newest / "model.safetensors").write_bytes(content[:100] + b"?" + content[101:])
     refused(transduce("average", own_run), "model.safetensors", "corrupt")
-    refused(transduce("train", "--resume", "--out", own_run, "--set", "training.max_updates=40"), "corrupt")
+    resumed = transduce("train", "--resume", "--out", own_run, "--set", "training.max_updates=40", "--device", "cpu")
+    assert resumed.code == 0
+    assert "warning: passed over update-00000030: " in resumed.err
+    assert "resumed from update-00000020" in resumed.err
+
+
+def test_no_checkpoint_is_complete(transduce: CommandLine, own_run: Path) -> None:
+    for path in (own_run / "checkpoints").iterdir():
+        (path / "state.json").unlink()
+    resumed = transduce("train", "--resume", "--out", own_run, "--device", "cpu")
+    assert resumed.code == 1
+    assert resumed.err.count("warning: passed over") == 2
+    assert resumed.err.splitlines()[-1].startswith("error: no checkpoint in ")
+    assert transduce("average", own_run).code == 1
+
+
+@pytest.mark.parametrize("value", ["skip", "skip:", "skip:-1", "skip:x", "go", "skip:²"])
+def test_what_to_do_with_numbers_that_are_none(transduce: CommandLine, micro_recipe: Path, value: str) -> None:
+    refused(transduce("train", micro_recipe, "--on-nan", value), "--on-nan should be stop, or skip:N")
 
 
 def test_unknown_verbs_and_flags(transduce: CommandLine) -> None:

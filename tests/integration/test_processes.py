@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from transduce.training import read_state
 
 TRANSDUCE = [sys.executable, "-m", "transduce"]
 
@@ -24,9 +27,7 @@ def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
 def test_a_signal_saves_and_the_run_goes_on(micro_recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
     run = tmp_path / "run"
     process = start("train", micro_recipe, "--out", run, "--set", "training.max_updates=100000", "--device", "cpu")
-    deadline = time.monotonic() + 60
-    while not list(run.glob("checkpoints/update-*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for_checkpoint(run)
     process.send_signal(kind)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + kind
@@ -37,6 +38,64 @@ def test_a_signal_saves_and_the_run_goes_on(micro_recipe: Path, tmp_path: Path, 
     assert resumed.returncode == 0, err
     assert f"resumed from update-{saved:08}" in err
     assert f"model: {run / 'model'}" in out
+
+
+def wait_for_checkpoint(run: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not list(run.glob("checkpoints/update-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_a_signal_within_validation_saves(micro_recipe: Path, tmp_path: Path) -> None:
+    """With a look at 500 dev sentences after each update, hardly a signal comes at another moment."""
+    run = tmp_path / "run"
+    settings = ("training.max_updates=100000", "training.validate_every_updates=1", "training.validation_sentences=500")
+    process = start(
+        "train", micro_recipe, "--out", run, "--device", "cpu", *(p for s in settings for p in ("--set", s))
+    )
+    wait_for_checkpoint(run)
+    time.sleep(0.3)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "Traceback" not in err
+    assert time.monotonic() - asked < 30
+    saved = int(err.split("saved after update ")[1].split(";")[0].replace(",", ""))
+    state = read_state(run / "checkpoints" / f"update-{saved:08}")
+    assert state.cause in ("stop", "best", "schedule")
+    # Stopped before the validation was done, it is done after the resume, and recorded once.
+    resumed = start("train", "--resume", "--out", run, "--device", "cpu", "--set", f"training.max_updates={saved + 1}")
+    _, err = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, err
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    validated = [record["update"] for record in records if record["kind"] == "validation"]
+    assert validated == list(range(1, saved + 2))
+
+
+BUSY = """
+import hashlib
+from transduce.cli.signals import StopRequest
+with StopRequest():
+    print("busy", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+"""
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_it_at_once(kind: signal.Signals) -> None:
+    """Even where Python does not come to the first one, since a library computes for minutes."""
+    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "busy\n"
+    asked = time.monotonic()
+    process.send_signal(kind)
+    time.sleep(0.2)
+    assert process.poll() is None
+    process.send_signal(kind)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + kind
+    assert time.monotonic() - asked < 10
 
 
 def test_a_buffer_of_one_answers_each_line(micro_model: Path) -> None:

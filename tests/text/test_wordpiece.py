@@ -125,10 +125,10 @@ def test_a_saved_tokenizer_is_the_same(tokenizer: Tokenizer, tmp_path: Path) -> 
         (lambda d: d["model"]["vocab"].update({"zz": d["model"]["vocab"].pop("…!")}), "lacks bytes"),
         (lambda d: d["model"]["vocab"].update({"zz": d["model"]["vocab"].pop("Ġ")}), "lacks bytes"),
         (lambda d: d["model"]["vocab"].update({"<pad>": 2, "</s>": 0}), "at ids 0 to 3"),
-        (lambda d: d["pre_tokenizer"]["pretokenizers"].pop(), "loses text"),
-        (lambda d: d.update(pre_tokenizer=None), "loses text"),
-        (lambda d: d["decoder"]["decoders"].pop(0), "loses text"),
-        (lambda d: d["decoder"]["decoders"].pop(), "loses text"),
+        (lambda d: d["pre_tokenizer"]["pretokenizers"].pop(), "has another pre_tokenizer"),
+        (lambda d: d.update(pre_tokenizer=None), "has another pre_tokenizer"),
+        (lambda d: d["decoder"]["decoders"].pop(0), "has another decoder"),
+        (lambda d: d["decoder"]["decoders"].pop(), "has another decoder"),
     ],
 )
 def test_a_tokenizer_of_another_system_is_refused(

@@ -20,13 +20,8 @@ class ToyBatch:
     x_ND: Tensor
     targets_N: Tensor
 
-    @property
-    def n_src_tokens(self) -> int:
-        return len(self.targets_N)
-
-    @property
-    def n_tgt_tokens(self) -> int:
-        return len(self.targets_N)
+    def tensors(self) -> dict[str, Tensor]:
+        return {"x_ND": self.x_ND, "targets_N": self.targets_N}
 
 
 class ToyBatches:
@@ -41,9 +36,18 @@ class ToyBatches:
     def n_batches(self, epoch: int) -> int:
         return len(self.parts)
 
-    def batch(self, epoch: int, index: int) -> ToyBatch:
-        part = self.parts[(index + epoch) % len(self.parts)]
-        return ToyBatch(self.x[part], self.targets[part])
+    def n_rows(self, epoch: int, index: int) -> int:
+        return len(self.batch(epoch, index).targets_N)
+
+    def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
+        return self.n_rows(epoch, index), self.n_rows(epoch, index)
+
+    def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> ToyBatch:
+        rows = self.parts[(index + epoch) % len(self.parts)]
+        return ToyBatch(self.x[rows][part::n_parts], self.targets[rows][part::n_parts])
+
+    def largest(self, epoch: int) -> list[int]:
+        return [0]
 
     def name(self, epoch: int, index: int) -> str:
         return f"toy batch {index} of epoch {epoch}"
@@ -78,14 +82,14 @@ def make_trainer(tmp_path: Path) -> MakeTrainer:
                 model(batch.x_ND), model.outer, batch.targets_N, eps_ls=config.eps_ls, smoothing=config.smoothing
             )
 
-        def validate() -> Validation:
+        def validate(should_stop: Callable[[], bool]) -> Validation:
             batches = [ToyBatches().batch(0, index) for index in range(4)]
             losses = [objective(batch) for batch in batches]
             return Validation(sum(float(loss.nll_nats) for loss in losses) / sum(loss.n_tokens for loss in losses))
 
+        options.setdefault("objective", objective)
         return Trainer(
             model=model,
-            objective=objective,
             batches=batches or ToyBatches(),
             learning_rate=lambda step: 0.05 / step**0.5,
             config=config,

@@ -15,12 +15,17 @@ from transduce.errors import DataError, TrainingError
 from transduce.training import (
     MetricsFile,
     Record,
+    SkipRecord,
+    TrainState,
     UpdateRecord,
     Validation,
     ValidationRecord,
+    averaged_checkpoints,
     checkpoint_folders,
     read_state,
+    read_tensors,
 )
+from transduce.training.trial import try_largest_batches
 
 MakeTrainer = Callable[..., Any]
 TIMED = ("elapsed_s", "tgt_tokens_per_s")
@@ -35,23 +40,34 @@ class OneBatch:
     def n_batches(self, epoch: int) -> int:
         return 1
 
-    def batch(self, epoch: int, index: int) -> Any:
-        return type(self.source.batch(0, 0))(self.source.x, self.source.targets)
+    def n_rows(self, epoch: int, index: int) -> int:
+        return len(self.source.targets)
+
+    def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
+        return len(self.source.targets), len(self.source.targets)
+
+    def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> Any:
+        return type(self.source.batch(0, 0))(self.source.x[part::n_parts], self.source.targets[part::n_parts])
+
+    def largest(self, epoch: int) -> list[int]:
+        return [0]
 
     def name(self, epoch: int, index: int) -> str:
         return "all"
 
 
 class Spoiled:
-    """A source whose given place holds a number that is none."""
+    """A source some of whose places hold a number that is none."""
 
-    def __init__(self, source: Any, place: tuple[int, int]) -> None:
-        self.source, self.place = source, place
-        self.n_batches, self.name = source.n_batches, source.name
+    def __init__(self, source: Any, *places: tuple[int, int]) -> None:
+        self.source, self.places = source, places
 
-    def batch(self, epoch: int, index: int) -> Any:
-        batch = self.source.batch(epoch, index)
-        if (epoch, index) == self.place:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+    def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> Any:
+        batch = self.source.batch(epoch, index, part=part, n_parts=n_parts)
+        if (epoch, index) in self.places:
             return type(batch)(batch.x_ND * math.nan, batch.targets_N)
         return batch
 
@@ -61,13 +77,9 @@ def weights(trainer: Any) -> list[torch.Tensor]:
 
 
 def records_in(path: Path) -> list[dict[str, Any]]:
-    """All records but their times and rates, and but checkpoints, which a stop adds."""
+    """All records but their times and rates."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    return [
-        {key: value for key, value in record.items() if key not in TIMED}
-        for record in records
-        if record["kind"] != "checkpoint"
-    ]
+    return [{key: value for key, value in record.items() if key not in TIMED} for record in records]
 
 
 def test_accumulated_batches_equal_one_large_batch(make_trainer: MakeTrainer, tmp_path: Path) -> None:
@@ -102,7 +114,7 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
     assert bool(found) == (cut > 0)  # there is nothing to save before the first update
     if found:
         resumed.resume(found[-1])
-    file.rewind(resumed.state.update)
+    file.rewind(resumed.state)
     assert resumed.run() == "max_updates"
 
     for ours, expected in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
@@ -119,7 +131,7 @@ def test_what_was_written_after_the_checkpoint_is_forgotten(make_trainer: MakeTr
     expected = records_in(file.path)
     trainer = make_trainer(listeners=[file], max_updates=7)
     trainer.resume(next(p for p in checkpoint_folders(trainer.checkpoints) if p.name.endswith("4")))
-    file.rewind(4)
+    file.rewind(trainer.state)
     assert max(record["update"] for record in records_in(file.path)) == 4
     trainer.run()
     assert records_in(file.path) == expected
@@ -127,8 +139,8 @@ def test_what_was_written_after_the_checkpoint_is_forgotten(make_trainer: MakeTr
 
 @pytest.mark.parametrize("n_accumulate", [1, 3])
 def test_a_loss_that_is_no_number_stops_before_the_update(make_trainer: MakeTrainer, n_accumulate: int) -> None:
-    trainer = make_trainer(n_accumulate=n_accumulate, checkpoint_every_updates=1)
-    trainer.batches = Spoiled(trainer.batches, (1, 1))  # the sixth batch of the run
+    spoiled = Spoiled(make_trainer().batches, (1, 1))  # the sixth batch of the run
+    trainer = make_trainer(n_accumulate=n_accumulate, batches=spoiled, checkpoint_every_updates=100)
     with pytest.raises(
         TrainingError, match=r"update \d: the loss is nan on toy batch 1 of epoch 1; nothing was updated"
     ):
@@ -161,14 +173,14 @@ def test_the_newest_and_the_best_checkpoints_are_kept(make_trainer: MakeTrainer)
         checkpoint_every_updates=3,
         keep_checkpoints=2,
         average_last=2,
-        validate=lambda: Validation(next(losses)),
+        validate=lambda should_stop: Validation(next(losses)),
     )
     trainer.run()
     assert trainer.state.best_update == 4
     kept = [int(path.name.removeprefix("update-")) for path in checkpoint_folders(trainer.checkpoints)]
     assert kept == [4, 9, 10]
-    scheduled = [read_state(path).is_scheduled for path in checkpoint_folders(trainer.checkpoints)]
-    assert scheduled == [False, True, True]
+    causes = [read_state(path).cause for path in checkpoint_folders(trainer.checkpoints)]
+    assert causes == ["best", "schedule", "end"]
 
 
 def test_checkpoints_do_not_pile_up_while_validation_improves(make_trainer: MakeTrainer) -> None:
@@ -179,24 +191,25 @@ def test_checkpoints_do_not_pile_up_while_validation_improves(make_trainer: Make
         checkpoint_every_updates=10,
         keep_checkpoints=2,
         average_last=2,
-        validate=lambda: Validation(float(next(losses))),
+        validate=lambda should_stop: Validation(float(next(losses))),
     )
     trainer.run()
     kept = [read_state(path) for path in checkpoint_folders(trainer.checkpoints)]
-    assert [(state.update, state.is_scheduled) for state in kept] == [(20, True), (30, True)]
+    assert [(state.update, state.cause) for state in kept] == [(20, "schedule"), (30, "schedule")]
 
 
-def test_the_end_of_a_run_is_scheduled_even_where_it_is_the_best(make_trainer: MakeTrainer) -> None:
+def test_the_end_of_a_run_is_averaged_even_where_it_is_the_best(make_trainer: MakeTrainer) -> None:
     losses = iter(range(100, 0, -1))
     trainer = make_trainer(
         max_updates=4,
         validate_every_updates=2,
         checkpoint_every_updates=100,
-        validate=lambda: Validation(float(next(losses))),
+        validate=lambda should_stop: Validation(float(next(losses))),
     )
     trainer.run()
     (state,) = [read_state(path) for path in checkpoint_folders(trainer.checkpoints)]
-    assert (state.update, state.is_scheduled) == (4, True)
+    assert (state.update, state.cause) == (4, "end")
+    assert averaged_checkpoints(trainer.checkpoints, 5) == checkpoint_folders(trainer.checkpoints)
 
 
 def test_what_a_killed_process_left_is_swept_away(make_trainer: MakeTrainer) -> None:
@@ -210,22 +223,19 @@ def test_what_a_killed_process_left_is_swept_away(make_trainer: MakeTrainer) -> 
 def test_a_torn_last_record_is_forgotten_and_a_strange_one_named(tmp_path: Path) -> None:
     file = MetricsFile(tmp_path / "metrics.jsonl")
     file.path.write_text('{"kind": "update", "update": 1}\n{"kind": "upd')
-    file.rewind(5)
+    file.rewind(TrainState(update=5))
     assert file.path.read_text() == '{"kind": "update", "update": 1}\n'
     file.path.write_text('oops\n{"kind": "update", "update": 1}\n')
     with pytest.raises(DataError, match=r"metrics\.jsonl:1 is not a record"):
-        file.rewind(5)
+        file.rewind(TrainState(update=5))
 
 
 def test_too_little_memory_names_what_to_change(make_trainer: MakeTrainer) -> None:
-    trainer = make_trainer()
-
     def objective(batch: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    trainer.objective = objective
-    with pytest.raises(TrainingError, match=r"update 1: .* lower training\.max_tokens_per_batch"):
-        trainer.run()
+    with pytest.raises(TrainingError, match=r"the first update: .* use training\.max_tokens_per_batch=12500 with"):
+        make_trainer(objective=objective).run()
 
 
 def test_the_rate_is_that_of_this_sitting(make_trainer: MakeTrainer, tmp_path: Path) -> None:
@@ -246,7 +256,7 @@ def test_the_rate_is_that_of_this_sitting(make_trainer: MakeTrainer, tmp_path: P
 def test_patience_ends_a_run(make_trainer: MakeTrainer) -> None:
     losses = iter([1.0, 2.0, 1.5, 0.5, 2.0])
     trainer = make_trainer(
-        max_updates=99, validate_every_updates=2, patience=2, validate=lambda: Validation(next(losses))
+        max_updates=99, validate_every_updates=2, patience=2, validate=lambda should_stop: Validation(next(losses))
     )
     assert trainer.run() == "patience"
     assert trainer.state.update == 6
@@ -291,3 +301,110 @@ def test_adam_is_the_paper_s(make_trainer: MakeTrainer) -> None:
     trainer.listeners = [follow]
     trainer.run()
     torch.testing.assert_close(weight.detach(), expected.detach(), rtol=1e-9, atol=1e-12)
+
+
+def test_updates_that_are_not_finite_are_left_out_as_often_as_allowed(make_trainer: MakeTrainer) -> None:
+    """A skipped batch costs no update and no weight; the run stops at one more than is allowed, and can be resumed."""
+    seen: list[Record] = []
+    toy = make_trainer().batches
+    options: dict[str, Any] = {"batches": Spoiled(toy, (0, 2), (1, 1)), "p_drop": 0.3, "checkpoint_every_updates": 5}
+    trainer = make_trainer(n_skippable=2, listeners=[seen.append], **options)
+    assert trainer.run() == "max_updates"
+    assert (trainer.state.n_skipped, trainer.state.update, trainer.state.next_batch) == (2, 8, 2)
+    skips = [record for record in seen if isinstance(record, SkipRecord)]
+    assert [record.update for record in skips] == [2, 4]
+    assert "update 3: the loss is nan on toy batch 2 of epoch 0; nothing was updated" in skips[0].message
+    assert "left out (1 of at most 2)" in skips[0].message
+    last = [record for record in seen if isinstance(record, UpdateRecord)][-1]
+    assert last.tgt_tokens == (8 + 3 + 3) + (3 + 3 + 8) + (6 + 3)
+
+    stopped = make_trainer(n_skippable=1, checkpoints=trainer.checkpoints.parent / "other" / "checkpoints", **options)
+    with pytest.raises(TrainingError, match=r"update 5: the loss is nan .*; 1 left out before"):
+        stopped.run()
+    resumed = make_trainer(n_skippable=2, checkpoints=stopped.checkpoints, **options)
+    resumed.resume(checkpoint_folders(stopped.checkpoints)[-1])
+    assert (resumed.state.update, resumed.state.n_skipped, resumed.state.cause) == (4, 1, "stop")
+    resumed.run()
+    for ours, expected in zip(weights(resumed), weights(trainer), strict=True):
+        assert torch.equal(ours, expected)
+
+
+def test_a_batch_that_is_not_finite_is_kept_with_what_is_known(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(batches=Spoiled(make_trainer().batches, (0, 3)), n_accumulate=4)
+    with pytest.raises(TrainingError, match=r"toy batch 3 of epoch 0; nothing .*; the batch is kept in .*not-finite"):
+        trainer.run()
+    (folder,) = (trainer.checkpoints.parent / "not-finite").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["report.json", "share-3.safetensors"]
+    tensors = read_tensors(folder / "share-3.safetensors")
+    assert tensors["x_ND"].isnan().all()
+    assert torch.equal(tensors["targets_N"], trainer.batches.batch(0, 3).targets_N)
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert report["losses_nats"][3] == "nan"
+    assert math.isfinite(float(report["losses_nats"][0]))
+    assert report["batches"] == [{"epoch": 0, "index": index} for index in range(4)]
+
+
+def test_a_gradient_that_is_not_finite_keeps_all_batches(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(n_accumulate=2)
+    trainer.model.outer.register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(TrainingError, match=r"norm of the gradient is (nan|inf) on toy batch 0 .*, toy batch 1 of"):
+        trainer.run()
+    (folder,) = (trainer.checkpoints.parent / "not-finite").iterdir()
+    assert len(list(folder.glob("*.safetensors"))) == 2
+
+
+@pytest.mark.parametrize("stopped_at", [3, 6])
+def test_a_validation_that_is_interrupted_is_done_after_the_resume(
+    make_trainer: MakeTrainer, tmp_path: Path, stopped_at: int
+) -> None:
+    whole = make_trainer(checkpoints=tmp_path / "whole", listeners=[MetricsFile(tmp_path / "whole.jsonl")])
+    whole.run()
+    file = MetricsFile(tmp_path / "cut.jsonl")
+    stopped = make_trainer(checkpoints=tmp_path / "cut", listeners=[file])
+    look, is_asked = stopped.validate, False
+
+    def validate(should_stop: Callable[[], bool]) -> Validation | None:
+        nonlocal is_asked
+        is_asked = stopped.state.update == stopped_at
+        return None if should_stop() else look(should_stop)
+
+    stopped.validate, stopped.should_stop = validate, lambda: is_asked
+    assert stopped.run() == "asked"
+    assert (stopped.state.update, stopped.state.validated_update) == (stopped_at, stopped_at - 3 or None)
+    resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file])
+    resumed.resume(checkpoint_folders(tmp_path / "cut")[-1])
+    file.rewind(resumed.state)
+    resumed.run()
+    assert records_in(tmp_path / "cut.jsonl") == records_in(tmp_path / "whole.jsonl")
+    for ours, expected in zip(weights(resumed), weights(whole), strict=True):
+        assert torch.equal(ours, expected)
+
+
+def test_a_longer_run_is_as_if_it_had_never_ended(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """What marks the end of the shorter run, its last checkpoint, is neither recorded nor averaged any more."""
+    options: dict[str, Any] = {"p_drop": 0.3, "checkpoint_every_updates": 2, "keep_checkpoints": 9}
+    whole = make_trainer(
+        checkpoints=tmp_path / "w", max_updates=9, listeners=[MetricsFile(tmp_path / "w.jsonl")], **options
+    )
+    whole.run()
+    file = MetricsFile(tmp_path / "p.jsonl")
+    for max_updates in (5, 9):
+        part = make_trainer(checkpoints=tmp_path / "p", max_updates=max_updates, listeners=[file], **options)
+        if max_updates > 5:
+            part.resume(checkpoint_folders(tmp_path / "p")[-1])
+            file.rewind(part.state)
+        part.run()
+    assert records_in(tmp_path / "p.jsonl") == records_in(tmp_path / "w.jsonl")
+    averaged = [[path.name for path in averaged_checkpoints(tmp_path / name, 4)] for name in ("p", "w")]
+    assert averaged[0] == averaged[1] == [f"update-0000000{update}" for update in (4, 6, 8, 9)]
+
+
+def test_trying_the_largest_batch_leaves_no_trace(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(max_updates=1)
+    before, random_state = weights(trainer), torch.get_rng_state()
+    try_largest_batches(trainer.gradients, trainer.optimiser, epoch=0)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(weight.grad is None for weight in trainer.model.parameters())
+    assert not trainer.optimiser.state
+    for ours, expected in zip(weights(trainer), before, strict=True):
+        assert torch.equal(ours, expected)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.machine import chosen_device, fast_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_scores, say
 from transduce.errors import TrainingError
@@ -45,6 +45,7 @@ def demo(
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.demo import demo_config, fetch_missing, run_demo
+    from transduce.model import fast_precision
     from transduce.recipes import with_settings
     from transduce.tasks.run import RUN_FILE
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from transduce.config import InferencePrecision, Precision
+from transduce.config import InferencePrecision
 from transduce.errors import ConfigError
 
-__all__ = ["chosen_device", "chosen_precision", "fast_precision", "keep_freed_memory"]
+__all__ = ["chosen_device", "chosen_precision", "keep_freed_memory"]
 
 # mallopt's names for its parameters, from glibc's malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
@@ -34,7 +34,7 @@ def chosen_device(name: str) -> str:
 
 def chosen_precision(name: str, device: str) -> InferencePrecision:
     """The precision that a name on the command line means. Raises ConfigError if it means none."""
-    from transduce.model import has_int8_products
+    from transduce.model import fast_precision, has_int8_products
 
     match name:
         case "auto":
@@ -45,18 +45,6 @@ def chosen_precision(name: str, device: str) -> InferencePrecision:
             return name
         case _:
             raise ConfigError(f"--precision should be fp32, bf16, int8 or auto, got {name!r}")
-
-
-def fast_precision(device: str) -> Precision:
-    """bf16 where the device has matrix products in it, else fp32: without them, bf16 is slower on a CPU."""
-    import torch
-
-    if torch.device(device).type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    if torch.device(device).type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
-        return "fp32"
-    has = torch.cpu.get_capabilities()
-    return "bf16" if has.get("amx_bf16") or has.get("avx512_bf16") else "fp32"
 
 
 def keep_freed_memory() -> None:

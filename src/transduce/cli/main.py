@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli import attention, average, corpus, demo, evaluate, model, prepare, score, train, translate
-from transduce.cli.output import say
-from transduce.errors import TransduceError
+from transduce.cli import attention, average, corpus, demo, doctor, evaluate, model, prepare, score, train, translate
+from transduce.cli.output import say, say_error
+from transduce.errors import ElsewhereError, TransduceError
 
 __all__ = ["app", "main", "run"]
 
@@ -53,6 +53,7 @@ app.command()(score.score)
 app.command()(evaluate.evaluate)
 app.command()(model.model)
 app.command()(attention.attention)
+app.command()(doctor.doctor)
 
 
 def main() -> None:
@@ -74,13 +75,16 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
-    except TransduceError as error:
+    except ElsewhereError as error:
         say(f"error: {error}")
+        return 1
+    except TransduceError as error:
+        say_error(str(error))
         return 1
     except typer.TyperException as error:
         message = error.format_message()
         if message:
-            say(f"error: {message}")
+            say_error(message)
         # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
         return 1 if type(error) is typer.BadParameter else error.exit_code
     except typer.Exit as exit:
@@ -91,6 +95,6 @@ def run(arguments: Sequence[str]) -> int:
         say("interrupted")
         return 130
     except OSError as error:  # a full disk, a folder without permission
-        say(f"error: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        say_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return 1
     return code if isinstance(code, int) else 0

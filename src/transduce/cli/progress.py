@@ -10,10 +10,10 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from transduce.cli.output import say
+from transduce.cli.output import is_speaker, say
 from transduce.config import TrainingConfig
 from transduce.metrics import perplexity
-from transduce.training import CheckpointRecord, Record, UpdateRecord, ValidationRecord
+from transduce.training import CheckpointRecord, Record, SkipRecord, UpdateRecord, ValidationRecord
 
 __all__ = ["TrainingProgress"]
 
@@ -23,7 +23,7 @@ class TrainingProgress:
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
-        self.is_live = sys.stderr.isatty()
+        self.is_live = is_speaker() and sys.stderr.isatty()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -63,6 +63,8 @@ class TrainingProgress:
                 bleu = "" if record.bleu is None else f"   BLEU {record.bleu:.2f}"
                 best = "   best so far" if record.is_best else ""
                 self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{bleu}{best}")
+            case SkipRecord():
+                self.tell(f"warning: {record.message}")
             case CheckpointRecord():
                 pass  # too many to tell; metrics.jsonl has them
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_scores, say
 from transduce.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transduce.config import RunConfig
 
 __all__ = ["train"]
 
@@ -27,44 +30,66 @@ def train(
         typer.Option(callback=require_positive_minutes, help="Stop after this training time, over all sittings."),
     ] = None,
     settings: SettingsOption = None,
+    on_nan: Annotated[
+        str | None,
+        typer.Option(
+            "--on-nan",
+            metavar="stop|skip:N",
+            help="Where a loss or a gradient is not finite: stop, or leave out at most N such updates of the run.",
+            show_default=False,
+        ),
+    ] = None,
+    shard: Annotated[
+        bool,
+        typer.Option("--shard", help="With torchrun: divide a model that does not fit among the processes (FSDP2)."),
+    ] = False,
+    break_lock: Annotated[
+        bool, typer.Option("--break-lock", help="The process of another machine that holds the run folder is gone.")
+    ] = False,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> int:
-    """Train a translator: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1."""
+    """Train a translator: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
+
+    With several processes: torchrun --nproc-per-node N -m transduce train ...
+    """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
-    from transduce.recipes import read_recipe, with_settings
-    from transduce.tasks import read_run_config
     from transduce.tasks import train as train_translator
+    from transduce.training import device_of_process, processes_of_torchrun
 
-    changes = [*(settings or ()), *([] if minutes is None else [f"training.max_minutes={float(minutes)}"])]
-    if resume and out is None:
-        raise ConfigError("--resume goes on with the run in --out; name it")
-    if recipe is not None:
-        config = read_recipe(recipe, changes)
-    elif resume and out is not None:
-        config = with_settings(read_run_config(out), changes)
-    else:
-        raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
-    folder = out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
-    say(f"run folder: {folder}")
+    changes = [
+        *(settings or ()),
+        *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
+        *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
+    ]
+    config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
+    device = device_of_process(chosen_device(device))
     asked = StopRequest()
-    with TrainingProgress(config.training) as progress:
+    with processes_of_torchrun(device) as processes, TrainingProgress(config.training) as progress:
+        folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
+        say(f"run folder: {folder}")
         result = train_translator(
             config,
             folder,
             resume=resume,
             store=store,
             data_folder=data,
-            device=chosen_device(device),
+            device=device,
+            processes=processes,
+            is_sharded=shard,
+            break_lock=break_lock,
             listeners=[progress],
             should_stop=asked,
             while_training=asked,
             tell=progress.tell,
         )
+        signals = processes.gather_words(asked.signal)
     if result.reason == "asked":
         say(f"saved after update {result.updates:,}; go on with: transduce train --resume --out {folder}")
-        return asked.exit_code
+        return 128 + next(filter(None, signals), 0)
+    if not processes.is_first:
+        return 0
     if json:
         scores = None if result.scores is None else result.scores.as_json()
         values = {"run": str(folder), "model": str(result.model_folder), "updates": result.updates}
@@ -75,3 +100,31 @@ def train(
         print_scores(result.scores)
     print(f"model: {result.model_folder}")
     return 0
+
+
+def _config_and_folder(
+    recipe: Path | None, out: Path | None, *, resume: bool, changes: list[str]
+) -> tuple[RunConfig, Path]:
+    """What to train, and where."""
+    from transduce.recipes import read_recipe, with_settings
+    from transduce.tasks import read_run_config
+
+    if resume and out is None:
+        raise ConfigError("--resume goes on with the run in --out; name it")
+    if recipe is not None:
+        config = read_recipe(recipe, changes)
+    elif resume and out is not None:
+        config = with_settings(read_run_config(out), changes)
+    else:
+        raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
+    return config, out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _n_skippable(on_nan: str) -> int:
+    """What ``--on-nan`` allows. Raises ConfigError if it is neither of its two forms."""
+    kind, colon, number = on_nan.partition(":")
+    if on_nan == "stop":
+        return 0
+    if kind == "skip" and colon and number.isdecimal() and number.isascii():
+        return int(number)
+    raise ConfigError(f"--on-nan should be stop, or skip:N with a number, as in skip:10; got {on_nan!r}")

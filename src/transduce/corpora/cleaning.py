@@ -26,7 +26,7 @@ from typing import Literal, get_args
 
 from transduce.errors import ConfigError
 
-__all__ = ["CleaningReport", "CleaningRules", "Reason", "Tally", "clean"]
+__all__ = ["CONTROL", "SURROGATE", "CleaningReport", "CleaningRules", "Reason", "Tally", "clean"]
 
 Reason = Literal[
     "not two columns",
@@ -41,8 +41,8 @@ Reason = Literal[
 
 N_FIRST_LINES = 3
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # category Cc without what str.isspace calls whitespace
+SURROGATE = re.compile("[\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # category Cc without what str.isspace calls whitespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,9 @@ def clean(
 def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
     """Why this pair alone, whatever came before it, should not be trained on."""
     if not (src.isprintable() and tgt.isprintable()):  # quick; nothing of the two kinds below is printable
-        if _SURROGATE.search(src) or _SURROGATE.search(tgt):
+        if SURROGATE.search(src) or SURROGATE.search(tgt):
             return "not UTF-8"
-        if _CONTROL.search(src) or _CONTROL.search(tgt):
+        if CONTROL.search(src) or CONTROL.search(tgt):
             return "control characters"
     shorter, longer = len(src), len(tgt)
     if shorter > longer:

@@ -14,7 +14,7 @@ from pathlib import Path
 from transduce.errors import DataError
 from transduce.files import open_binary, read_lines
 
-__all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns"]
+__all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns", "two_columns"]
 
 
 def read_aligned_files(src: Path, tgt: Path, *, escape_invalid: bool = False) -> Iterator[tuple[str, str]]:
@@ -40,7 +40,7 @@ def read_tab_separated(path: Path) -> Iterator[tuple[str, str]]:
     Raises DataError for a line without exactly one tab, and for one that is not UTF-8.
     """
     for number, line in enumerate(read_lines(path), start=1):
-        pair = _two_columns(line)
+        pair = two_columns(line)
         if pair is None:
             raise DataError(f"{path}:{number} has {line.count(chr(9))} tabs; expected source TAB target")
         yield pair
@@ -48,10 +48,11 @@ def read_tab_separated(path: Path) -> Iterator[tuple[str, str]]:
 
 def read_uncleaned_columns(path: Path) -> Iterator[tuple[str, str] | None]:
     """The same for ``clean``: None for a line without exactly one tab, lone surrogates for bytes that are not UTF-8."""
-    return map(_two_columns, read_lines(path, escape_invalid=True))
+    return map(two_columns, read_lines(path, escape_invalid=True))
 
 
-def _two_columns(line: str) -> tuple[str, str] | None:
+def two_columns(line: str) -> tuple[str, str] | None:
+    """Source and target of ``source TAB target``; None for a line without exactly one tab."""
     src, tab, tgt = line.partition("\t")
     return (src, tgt) if tab and "\t" not in tgt else None
 

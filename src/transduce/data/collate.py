@@ -37,6 +37,10 @@ class Batch:
     n_tgt_tokens: int  # M
     rows: tuple[int, ...]  # which rows of the store these are, to name them in messages
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All ids by name."""
+        return {"src_BS": self.src_BS, "tgt_in_BT": self.tgt_in_BT, "tgt_out_M": self.tgt_out_M}
+
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on ``device``."""
         return dataclasses.replace(

@@ -12,6 +12,7 @@ of one corpus stand together, in the order of the summary.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from transduce.errors import DataError
+from transduce.errors import DataError, quoted
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest
 from transduce.text import UNK_ID, BpeDropout, Tokenizer, Tokenizers, normalise
 
@@ -259,20 +260,22 @@ class TokenStore:
                 f"{folder} was made with tokenizer {summary.tokenizer_fingerprint[:12]}, this one is "
                 f"{tokenizers.fingerprint[:12]}; prepare the data again"
             )
-        n_rows = summary.n_pairs * summary.n_encodings
-        src = _read_side(folder, "src", n_rows, summary.n_src_tokens, tokenizers.src if tokenizers else None)
-        tgt = _read_side(folder, "tgt", n_rows, summary.n_tgt_tokens, tokenizers.tgt if tokenizers else None)
+        src = _read_side(folder, "src", summary, tokenizers.src if tokenizers else None)
+        tgt = _read_side(folder, "tgt", summary, tokenizers.tgt if tokenizers else None)
         return cls(folder, summary, src.lengths_with_end(), tgt.lengths_with_end(), src, tgt)
 
 
-_SUMMARY_TYPES: dict[str, type] = {"tokenizer_fingerprint": str, "n_pairs_of": dict}  # all others are counts
+_SUMMARY_TYPES: dict[str, type] = {"tokenizer_fingerprint": str, "n_pairs_of": dict}  # all others are counts,
+_LEAST = dict.fromkeys(("max_length", "n_read", "n_pairs", "n_encodings", "n_src_tokens", "n_tgt_tokens"), 1)
+MOST = 1 << 48  # of any count: more ids than that are on no disk
 
 
 def _read_summary(path: Path) -> StoreSummary:
     values = read_json(path)
     if values.get("format_version") != FORMAT_VERSION:
         raise DataError(
-            f"{path} has format version {values.get('format_version')}, this transduce reads {FORMAT_VERSION}; "
+            f"{path} has format version {quoted(values.get('format_version'))}, this transduce reads "
+            f"{FORMAT_VERSION}; "
             "prepare the data again"
         )
     types = {field.name: _SUMMARY_TYPES.get(field.name, int) for field in dataclasses.fields(StoreSummary)}
@@ -280,13 +283,24 @@ def _read_summary(path: Path) -> StoreSummary:
     if wrong or len(values) != len(types):
         raise DataError(f"{path} is not the summary of a store: {wrong[0] if wrong else 'too many keys'}")
     counts = list(values["n_pairs_of"].values())
-    if not all(type(count) is int for count in counts) or sum(counts) != values["n_pairs"]:
+    if not all(type(count) is int and count >= 0 for count in counts) or sum(counts) != values["n_pairs"]:
         raise DataError(f"{path} is not the summary of a store: n_pairs_of should add up to n_pairs")
-    return StoreSummary(**values)
+    out_of_range = [
+        name for name, kind in types.items() if kind is int and not _LEAST.get(name, 0) <= values[name] <= MOST
+    ]
+    if out_of_range:
+        name = out_of_range[0]
+        raise DataError(f"{path} is not the summary of a store: {name} is {quoted(values[name])}")
+    summary = StoreSummary(**values)
+    if summary.n_read != summary.n_pairs + summary.n_empty + summary.n_too_long:
+        raise DataError(f"{path} is not the summary of a store: n_read should be n_pairs + n_empty + n_too_long")
+    return summary
 
 
-def _read_side(folder: Path, side: Side, n_rows: int, n_tokens: int, tokenizer: Tokenizer | None) -> _Rows:
+def _read_side(folder: Path, side: Side, summary: StoreSummary, tokenizer: Tokenizer | None) -> _Rows:
     """Map the two files of a side and check them against the summary's counts and, if given, the vocabulary."""
+    n_rows, max_length = summary.n_pairs * summary.n_encodings, summary.max_length
+    n_tokens = summary.n_src_tokens if side == "src" else summary.n_tgt_tokens
     ids_path, offsets_path = folder / f"{side}.ids.npy", folder / f"{side}.offsets.npy"
     ids, offsets = _map(ids_path), _map(offsets_path)
     n_ids = n_tokens - n_rows  # end symbols are counted, not stored
@@ -297,8 +311,14 @@ def _read_side(folder: Path, side: Side, n_rows: int, n_tokens: int, tokenizer: 
             f"{offsets_path} should hold {n_rows + 1:,} offsets, got {offsets.dtype}{offsets.shape}; "
             "prepare the data again"
         )
-    if offsets[0] != 0 or offsets[-1] != n_ids or not (np.diff(offsets) > 0).all():
+    if offsets[0] != 0 or offsets[-1] != n_ids or not (offsets[1:] > offsets[:-1]).all():  # a difference may overflow
         raise DataError(f"{offsets_path} should rise from 0 to {n_ids:,} without empty rows; prepare the data again")
+    longest = int(np.diff(offsets).max()) + 1
+    if longest > max_length:
+        raise DataError(
+            f"{offsets_path} has a row of {longest:,} tokens, the longest should be {max_length:,}; "
+            "prepare the data again"
+        )
     vocab_size = tokenizer.size if tokenizer else np.iinfo(ids.dtype).max + 1
     if ids.min() < UNK_ID or ids.max() >= vocab_size:
         raise DataError(
@@ -308,8 +328,24 @@ def _read_side(folder: Path, side: Side, n_rows: int, n_tokens: int, tokenizer: 
     return _Rows(cast(Ids, ids), cast(NDArray[np.int64], offsets))
 
 
+_NPY_BEGIN = b"\x93NUMPY\x01\x00"
+_NPY_HEADER = re.compile(rb"\{'descr': '([<|][a-z]\d{1,2})', 'fortran_order': False, 'shape': \((\d{1,15}),\), \} *\n")
+
+
 def _map(path: Path) -> NDArray[Any]:
+    """A one-dimensional ``.npy`` file, mapped. Its header is matched with the one form it can have, never evaluated."""
     try:
-        return cast(NDArray[Any], np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
+        with path.open("rb") as stream:
+            begin = stream.read(len(_NPY_BEGIN) + 2)
+            header = stream.read(int.from_bytes(begin[len(_NPY_BEGIN) :], "little"))
+            found = _NPY_HEADER.fullmatch(header) if begin.startswith(_NPY_BEGIN) else None
+            if found is None:
+                raise ValueError("it does not begin as one")
+            dtype, length, start = np.dtype(found[1].decode()), int(found[2]), stream.tell()
+        if path.stat().st_size != start + length * dtype.itemsize:
+            raise ValueError(f"{dtype}({length},) would need {start + length * dtype.itemsize:,} bytes")
+        if not length:
+            return np.empty(0, dtype)
+        return np.memmap(path, dtype, mode="r", offset=start, shape=(length,))
+    except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path} is not an array file: {error}; prepare the data again") from error

@@ -19,6 +19,8 @@ from transduce.metrics.bleu import Score, corpus_score
 __all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
 
 HYPHEN_INSIDE_WORD = re.compile(r"(\S)-(\S)")
+MOST_DOTS = 1000  # in a row; for more, Moses' table of punctuation takes the square of their number
+MANY_DOTS = re.compile(rf"\.{{{MOST_DOTS + 1},}}")
 
 
 def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
@@ -113,7 +115,8 @@ def _multi30k_preparation(language: str) -> Callable[[str], str]:
     tokenize = MosesTokenizer(language).tokenize
 
     def prepare(line: str) -> str:
-        return str(tokenize(normalize(line.lower()), return_str=True))
+        plain = MANY_DOTS.sub("." * MOST_DOTS, line.lower())
+        return str(tokenize(normalize(plain), return_str=True))
 
     return prepare
 

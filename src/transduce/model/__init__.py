@@ -9,7 +9,7 @@ from transduce.model.attention import AttentionKernel, AttentionKind, AttentionS
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
-from transduce.model.inference import for_inference, has_int8_products
+from transduce.model.inference import fast_precision, for_inference, has_int8_products
 from transduce.model.transformer import EncoderOutput, Transformer
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Transformer",
     "cost_of",
     "describe",
+    "fast_precision",
     "for_inference",
     "has_int8_products",
 ]

@@ -43,12 +43,16 @@ class TokenEmbedding(nn.Embedding):
 class SinusoidalPositions(nn.Module):
     """A table of sinusoids that grows with the longest sentence seen. Nothing of it is saved."""
 
+    # How long it is at first, at most: n_positions is for learned tables, and a damaged file may say anything.
+    N_AT_FIRST = 1024
+
     table_PD: Tensor
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.d_model = config.d_model
-        self.register_buffer("table_PD", sinusoid(config.n_positions, config.d_model).float(), persistent=False)
+        n_positions = min(config.n_positions, self.N_AT_FIRST)
+        self.register_buffer("table_PD", sinusoid(n_positions, config.d_model).float(), persistent=False)
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:
         """The encoding (N, D) of each place; ``n_positions`` is above all of them."""

@@ -20,11 +20,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import InferencePrecision
+from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
 from transduce.model.transformer import Transformer
 
-__all__ = ["Int8Linear", "PackedLinear", "for_inference", "has_int8_products", "int8_linear_reference"]
+__all__ = [
+    "Int8Linear",
+    "PackedLinear",
+    "fast_precision",
+    "for_inference",
+    "has_int8_products",
+    "int8_linear_reference",
+]
 
 LARGEST_INT8 = 127
 TINY = 1e-30  # instead of the largest entry of a row of zeros
@@ -51,6 +58,16 @@ def for_inference(model: Transformer, precision: InferencePrecision) -> Transfor
     fast = cast(Transformer, _with_products(model, make))
     fast.output = make(model.output_weight, None)
     return fast.eval()
+
+
+def fast_precision(device: str | torch.device) -> Precision:
+    """bf16 where the device has matrix products in it, else fp32: without them, bf16 is slower on a CPU."""
+    if torch.device(device).type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    if torch.device(device).type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
+        return "fp32"
+    has = torch.cpu.get_capabilities()
+    return "bf16" if has.get("amx_bf16") or has.get("avx512_bf16") else "fp32"
 
 
 def has_int8_products(device: str | torch.device) -> bool:

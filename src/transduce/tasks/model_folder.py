@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from transduce.config import ModelConfig, SearchConfig, config_from_mapping
-from transduce.errors import CheckpointError, ConfigError
+from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
+from transduce.errors import CheckpointError, ConfigError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.model import Transformer
 from transduce.text import Tokenizers
@@ -23,7 +24,8 @@ from transduce.training import load_weights, read_tensors
 
 __all__ = ["ModelFolder", "read_model_folder", "write_model_card", "write_model_folder"]
 
-FORMAT = 1
+FORMAT, TASK = 1, "translation"
+WEIGHT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
 
@@ -59,7 +61,7 @@ def write_model_folder(
             temporary / CONFIG_FILE,
             {
                 "format": FORMAT,
-                "task": "translation",
+                "task": TASK,
                 "direction": direction,
                 "model": config.model_dump(),
                 "search": search.model_dump(),
@@ -77,12 +79,18 @@ def write_model_card(folder: Path, card: str) -> None:
 def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     """Read and check a model folder.
 
-    Raises CheckpointError if there is none, a file is missing, corrupt or from another version, or they do not fit.
+    Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, or a
+    weight is no number.
     """
-    verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE))
+    verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder)))
     values = read_json(folder / CONFIG_FILE, error=CheckpointError)
-    if values.get("format") != FORMAT:
-        raise CheckpointError(f"{folder / CONFIG_FILE}: format {values.get('format')!r}, this version reads {FORMAT}")
+    for name, wanted in (("format", FORMAT), ("task", TASK)):
+        if values.get(name) != wanted:
+            got = quoted(values.get(name))
+            raise CheckpointError(f"{folder / CONFIG_FILE}: {name} {got}, this version reads {wanted}")
+    direction = values.get("direction")
+    if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
+        raise CheckpointError(f"{folder / CONFIG_FILE}: direction should be as in 'en-de', got {quoted(direction)}")
     try:
         config = config_from_mapping(ModelConfig, _table(values, "model"), where=str(folder / CONFIG_FILE))
         search = config_from_mapping(SearchConfig, _table(values, "search"), where=str(folder / CONFIG_FILE))
@@ -95,16 +103,59 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
             f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} symbols, "
             f"the model {config.src_vocab_size} and {config.tgt_vocab_size}"
         )
+    weights = _read_weights(folder / WEIGHTS_FILE)
+    _require_room(config, weights, where=folder)
+    with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
+        load_weights(Transformer(config), weights, where=folder / WEIGHTS_FILE)
     model = Transformer(config)
-    load_weights(model, read_tensors(folder / WEIGHTS_FILE), where=folder / WEIGHTS_FILE)
-    direction = values.get("direction")
-    if not isinstance(direction, str) or direction.count("-") != 1:
-        raise CheckpointError(f"{folder / CONFIG_FILE}: direction should be as in 'en-de', got {direction!r}")
+    load_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction)
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    weights = read_tensors(path)
+    for name, weight in weights.items():
+        if shown(name) != name:
+            raise CheckpointError(f"{path} has an unknown tensor {shown(name)}; it belongs to another architecture")
+        if weight.dtype not in WEIGHT_TYPES:
+            raise CheckpointError(f"{path}: tensor {name} has dtype {weight.dtype}, weights are floating point")
+        if not bool(weight.isfinite().all()):
+            raise CheckpointError(
+                f"{path}: tensor {name} has values that are not finite; every translation would be wrong"
+            )
+    return weights
+
+
+def _require_room(config: ModelConfig, weights: Mapping[str, Tensor], *, where: Path) -> None:
+    """Raises CheckpointError if ``weights`` cannot be all that ``config`` asks for, without building it.
+
+    Every width is a side of some matrix, and every layer has some tensor.
+    """
+    n_weights = sum(weight.numel() for weight in weights.values())
+    widths = {
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+        "n_heads x d_k": config.n_heads * config.d_k,
+        "n_heads x d_v": config.n_heads * config.d_v,
+        "src_vocab_size": config.src_vocab_size,
+        "tgt_vocab_size": config.tgt_vocab_size,
+        "n_positions": config.n_positions if config.positions == "learned" else 1,
+    }
+    for name, width in widths.items():
+        if width > n_weights:
+            raise CheckpointError(
+                f"{where}: {name} is {width:,}, but {WEIGHTS_FILE} has {n_weights:,} weights; they do not fit"
+            )
+    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    if n_layers > len(weights):
+        raise CheckpointError(
+            f"{where}: the model has {n_layers:,} layers, but {WEIGHTS_FILE} has {len(weights):,} tensors; "
+            "they do not fit"
+        )
 
 
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     table = values.get(name)
     if not isinstance(table, dict):
-        raise ConfigError(f"{CONFIG_FILE}: the table {name!r} is missing")
+        raise CheckpointError(f"{CONFIG_FILE}: the table {name!r} is missing")
     return table

@@ -2,9 +2,10 @@
 
 A prepared folder::
 
-    tokenizer.json  train/  dev/  dev.src  dev.tgt  test.src  test.tgt  prepared.json
+    tokenizer.json  train/  dev/  dev.src  dev.tgt  test.src  test.tgt  prepared.json  manifest.json
 
-``dev/`` and the dev text are missing where the corpus has no dev part, and likewise test.
+``dev/`` and the dev text are missing where the corpus has no dev part, and likewise test. The stores have manifests of
+their own.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from pathlib import Path
 from typing import assert_never
 
 from transduce.config import DataConfig, Split, config_from_mapping
-from transduce.corpora import CleaningReport, ParallelText
+from transduce.corpora import CleaningReport, ParallelText, read_aligned_files
 from transduce.data import PairDropout, StoreSummary, TokenStore, write_store
-from transduce.errors import ConfigError, DataError
+from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import (
     MANIFEST_NAME,
     atomic_folder,
     read_json,
-    read_lines,
     sha256_of_file,
+    verify_manifest,
     write_json,
     write_lines,
+    write_manifest,
 )
 from transduce.text import Tokenizers, normalise, train_bpe, train_wordpiece
 
@@ -55,9 +57,14 @@ class Prepared:
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def text(self, split: Split) -> tuple[list[str], list[str]] | None:
-        """Source and target lines of dev or test; None where the corpus has no such part."""
-        src, tgt = self.folder / f"{split}.src", self.folder / f"{split}.tgt"
-        return (list(read_lines(src)), list(read_lines(tgt))) if src.exists() else None
+        """Source and target lines of dev or test; None where the corpus has no such part.
+
+        Raises DataError if they do not align.
+        """
+        if split not in self.text_names:
+            return None
+        pairs = list(read_aligned_files(*(self.folder / name for name in _text_files(split))))
+        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
 def prepare(
@@ -97,19 +104,17 @@ def prepare(
         cleaning = {corpus: report.as_json() for corpus, report in reports.items()}
         names = {split: text.name_of(split) for split in EVALUATED if text.has(split)}
         write_json(temporary / PREPARED_FILE, {"data": config.model_dump(), "cleaning": cleaning, "text_names": names})
+        write_manifest(temporary)
     return open_prepared(folder)
 
 
 def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepared:
     """Open and check a prepared folder.
 
-    Raises DataError if it is not one or is corrupt, ConfigError if it was made with other settings than ``expected``.
+    Raises DataError if it is not one or is corrupt, CheckpointError if its tokenizers cannot be used, ConfigError if it
+    was made with other settings than ``expected``.
     """
-    description = read_json(folder / PREPARED_FILE)
-    values, text_names = description.get("data"), description.get("text_names")
-    if not isinstance(values, dict) or not isinstance(text_names, dict):
-        raise DataError(f"{folder / PREPARED_FILE} should have the tables 'data' and 'text_names'; prepare it anew")
-    config = config_from_mapping(DataConfig, values, where=str(folder / PREPARED_FILE))
+    config, text_names = _read_description(folder)
     for name in DataConfig.model_fields if expected is not None else ():
         got, want = getattr(config, name), getattr(expected, name)
         if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
@@ -122,6 +127,34 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
     dev = TokenStore.open(folder / "dev", tokenizers) if (folder / "dev").exists() else None
     train = TokenStore.open(folder / "train", tokenizers)
     return Prepared(folder, config, tokenizers, train, dev, text_names)
+
+
+def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
+    """What ``prepared.json`` says, and what the texts are called that are there. Raises DataError if it is wrong."""
+    path = folder / PREPARED_FILE
+    description = read_json(path)
+    values, text_names = description.get("data"), description.get("text_names")
+    if not isinstance(values, dict) or not isinstance(text_names, dict):
+        raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it anew")
+    if (folder / MANIFEST_NAME).exists():  # folders of earlier versions have none
+        names = (name for split in EVALUATED if split in text_names for name in _text_files(split))
+        verify_manifest(folder, error=DataError, required=(PREPARED_FILE, *Tokenizers.files(folder), *names))
+    for split, name in text_names.items():
+        if split not in EVALUATED or not isinstance(name, str):
+            raise DataError(f"{path}: text_names should name dev and test, got {quoted(text_names)}")
+    for split in EVALUATED:
+        for name in _text_files(split):
+            if (folder / name).is_file() != (split in text_names):
+                does = "does not name" if (folder / name).exists() else "names"
+                raise DataError(f"{path} {does} {split} text, against what is there ({name}); prepare it anew")
+    try:
+        return config_from_mapping(DataConfig, values, where=str(path)), text_names
+    except ConfigError as error:
+        raise DataError(f"{error}; prepare it anew") from error
+
+
+def _text_files(split: Split) -> tuple[str, str]:
+    return f"{split}.src", f"{split}.tgt"
 
 
 def _train_tokenizers(text: ParallelText) -> Tokenizers:
@@ -175,8 +208,9 @@ def _write_text(text: ParallelText, split: Split, folder: Path) -> None:
     pairs = list(text.pairs(split))
     if not any(src.strip() for src, _ in pairs):
         raise DataError(f"{split} text {text.name_of(split)} has no line to translate; leave it out, or name another")
-    write_lines(folder / f"{split}.src", (src for src, _ in pairs))
-    write_lines(folder / f"{split}.tgt", (tgt for _, tgt in pairs))
+    src_file, tgt_file = _text_files(split)
+    write_lines(folder / src_file, (src for src, _ in pairs))
+    write_lines(folder / tgt_file, (tgt for _, tgt in pairs))
 
 
 def _sentence_about_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:

@@ -5,7 +5,11 @@ A run folder::
     run.json  metrics.jsonl  tensorboard/
     store/    the prepared text; or prepared_at.json, which says where it lies
     checkpoints/update-00001000/
+    not-finite/    batches that were left out, or ended the run
     model/     the averaged model folder
+    lock.json    while a process writes
+
+Several processes train one run together; the first of them writes.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -27,18 +32,24 @@ from transduce.tasks.evaluation import evaluate
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.run_lock import LOCK_FILE, only_writer
 from transduce.tasks.translation import StoreBatches, TranslationObjective, TranslationValidation
 from transduce.tasks.translator import Translator
 from transduce.training import (
     Listener,
     MetricsFile,
+    Processes,
     StopReason,
     TensorBoardEvents,
     Trainer,
     average_weights,
-    checkpoint_folders,
+    averaged_checkpoints,
     inverse_sqrt_lr,
+    load_weights,
+    newest_complete,
     read_state,
+    shard,
+    whole_weights,
 )
 
 __all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "train"]
@@ -61,6 +72,7 @@ CHANGEABLE = frozenset(
         "checkpoint_every_minutes",
         "keep_checkpoints",
         "average_last",
+        "n_skippable",
     )
 )
 
@@ -86,6 +98,9 @@ def train(
     store: Path | None = None,
     data_folder: Path | None = None,
     device: str | torch.device = "cpu",
+    processes: Processes | None = None,
+    is_sharded: bool = False,
+    break_lock: bool = False,
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
     while_training: AbstractContextManager[object] | None = None,
@@ -94,59 +109,170 @@ def train(
     """Train a translator as ``config`` says, in ``folder``; end with an averaged and evaluated model folder.
 
     ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
-    looked for first. ``should_stop`` is asked before each update; ``while_training`` is entered for just the time of
-    the updates, when it is of use (signal handlers).
-    ``tell`` receives lines about each step.
+    looked for first. ``processes`` are those that train together, with the model divided among them (FSDP2) if
+    ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``should_stop`` is asked
+    before each update and during validation; ``while_training`` is entered for just the time of the updates, when it is
+    of use (signal handlers). ``tell`` receives lines about each step; it and ``listeners`` do so in the first process.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
-    device = torch.device(device)
-    has_run = (folder / RUN_FILE).exists()
-    if has_run and not resume:
-        raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
-    if not has_run and folder.exists() and not _names_in(folder) <= {STORE, STORE_POINTER}:
-        raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
-    if has_run:
-        config = resume_config(folder, config)
-    elif resume:
-        tell(f"there is no run in {folder} yet; it begins")
-    prepared = _prepared(config, folder, store, data_folder, tell)
-    if has_run:
-        _check_same_data(folder, prepared)
-    if store is not None and not (folder / STORE).exists():
-        write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
-    model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
-    config = config.model_copy(update={"model": model_config})
+    processes = processes or Processes()
+    if is_sharded and processes.n == 1:
+        raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
+    _require_own_folder(folder)
+    with only_writer(folder, break_lock=break_lock) if processes.is_first else nullcontext():
+        run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, tell=tell)
+        begun: str = processes.first(
+            lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder).model_dump_json()
+        )
+        reason, updates = run.update(
+            RunConfig.model_validate_json(begun), listeners=listeners, should_stop=should_stop, around=while_training
+        )
+        if reason == "asked" or not processes.is_first:
+            return RunResult(folder, reason, updates, None, None, None, None)
+        return run.end(reason, updates)
 
-    torch.manual_seed(config.training.seed)
-    model = Transformer(model_config).to(device)
-    training = config.training
-    batches = StoreBatches(
-        prepared.train,
-        max_tokens=training.max_tokens_per_batch,
-        seed=training.seed,
-        device=device,
-        weights=config.data.weights,
-    )
-    trainer = _trainer(config, folder, model, prepared, batches, listeners=listeners, should_stop=should_stop)
-    found = checkpoint_folders(folder / CHECKPOINTS)
-    if found:
-        trainer.resume(found[-1])
-        tell(f"resumed from {found[-1].name}")
-    tell(_sentence_about_batches(batches.statistics(epoch=0)))
-    if prepared.dev is None:
-        tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
-    write_json(
-        folder / RUN_FILE,
-        {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": torch.__version__},
-    )
-    with _curves(folder, trainer), while_training or nullcontext():
-        reason = trainer.run()
-    if reason == "asked":
-        return RunResult(folder, reason, trainer.state.update, None, None, None, None)
-    tell(f"training ended after {trainer.state.update:,} updates ({reason})")
-    model_folder, scores, split = average_run(folder, last=config.training.average_last, device=device, tell=tell)
-    scored_text = prepared.text_names[split] if split else None
-    return RunResult(folder, reason, trainer.state.update, model_folder, scores, split, scored_text)
+
+class _Run:
+    """A run in one process, from its beginning to its end."""
+
+    def __init__(
+        self,
+        folder: Path,
+        device: torch.device,
+        processes: Processes,
+        *,
+        is_sharded: bool,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
+        self.tell = tell if processes.is_first else lambda line: None
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The text of a run that has begun."""
+        return open_prepared(_store_of(self.folder))
+
+    def begin(self, config: RunConfig, *, resume: bool, store: Path | None, data_folder: Path | None) -> RunConfig:
+        """Prepare the text, and write down what is run; returns that. Only the first process does."""
+        folder = self.folder
+        has_run = (folder / RUN_FILE).exists()
+        if has_run and not resume:
+            raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
+        if has_run:
+            config = resume_config(folder, config)
+        elif resume:
+            self.tell(f"there is no run in {folder} yet; it begins")
+        self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
+        if has_run:
+            _check_same_data(folder, prepared)
+        if store is not None and not (folder / STORE).exists():
+            write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
+        model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
+        config = config.model_copy(update={"model": model_config})
+        self.tell(_sentence_about_batches(self._batches(config).statistics(epoch=0)))
+        if prepared.dev is None:
+            self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
+        values = {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": torch.__version__}
+        write_json(folder / RUN_FILE, values)
+        return config
+
+    def update(
+        self,
+        config: RunConfig,
+        *,
+        listeners: Sequence[Listener],
+        should_stop: Callable[[], bool],
+        around: AbstractContextManager[object] | None,
+    ) -> tuple[StopReason, int]:
+        """Make the updates, from the newest checkpoint on; returns why they ended and how many there are."""
+        torch.manual_seed(config.training.seed)
+        model = Transformer(config.model).to(self.device)
+        if self.is_sharded:
+            shard(model)
+        trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
+        found: str | None = self.processes.first(self._newest_checkpoint)
+        if found is not None:
+            trainer.resume(self.folder / CHECKPOINTS / found)
+            self.tell(f"resumed from {found}")
+        curves = _curves(self.folder, trainer) if self.processes.is_first else nullcontext()
+        with curves, around or nullcontext():
+            return trainer.run(), trainer.state.update
+
+    def end(self, reason: StopReason, updates: int) -> RunResult:
+        """Average the last checkpoints into a model folder and evaluate it."""
+        self.tell(f"training ended after {updates:,} updates ({reason})")
+        config = read_run_config(self.folder)
+        last = config.training.average_last
+        model_folder, scores, split = average_run(self.folder, last=last, device=self.device, tell=self.tell)
+        scored_text = self.prepared.text_names[split] if split else None
+        return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
+
+    def _newest_checkpoint(self) -> str | None:
+        path = newest_complete(self.folder / CHECKPOINTS, self.tell)
+        return path.name if path else None
+
+    def _batches(self, config: RunConfig) -> StoreBatches:
+        training = config.training
+        return StoreBatches(
+            self.prepared.train,
+            max_tokens=training.max_tokens_per_batch,
+            seed=training.seed,
+            device=self.device,
+            weights=config.data.weights,
+        )
+
+    def _trainer(
+        self,
+        config: RunConfig,
+        model: Transformer,
+        *,
+        listeners: Sequence[Listener],
+        should_stop: Callable[[], bool],
+    ) -> Trainer[Batch]:
+        training, prepared = config.training, self.prepared
+        text = prepared.text("dev")
+        validate = None
+        if prepared.dev is not None and text is not None:
+            validate = TranslationValidation(
+                lambda: self._undivided(model),
+                prepared.tokenizers,
+                prepared.dev,
+                text,
+                config,
+                device=self.device,
+                processes=self.processes,
+            )
+        return Trainer(
+            model=model,
+            objective=TranslationObjective(model, training),
+            batches=self._batches(config),
+            learning_rate=lambda step: (
+                training.lr_factor
+                * inverse_sqrt_lr(step, d_model=config.model.d_model, warmup_steps=training.warmup_steps)
+            ),
+            config=training,
+            checkpoints=self.folder / CHECKPOINTS,
+            validate=validate,
+            listeners=listeners if self.processes.is_first else (),
+            should_stop=should_stop,
+            processes=self.processes,
+        )
+
+    def _undivided(self, model: Transformer) -> Transformer:
+        """The model, or a copy with all its weights where it is divided among processes."""
+        if not self.is_sharded:
+            return model
+        copy = Transformer(model.config).to(self.device).eval()
+        load_weights(copy, whole_weights(model), where=self.folder)
+        return copy
+
+
+def _require_own_folder(folder: Path) -> None:
+    """Raises TrainingError if there is something else in a folder than a run, or what one begins with."""
+    if folder.exists() and not (folder / RUN_FILE).exists():
+        names = {path.name for path in folder.iterdir() if not is_leftover(path, of=STORE)}
+        if not names <= {STORE, STORE_POINTER, LOCK_FILE}:
+            raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
 
 
 def average_run(
@@ -162,7 +288,7 @@ def average_run(
     Returns the folder, the scores and the split that they are of. Raises CheckpointError if there is no checkpoint.
     """
     config = read_run_config(folder)
-    chosen = [path for path in checkpoint_folders(folder / CHECKPOINTS) if read_state(path).is_scheduled][-last:]
+    chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
     if not chosen:
         raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
     prepared = open_prepared(_store_of(folder))
@@ -199,7 +325,10 @@ def read_run_config(folder: Path) -> RunConfig:
     values = read_json(folder / RUN_FILE, error=CheckpointError).get("config")
     if not isinstance(values, dict):
         raise CheckpointError(f"{folder / RUN_FILE} should have a table 'config'")
-    return config_from_mapping(RunConfig, values, where=str(folder / RUN_FILE))
+    try:
+        return config_from_mapping(RunConfig, values, where=str(folder / RUN_FILE))
+    except ConfigError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def resume_config(folder: Path, wanted: RunConfig) -> RunConfig:
@@ -259,19 +388,19 @@ def _sentence_about_batches(statistics: BatchStatistics) -> str:
 def _store_of(folder: Path) -> Path:
     """Where the prepared text of a run lies: inside it, or where ``prepared_at.json`` points."""
     pointer = folder / STORE_POINTER
-    return Path(str(read_json(pointer)["folder"])) if pointer.exists() else folder / STORE
-
-
-def _names_in(folder: Path) -> set[str]:
-    """What is in a folder, apart from what a killed process may have left of a store."""
-    return {path.name for path in folder.iterdir() if not is_leftover(path, of=STORE)}
+    if not pointer.exists():
+        return folder / STORE
+    place = read_json(pointer).get("folder")
+    if not isinstance(place, str):
+        raise DataError(f"{pointer} should name the folder of the prepared text; name it anew with --store")
+    return Path(place)
 
 
 @contextmanager
 def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
     """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
     metrics = MetricsFile(folder / METRICS_FILE)
-    metrics.rewind(trainer.state.update)
+    metrics.rewind(trainer.state)
     trainer.listeners.append(metrics)
     if not TensorBoardEvents.is_available():
         yield
@@ -282,33 +411,3 @@ def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
         yield
     finally:
         events.close()
-
-
-def _trainer(
-    config: RunConfig,
-    folder: Path,
-    model: Transformer,
-    prepared: Prepared,
-    batches: StoreBatches,
-    *,
-    listeners: Sequence[Listener],
-    should_stop: Callable[[], bool],
-) -> Trainer[Batch]:
-    training = config.training
-    text = prepared.text("dev")
-    validate = None
-    if prepared.dev is not None and text is not None:
-        validate = TranslationValidation(model, prepared.tokenizers, prepared.dev, text, config)
-    return Trainer(
-        model=model,
-        objective=TranslationObjective(model, training),
-        batches=batches,
-        learning_rate=lambda step: (
-            training.lr_factor * inverse_sqrt_lr(step, d_model=config.model.d_model, warmup_steps=training.warmup_steps)
-        ),
-        config=training,
-        checkpoints=folder / CHECKPOINTS,
-        validate=validate,
-        listeners=listeners,
-        should_stop=should_stop,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 import numpy as np
@@ -25,7 +25,7 @@ from transduce.metrics import sacrebleu_score
 from transduce.model import Transformer
 from transduce.tasks.translator import Translator
 from transduce.text import Tokenizers
-from transduce.training import LossSum, Validation, cross_entropy
+from transduce.training import LossSum, Processes, Validation, cross_entropy
 
 __all__ = ["StoreBatches", "TranslationObjective", "TranslationValidation"]
 
@@ -61,9 +61,28 @@ class StoreBatches:
         """How many batches this epoch has."""
         return len(self._plan(epoch))
 
-    def batch(self, epoch: int, index: int) -> Batch:
-        """One of them."""
-        return collate(self.store, self._plan(epoch)[index]).to(self.device)
+    def n_rows(self, epoch: int, index: int) -> int:
+        """Pairs of a batch."""
+        return len(self._plan(epoch)[index])
+
+    def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
+        """Source and target tokens of a batch, end symbols included."""
+        rows = self._plan(epoch)[index]
+        return int(self.store.src_lengths[rows].sum()), int(self.store.tgt_lengths[rows].sum())
+
+    def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> Batch:
+        """One of them, or every ``n_parts``-th pair of it: a part has about equal lengths, as they stand in order."""
+        return collate(self.store, self._plan(epoch)[index][part::n_parts]).to(self.device)
+
+    def largest(self, epoch: int) -> list[int]:
+        """The batch with the most tokens, and that with the most cells of attention."""
+        src_lengths, tgt_lengths = self.store.src_lengths.astype(np.int64), self.store.tgt_lengths.astype(np.int64)
+        costs = []
+        for rows in self._plan(epoch):
+            n_src, n_tgt = int(src_lengths[rows].max()), int(tgt_lengths[rows].max())
+            n_cells = len(rows) * (n_src * n_src + n_tgt * n_tgt + n_src * n_tgt)
+            costs.append((int(src_lengths[rows].sum() + tgt_lengths[rows].sum()), n_cells))
+        return sorted({max(range(len(costs)), key=lambda index: costs[index][kind]) for kind in (0, 1)})
 
     def name(self, epoch: int, index: int) -> str:
         """Where it stands, and its first pairs in the store."""
@@ -109,49 +128,76 @@ class TranslationObjective:
 class TranslationValidation:
     """Perplexity of the dev store, and BLEU of its first sentences by the run's own search.
 
-    Translations and score come from the functions that ``evaluate`` calls.
+    Translations and score come from the functions that ``evaluate`` calls. Several processes take turns at batches and
+    at sentences; what they find is put together in order, so that it is what one would find.
     """
 
     def __init__(
         self,
-        model: Transformer,
+        model: Callable[[], Transformer],
         tokenizers: Tokenizers,
         store: TokenStore,
         text: tuple[Sequence[str], Sequence[str]],
         config: RunConfig,
+        *,
+        device: torch.device,
+        processes: Processes | None = None,
     ) -> None:
-        self.model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
-        device = model.output_weight.device
-        self._objective = TranslationObjective(model, config.training)
+        """``model`` gives the model to look at, with all its weights, in evaluation mode."""
+        self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = StoreBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
+        self._processes = processes or Processes()
 
-    def __call__(self) -> Validation:
-        """Look once; the model is in evaluation mode and records no gradient."""
-        nll_nats = self.mean_nll_nats()
-        if not self.config.validation_bleu:
-            return Validation(nll_nats)
-        score = sacrebleu_score(self._translator().translate(self._sources), self._references)
+    def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
+        """Look once; None, in all processes, if one of them was asked to stop meanwhile."""
+        model = self._model()
+        nll_nats = self._mean_nll_nats(model, should_stop)
+        if nll_nats is None or not self.config.validation_bleu:
+            return None if nll_nats is None else Validation(nll_nats)
+        translations = self._translations(model, should_stop)
+        if translations is None:
+            return None
+        score = sacrebleu_score(translations, self._references)
         return Validation(nll_nats, score.score, score.signature)
 
-    def _translator(self) -> Translator:
-        """With the weights of now."""
+    def mean_nll_nats(self) -> float:
+        """Not smoothed, per target token of the whole dev store. Section 6.2."""
+        nll_nats = self._mean_nll_nats(self._model(), lambda: False)
+        assert nll_nats is not None
+        return nll_nats
+
+    def _mean_nll_nats(self, model: Transformer, should_stop: Callable[[], bool]) -> float | None:
+        objective = TranslationObjective(model, self.config)
+        rank, n = self._processes.rank, self._processes.n
+        n_batches = self._batches.n_batches(0)
+        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last tells of a stop
+        n_tokens = sum(self._batches.n_tokens(0, index)[1] for index in range(n_batches))
+        for index in range(rank, n_batches, n):
+            if should_stop():
+                nll_of_batch[-1] = 1
+                break
+            with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+                nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
+        # Each batch is one process's, the others have 0 for it.
+        *nlls, n_asked = self._processes.gather(nll_of_batch.to(self._batches.device)).sum(dim=0).tolist()
+        return None if n_asked else sum(nlls) / n_tokens
+
+    def _translations(self, model: Transformer, should_stop: Callable[[], bool]) -> list[str] | None:
+        """Of the first sentences of dev, with the weights of now."""
+        rank, n = self._processes.rank, self._processes.n
         config = self.run_config
-        return Translator(
-            self.model,
+        translator = Translator(
+            model,
             self.tokenizers,
             config.search,
             direction=config.data.direction,
             precision=config.training.precision,
         )
-
-    def mean_nll_nats(self) -> float:
-        """Not smoothed, per target token of the whole dev store. Section 6.2."""
-        nll_nats, n_tokens = 0.0, 0
-        for index in range(self._batches.n_batches(0)):
-            with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-                loss = self._objective(self._batches.batch(0, index))
-            nll_nats, n_tokens = nll_nats + float(loss.nll_nats), n_tokens + loss.n_tokens
-        return nll_nats / n_tokens
+        own = translator.translate_unless(should_stop, self._sources[rank::n])
+        of_process = self._processes.gather_words(own)
+        if None in of_process:
+            return None
+        return [of_process[number % n][number // n] for number in range(len(self._sources))]

@@ -6,7 +6,7 @@ Shapes: B sentences, S source positions, W beams of a sentence.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -98,13 +98,20 @@ class Translator:
             raise TypeError("translate takes a list of texts; for one text, translate([text])[0]")
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
+    def translate_unless(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
+        """``translate``; None if ``should_stop``, which is asked before each search, says so."""
+        translations = self._translate_chunk(texts, self.search, should_stop)
+        return None if translations is None else [translation.text for translation in translations]
+
     def translate_lines(
         self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
         stream = iter(lines)
         while chunk := list(islice(stream, chunk_lines)):
-            yield from self._translate_chunk(chunk, search or self.search)
+            translations = self._translate_chunk(chunk, search or self.search)
+            assert translations is not None  # nobody asks to stop
+            yield from translations
 
     @property
     def max_source_tokens(self) -> int:
@@ -123,13 +130,18 @@ class Translator:
             raise DataError("there is no word to translate; give a sentence")
         return ids
 
-    def _translate_chunk(self, lines: Sequence[str], search: SearchConfig) -> list[Translation]:
+    def _translate_chunk(
+        self, lines: Sequence[str], search: SearchConfig, should_stop: Callable[[], bool] = lambda: False
+    ) -> list[Translation] | None:
+        """One translation for each line; None if it was asked to stop before the last search."""
         nothing = (ScoredText("", 0.0),)
         encoded = self.tokenizers.src.encode_batch([normalise(line) for line in lines])
         cut = [ids[: self.max_source_tokens - 1] for ids in encoded]
         places = [place for place, ids in enumerate(cut) if ids]
         n_best: dict[int, tuple[ScoredText, ...]] = {}
         for rows in plan_by_length([len(cut[place]) + 1 for place in places], max_tokens=search.max_tokens_per_batch):
+            if should_stop():
+                return None
             chosen = [places[row] for row in rows]
             for place, hypotheses in zip(chosen, self._search([cut[place] for place in chosen], search), strict=True):
                 n_best[place] = self._texts(hypotheses)

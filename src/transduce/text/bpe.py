@@ -1,8 +1,4 @@
-"""Byte-pair encoding over bytes: the vocabulary of section 5.1, learned and used without loss.
-
-The first words of a text must be spelled as they are elsewhere, with the space before them. So every text is given one
-space at its start, and loses one when it is decoded.
-"""
+"""Byte-pair encoding over bytes: the vocabulary of section 5.1, learned and used without loss."""
 
 from __future__ import annotations
 
@@ -11,15 +7,17 @@ from collections.abc import Iterable
 from itertools import chain
 
 from tokenizers import Tokenizer as LibraryTokenizer
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import models, pre_tokenizers, trainers
 
 from transduce.errors import ConfigError, DataError
+from transduce.text.byte_level import byte_level
 from transduce.text.tokenizer import Tokenizer
 from transduce.text.vocabulary import SPECIAL_SYMBOLS
 
 __all__ = ["train_bpe"]
 
 N_BYTES = 256
+LONGEST_LEARNED = 5000  # characters; to learn from one word takes the square of its length
 MIN_PAIR_COUNT = 2  # a pair seen once says nothing about other text
 
 
@@ -27,7 +25,8 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
     """Learn a vocabulary of ``vocab_size`` ids: 4 special symbols, 256 bytes, and the commonest merges. Section 5.1.
 
     The texts, as ``normalise`` returns them, are read once, as a stream. The same texts give the same tokenizer; where
-    they hold too few pairs that occur twice, the vocabulary is smaller.
+    they hold too few pairs that occur twice, the vocabulary is smaller. Of texts above 5,000 characters, which cleaning
+    drops by default, the learner sees parts.
 
     Raises ConfigError if ``vocab_size`` is below 260, DataError if there is no text.
 
@@ -42,7 +41,7 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
     first = next((text for text in stream if text), None)
     if first is None:
         raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
-    learner = _byte_level(models.BPE())
+    learner = byte_level(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - len(SPECIAL_SYMBOLS),
         min_frequency=MIN_PAIR_COUNT,
@@ -50,17 +49,14 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
         special_tokens=[],
         show_progress=False,
     )
-    learner.train_from_iterator(chain([first], stream), trainer)
+    learner.train_from_iterator(chain.from_iterable(map(_parts, chain([first], stream))), trainer)
     return Tokenizer(_with_special_symbols(learner).to_str())
 
 
-def _byte_level(model: models.BPE) -> LibraryTokenizer:
-    """``model`` between bytes: words are cut with the space before them, then spelled as UTF-8."""
-    tokenizer = LibraryTokenizer(model)
-    tokenizer.normalizer = normalizers.Prepend(" ")
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", left=1, right=0)])
-    return tokenizer
+def _parts(text: str) -> list[str]:
+    if len(text) <= LONGEST_LEARNED:
+        return [text]
+    return [text[start : start + LONGEST_LEARNED] for start in range(0, len(text), LONGEST_LEARNED)]
 
 
 def _with_special_symbols(learned: LibraryTokenizer) -> LibraryTokenizer:
@@ -72,4 +68,4 @@ def _with_special_symbols(learned: LibraryTokenizer) -> LibraryTokenizer:
     model = json.loads(learned.to_str())["model"]
     vocabulary = {symbol: id for id, symbol in enumerate(SPECIAL_SYMBOLS)}
     vocabulary |= {token: id + len(SPECIAL_SYMBOLS) for token, id in model["vocab"].items()}
-    return _byte_level(models.BPE(vocab=vocabulary, merges=[(left, right) for left, right in model["merges"]]))
+    return byte_level(models.BPE(vocab=vocabulary, merges=[(left, right) for left, right in model["merges"]]))

@@ -13,20 +13,22 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import models
 
-from transduce.errors import CheckpointError, DataError
+from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
+from transduce.text.byte_level import CONTINUATION, MAX_WORD_BYTES, byte_level
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
 
-__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
+__all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
 
 WORD_BEGIN = "▁"  # stands for the space before a word when pieces are shown
-CONTINUATION = "…"  # begins a WordPiece that goes on with a word; the byte-level alphabet does not have it
-MAX_WORD_BYTES = 64  # WordPiece cuts longer words
+SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
 class Tokenizer:
@@ -43,8 +45,8 @@ class Tokenizer:
     def __init__(self, description: str) -> None:
         """Build from the JSON that ``save`` writes; ``load_tokenizer`` is the way in for files that may be wrong."""
         self._description = description  # kept as it came, so that a newer library cannot change the fingerprint
-        self._library = LibraryTokenizer.from_str(description)
         canonical = json.dumps(json.loads(description), sort_keys=True, separators=(",", ":"))
+        self._library = LibraryTokenizer.from_str(canonical)  # what was checked: of a key given twice, the last
         self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
         self.size = self._library.get_vocab_size()
 
@@ -137,7 +139,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
         tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
         is_lossless = tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
     except Exception as error:  # the library raises no narrower type
-        raise CheckpointError(f"{path} is not a tokenizer that can be used: {error}") from error
+        reason = " ".join(str(error).split())  # it may quote the file
+        raise CheckpointError(f"{path} is not a tokenizer that can be used: {reason:.200}") from error
     if not is_lossless:
         raise CheckpointError(f"{path} is a tokenizer that loses text; use one that transduce has trained")
     return tokenizer
@@ -171,13 +174,13 @@ def _check_description(description: dict[str, Any], path: Path) -> None:
         raise CheckpointError(f"{path} is not a tokenizer: it has no model with a vocabulary")
     kind = model.get("type")
     if not isinstance(kind, str) or kind not in _SETTINGS:
-        raise CheckpointError(f"{path} holds a {kind} model; only {' and '.join(_SETTINGS)} can be used")
+        raise CheckpointError(f"{path} holds a {shown(kind)} model; only {' and '.join(_SETTINGS)} can be used")
     wanted = _SETTINGS[kind]
     settings = {name: value for name, value in model.items() if name not in ("type", "vocab", "merges") and value}
     for name in [*settings, *wanted]:
         if settings.get(name) != wanted.get(name):
             raise CheckpointError(
-                f"{path} sets {name} to {model.get(name)!r}; use a tokenizer that transduce has trained"
+                f"{path} sets {shown(name)} to {quoted(model.get(name))}; use a tokenizer that transduce has trained"
             )
     if added_tokens:
         raise CheckpointError(f"{path} adds tokens beside its vocabulary; use a tokenizer that transduce has trained")
@@ -191,6 +194,29 @@ def _check_description(description: dict[str, Any], path: Path) -> None:
         {symbol, CONTINUATION + symbol} <= vocabulary.keys() for symbol in _BYTES_OF_SYMBOL
     ):
         raise CheckpointError(f"{path} lacks bytes, at the start of a word or inside; it would lose text")
+    frame = _frame(kind)
+    for name in sorted((description.keys() | frame.keys()) - {"model", "added_tokens"}):
+        if not _is_within(description.get(name), frame.get(name)):
+            raise CheckpointError(
+                f"{path} has another {shown(name)} than transduce writes; use a tokenizer that transduce has trained"
+            )
+
+
+@cache
+def _frame(kind: str) -> dict[str, Any]:
+    """What stands round the model of a tokenizer that was trained here, as the library of today writes it."""
+    model = models.BPE() if kind == "BPE" else models.WordPiece()
+    frame: dict[str, Any] = json.loads(byte_level(model).to_str())
+    return frame
+
+
+def _is_within(got: object, wanted: object) -> bool:
+    """Whether two JSON values are the same, but for keys of ``wanted`` that an older library did not write."""
+    if isinstance(got, dict) and isinstance(wanted, dict):
+        return got.keys() <= wanted.keys() and all(_is_within(value, wanted[key]) for key, value in got.items())
+    if isinstance(got, list) and isinstance(wanted, list):
+        return len(got) == len(wanted) and all(map(_is_within, got, wanted))
+    return type(got) is type(wanted) and got == wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +236,22 @@ class Tokenizers:
         """What tells this pair from any other, in 64 hexadecimal digits."""
         return hashlib.sha256(f"{self.src.fingerprint} {self.tgt.fingerprint}".encode()).hexdigest()
 
+    @staticmethod
+    def files(folder: Path) -> tuple[str, ...]:
+        """The names of the files that ``load`` would read in ``folder``."""
+        is_separate = (folder / SRC_FILE).exists() or (folder / TGT_FILE).exists()
+        return (SRC_FILE, TGT_FILE) if is_separate else (SHARED_FILE,)
+
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``, or ``tokenizer.src.json`` and ``tokenizer.tgt.json`` where they differ."""
         if self.is_shared:
-            self.src.save(folder / "tokenizer.json")
+            self.src.save(folder / SHARED_FILE)
         else:
-            self.src.save(folder / "tokenizer.src.json")
-            self.tgt.save(folder / "tokenizer.tgt.json")
+            self.src.save(folder / SRC_FILE)
+            self.tgt.save(folder / TGT_FILE)
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizers:
         """Read what ``save`` wrote. Raises CheckpointError if a file is missing, corrupt or of another system."""
-        if (folder / "tokenizer.src.json").exists():
-            return cls(load_tokenizer(folder / "tokenizer.src.json"), load_tokenizer(folder / "tokenizer.tgt.json"))
-        tokenizer = load_tokenizer(folder / "tokenizer.json")
-        return cls(tokenizer, tokenizer)
+        tokenizers = [load_tokenizer(folder / name) for name in cls.files(folder)]
+        return cls(tokenizers[0], tokenizers[-1])

@@ -1,7 +1,7 @@
 """WordPiece over bytes: the other vocabulary of section 5.1, learned by likelihood and used without loss.
 
 A piece inside a word is marked, so it is another piece than the same letters at the start of a word. A word is encoded
-from its start, always with the longest piece that fits. Begin of words and decoding are as in ``bpe.py``.
+from its start, always with the longest piece that fits.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import models, pre_tokenizers
 
 from transduce.errors import ConfigError, DataError
+from transduce.text.byte_level import CONTINUATION, MAX_WORD_BYTES, byte_level
 from transduce.text.likelihood import learn_pieces
-from transduce.text.tokenizer import CONTINUATION, MAX_WORD_BYTES, Tokenizer
+from transduce.text.tokenizer import Tokenizer
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
 
 __all__ = ["train_wordpiece"]
@@ -44,7 +45,7 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
     if not word_counts:
         raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
     pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=vocab_size - len(SPECIAL_SYMBOLS))
-    return Tokenizer(_byte_level(pieces).to_str())
+    return Tokenizer(_library(pieces).to_str())
 
 
 def _alphabet() -> list[str]:
@@ -54,7 +55,7 @@ def _alphabet() -> list[str]:
 
 def _count_words(texts: Iterable[str]) -> Counter[str]:
     """How often each word occurs, cut and spelled as it will be when text is encoded."""
-    library = _byte_level(_alphabet())
+    library = _library(_alphabet())
     counts: Counter[str] = Counter()
     for text in texts:
         words = library.pre_tokenizer.pre_tokenize_str(library.normalizer.normalize_str(text))
@@ -62,9 +63,9 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def _byte_level(pieces: Sequence[str]) -> LibraryTokenizer:
-    """The longest of ``pieces`` first, between bytes: a word has at most 64, since the library tries all ends."""
-    tokenizer = LibraryTokenizer(
+def _library(pieces: Sequence[str]) -> LibraryTokenizer:
+    """The longest of ``pieces`` first, between bytes."""
+    return byte_level(
         models.WordPiece(
             vocab={piece: id for id, piece in enumerate([*SPECIAL_SYMBOLS, *pieces])},
             unk_token=SPECIAL_SYMBOLS[UNK_ID],
@@ -72,13 +73,3 @@ def _byte_level(pieces: Sequence[str]) -> LibraryTokenizer:
             max_input_chars_per_word=MAX_WORD_BYTES,
         )
     )
-    tokenizer.normalizer = normalizers.Prepend(" ")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-            pre_tokenizers.Split(Regex(f".{{1,{MAX_WORD_BYTES}}}"), behavior="isolated"),
-        ]
-    )
-    unmark = decoders.Replace(CONTINUATION, "")
-    tokenizer.decoder = decoders.Sequence([unmark, decoders.ByteLevel(), decoders.Strip(" ", left=1, right=0)])
-    return tokenizer

@@ -8,25 +8,32 @@ from __future__ import annotations
 from transduce.training.checkpoint import (
     TrainState,
     average_weights,
+    averaged_checkpoints,
     checkpoint_folders,
     load_weights,
+    newest_complete,
     read_state,
     read_tensors,
     weights_of,
+    whole_weights,
 )
+from transduce.training.gradients import BatchSource, Objective
 from transduce.training.loss import LossSum, cross_entropy, cross_entropy_reference, smoothing_weights
 from transduce.training.optimiser import make_optimiser
+from transduce.training.parallel import is_sharded, shard
+from transduce.training.processes import Processes, device_of_process, processes_of_torchrun
 from transduce.training.records import (
     CheckpointRecord,
     Listener,
     MetricsFile,
     Record,
+    SkipRecord,
     UpdateRecord,
     ValidationRecord,
 )
 from transduce.training.schedule import inverse_sqrt_lr
 from transduce.training.tensorboard import TensorBoardEvents
-from transduce.training.trainer import BatchSource, Objective, StopReason, Trainer, Validation
+from transduce.training.trainer import StopReason, Trainer, Validate, Validation
 
 __all__ = [
     "BatchSource",
@@ -35,23 +42,33 @@ __all__ = [
     "LossSum",
     "MetricsFile",
     "Objective",
+    "Processes",
     "Record",
+    "SkipRecord",
     "StopReason",
     "TensorBoardEvents",
     "TrainState",
     "Trainer",
     "UpdateRecord",
+    "Validate",
     "Validation",
     "ValidationRecord",
     "average_weights",
+    "averaged_checkpoints",
     "checkpoint_folders",
     "cross_entropy",
     "cross_entropy_reference",
+    "device_of_process",
     "inverse_sqrt_lr",
+    "is_sharded",
     "load_weights",
     "make_optimiser",
+    "newest_complete",
+    "processes_of_torchrun",
     "read_state",
     "read_tensors",
+    "shard",
     "smoothing_weights",
     "weights_of",
+    "whole_weights",
 ]

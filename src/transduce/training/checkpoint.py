@@ -5,34 +5,51 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
-from transduce.errors import CheckpointError
+from transduce.errors import CheckpointError, TrainingError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest
+from transduce.training.parallel import like, whole, without_gathered_weights
+from transduce.training.processes import Processes
 
 __all__ = [
+    "Cause",
     "TrainState",
     "average_weights",
+    "averaged_checkpoints",
     "checkpoint_folders",
+    "checkpoint_path",
     "load_checkpoint",
     "load_weights",
+    "newest_complete",
     "read_state",
     "read_tensors",
     "remove_old_checkpoints",
     "save_checkpoint",
+    "verify_checkpoint",
     "weights_of",
+    "whole_weights",
 ]
 
+# Why a checkpoint was written: at its time, because validation improved, at the end of the run, or as it was stopped.
+Cause = Literal["schedule", "best", "end", "stop"]
+
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
+STEP = "step"
+MOMENTS = (STEP, "exp_avg", "exp_avg_sq")  # torch's names of what Adam keeps for each weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +64,18 @@ class TrainState:
     window_loss_nats: float = 0.0  # sums since the last logged record
     window_nll_nats: float = 0.0
     window_tgt_tokens: int = 0
+    n_skipped: int = 0  # updates that were left out because something was not finite
+    validated_update: int | None = None  # the last one after which the dev set was looked at
     best_nll_nats: float | None = None
     best_update: int | None = None
     validations_without_gain: int = 0
     elapsed_s: float = 0.0
-    is_scheduled: bool = True  # saved at its time, not because the run was stopped; only such ones are averaged
+    cause: Cause = "schedule"
+
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether a run that was never stopped has this checkpoint, too."""
+        return self.cause in ("schedule", "best") or (self.cause == "end" and self.best_update == self.update)
 
     def with_changes(self, **changes: object) -> TrainState:
         """A copy with some fields changed."""
@@ -63,22 +87,40 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: weight.detach() for name, weight in model.named_parameters()}
 
 
+def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight of a model that may be divided among processes, all of which must ask."""
+    without_gathered_weights(model)
+    return {name: whole(weight) for name, weight in weights_of(model).items()}
+
+
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
-    """Copy weights into a model. Raises CheckpointError if names or shapes are not exactly the model's."""
+    """Copy weights into a model. Raises CheckpointError if names, shapes or types are not the model's."""
     own = dict(model.named_parameters())
-    if odd := sorted(own.keys() ^ weights.keys()):
-        side = "lacks" if odd[0] in own else "has an unknown"
-        raise CheckpointError(f"{where} {side} tensor {odd[0]}; it belongs to another architecture")
-    for name, weight in own.items():
-        if weights[name].shape != weight.shape:
-            raise CheckpointError(
-                f"{where}: tensor {name} has shape {tuple(weights[name].shape)}, the model wants {tuple(weight.shape)}"
-            )
-        if not weights[name].is_floating_point():
-            raise CheckpointError(f"{where}: tensor {name} has dtype {weights[name].dtype}, weights are floating point")
+    _require_like(weights, own, where=where)
     with torch.no_grad():
         for name, weight in own.items():
-            weight.copy_(weights[name])
+            weight.copy_(like(weights[name], weight))
+
+
+def _require_like(tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor], *, where: Path) -> None:
+    """Raises CheckpointError if ``tensors`` are not those ``wanted``, by name, shape and being of floating point."""
+    if odd := sorted(wanted.keys() ^ tensors.keys()):
+        side = "lacks" if odd[0] in wanted else "has an unknown"
+        raise CheckpointError(f"{where} {side} tensor {shown(odd[0])}; it belongs to another architecture")
+    for name, tensor in tensors.items():
+        shape = tuple(wanted[name].shape)
+        if tensor.shape != shape:
+            raise CheckpointError(f"{where}: tensor {name} has shape {tuple(tensor.shape)}, the model wants {shape}")
+        if not tensor.is_floating_point():
+            raise CheckpointError(f"{where}: tensor {name} has dtype {tensor.dtype}, weights are floating point")
+
+
+def _require_finite(tensors: Mapping[str, Tensor], *, where: Path) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            raise CheckpointError(f"{where}: tensor {shown(name)} has dtype {tensor.dtype}, weights are floating point")
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{where}: tensor {shown(name)} holds values that are not finite")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -89,37 +131,108 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
 
 
-def save_checkpoint(folder: Path, model: nn.Module, optimiser: optim.Optimizer, state: TrainState) -> Path:
-    """Write ``folder/update-N``; returns its path."""
-    path = folder / f"update-{state.update:08d}"
-    moments = {
-        f"{name}/{key}": value
-        for name, weight in model.named_parameters()
-        for key, value in optimiser.state[weight].items()
-    }
-    with atomic_folder(path, replace=True) as temporary:
-        save_file({name: weight.contiguous() for name, weight in weights_of(model).items()}, temporary / MODEL_FILE)
-        save_file(moments, temporary / OPTIMISER_FILE)
-        write_json(temporary / STATE_FILE, asdict(state))
-        write_manifest(temporary)
+def checkpoint_path(folder: Path, update: int) -> Path:
+    """Where the checkpoint after ``update`` lies."""
+    return folder / f"update-{update:08d}"
+
+
+def save_checkpoint(
+    folder: Path, model: nn.Module, optimiser: optim.Optimizer, state: TrainState, processes: Processes | None = None
+) -> Path:
+    """Write ``folder/update-N``; returns its path. The first process writes, all take part.
+
+    Raises TrainingError if it cannot be written, as on a full disk; older ones stay as they are.
+    """
+    path = checkpoint_path(folder, state.update)
+    without_gathered_weights(model)
+    is_first = processes is None or processes.is_first
+    weights = _whole_tensors(dict(model.named_parameters()), keep=is_first)
+    moments = _whole_tensors(
+        {
+            f"{name}/{key}": value
+            for name, weight in model.named_parameters()
+            for key, value in optimiser.state[weight].items()
+        },
+        keep=is_first,
+    )
+    if is_first:
+        try:
+            with atomic_folder(path, replace=True) as temporary:
+                save_file(weights, temporary / MODEL_FILE)
+                save_file(moments, temporary / OPTIMISER_FILE)
+                write_json(temporary / STATE_FILE, asdict(state))
+                write_manifest(temporary)
+        except (OSError, SafetensorError) as error:
+            older = [older.name for older in checkpoint_folders(folder)]
+            last = f"the last one is {older[-1]}" if older else "there is none yet"
+            raise TrainingError(
+                f"{path} cannot be written: {_reason(error)}; {last}; make room, then go on with --resume"
+            ) from error
     return path
+
+
+def _reason(error: OSError | SafetensorError) -> str:
+    """What the system said; safetensors tells its number in words of its own."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    number = re.search(r"os error (\d+)", str(error))
+    return os.strerror(int(number[1])) if number else str(error)
+
+
+def _whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+    """Whole, contiguous tensors; where they are divided all processes take part, and only some ``keep`` them."""
+    kept = {}
+    for name, tensor in tensors.items():
+        complete = whole(tensor.detach())
+        if keep:
+            kept[name] = complete.contiguous()
+    return kept
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) -> TrainState:
     """Fill model and optimiser from a checkpoint and return where the run stood.
 
-    Raises CheckpointError if anything is missing, corrupt or does not fit.
+    Raises CheckpointError if anything is missing, corrupt or does not fit; model and optimiser are as before then.
     """
+    verify_checkpoint(path)
+    state = read_state(path)
+    weights, moments = read_tensors(path / MODEL_FILE), read_tensors(path / OPTIMISER_FILE)
+    _require_finite(weights, where=path / MODEL_FILE)
+    _require_finite(moments, where=path / OPTIMISER_FILE)
+    own, zero = dict(model.named_parameters()), torch.zeros(())
+    _require_like(weights, own, where=path / MODEL_FILE)
+    wanted = {f"{name}/{key}": zero if key == STEP else weight for name, weight in own.items() for key in MOMENTS}
+    _require_like(moments, wanted, where=path / OPTIMISER_FILE)
+    load_weights(model, weights, where=path / MODEL_FILE)
+    for name, weight in own.items():
+        optimiser.state[weight] = {key: like(moments[f"{name}/{key}"], weight) for key in MOMENTS}
+    return state
+
+
+def verify_checkpoint(path: Path) -> None:
+    """Raises CheckpointError if a checkpoint is not complete, or not as it was written."""
     verify_manifest(path, error=CheckpointError, required=(MODEL_FILE, OPTIMISER_FILE, STATE_FILE))
-    load_weights(model, read_tensors(path / MODEL_FILE), where=path / MODEL_FILE)
-    moments = read_tensors(path / OPTIMISER_FILE)
-    for name, weight in model.named_parameters():
-        prefix = f"{name}/"
-        own = {key.removeprefix(prefix): value for key, value in moments.items() if key.startswith(prefix)}
-        if not own:
-            raise CheckpointError(f"{path / OPTIMISER_FILE} lacks the moments of {name}")
-        optimiser.state[weight] = {key: value.to(weight.device) for key, value in own.items()}
-    return read_state(path)
+
+
+def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
+    """The newest checkpoint that is complete; None where there is no checkpoint at all.
+
+    ``tell`` receives a line about each that is passed over. Raises CheckpointError if none of several is complete.
+    """
+    newest_first = checkpoint_folders(folder)[::-1]
+    for path in newest_first:
+        try:
+            verify_checkpoint(path)
+            read_state(path)
+        except CheckpointError as error:
+            tell(f"warning: passed over {path.name}: {error}")
+        else:
+            return path
+    if newest_first:
+        raise CheckpointError(
+            f"no checkpoint in {folder} is complete; bring one back, or move the folder away to begin anew"
+        )
+    return None
 
 
 def read_state(path: Path) -> TrainState:
@@ -128,9 +241,25 @@ def read_state(path: Path) -> TrainState:
     known = {field.name for field in fields(TrainState)}
     if values.keys() != known:
         raise CheckpointError(
-            f"{path / STATE_FILE}: the fields {sorted(values.keys() ^ known)} do not fit this version"
+            f"{path / STATE_FILE}: the fields {quoted(sorted(values.keys() ^ known))} do not fit this version"
         )
+    for field in fields(TrainState):
+        if not _is_possible(values[field.name], str(field.type)):
+            raise CheckpointError(f"{path / STATE_FILE}: {field.name} cannot be {quoted(values[field.name])}")
     return TrainState(**values)
+
+
+def _is_possible(value: Any, kind: str) -> bool:
+    """Whether a value of ``state.json`` may be that of a field: counts and sums are finite, and counts not negative."""
+    match kind.removesuffix(" | None"):
+        case _ if value is None:
+            return kind.endswith("None")
+        case "int":
+            return type(value) is int and 0 <= value < 2**63
+        case "float":
+            return type(value) in (int, float) and abs(value) <= sys.float_info.max
+        case _:
+            return value in get_args(Cause)
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:
@@ -140,20 +269,38 @@ def checkpoint_folders(folder: Path) -> list[Path]:
 
 
 def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) -> None:
-    """Remove all but the newest checkpoint, the newest ``keep`` scheduled ones and the best one.
+    """Remove all but the newest checkpoint, the newest ``keep`` that may be averaged and the best one.
 
-    Also sweeps away what a killed process has left half written or half removed.
+    Also sweeps away what a killed process has left half written or half removed. What cannot be read stays.
     """
     for leftover in folder.glob(".update-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    newest_first = checkpoint_folders(folder)[::-1]
-    states = [read_state(path) for path in newest_first]
-    kept = {state.update for state in [state for state in states if state.is_scheduled][:keep]}
-    kept.update(state.update for state in states[:1])
-    for path, state in zip(newest_first, states, strict=True):
-        if state.update not in kept and state.update != best_update:
+    found = _readable(folder)
+    kept = {*averaged_checkpoints(folder, keep), *(path for path, _ in found[-1:])}
+    for path, state in found:
+        if path not in kept and state.update != best_update:
             doomed = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
             shutil.rmtree(doomed)
+
+
+def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
+    """The newest ``last`` checkpoints that belong to the average of section 6.1, oldest first.
+
+    Those written at their times, and the end of the run; not one that improved validation, nor a stop on the way.
+    """
+    found = _readable(folder)
+    newest = [path for path, _ in found[-1:]]
+    chosen = [path for path, state in found if state.cause == "schedule" or (state.cause == "end" and path in newest)]
+    return chosen[-last:]
+
+
+def _readable(folder: Path) -> list[tuple[Path, TrainState]]:
+    """The checkpoints that say where the run stood, oldest first."""
+    states = []
+    for path in checkpoint_folders(folder):
+        with suppress(CheckpointError):
+            states.append((path, read_state(path)))
+    return states
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
@@ -167,6 +314,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     for path in paths:
         verify_manifest(path, error=CheckpointError, required=(MODEL_FILE,))
         weights = read_tensors(path / MODEL_FILE)
+        _require_finite(weights, where=path / MODEL_FILE)
         if total and weights.keys() != total.keys():
             raise CheckpointError(f"{path} holds other tensors than {paths[0]}; average checkpoints of one run")
         for name, weight in weights.items():

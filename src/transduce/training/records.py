@@ -12,8 +12,9 @@ from typing import Any
 from transduce.errors import DataError
 from transduce.files import read_lines, write_lines
 from transduce.metrics import perplexity
+from transduce.training.checkpoint import TrainState
 
-__all__ = ["CheckpointRecord", "Listener", "MetricsFile", "Record", "UpdateRecord", "ValidationRecord"]
+__all__ = ["CheckpointRecord", "Listener", "MetricsFile", "Record", "SkipRecord", "UpdateRecord", "ValidationRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,18 @@ class CheckpointRecord:
     kind = "checkpoint"
 
 
-Record = UpdateRecord | ValidationRecord | CheckpointRecord
+@dataclass(frozen=True, slots=True)
+class SkipRecord:
+    """An update was left out, because its loss or its gradient was not finite."""
+
+    update: int  # the last that was made
+    message: str
+    elapsed_s: float
+
+    kind = "skipped"
+
+
+Record = UpdateRecord | ValidationRecord | CheckpointRecord | SkipRecord
 Listener = Callable[[Record], None]
 
 
@@ -75,8 +87,8 @@ class MetricsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def rewind(self, update: int) -> None:
-        """Forget what came after ``update``: a resumed run will write it again."""
+    def rewind(self, state: TrainState) -> None:
+        """Forget what came after ``state`` was saved: the resumed run will write it again."""
         if self.path.exists():
             lines = list(read_lines(self.path))
             if lines and not _is_record(lines[-1]):
@@ -84,7 +96,14 @@ class MetricsFile:
             for number, line in enumerate(lines, start=1):
                 if not _is_record(line):
                     raise DataError(f"{self.path}:{number} is not a record; remove the line to go on")
-            write_lines(self.path, (line for line in lines if json.loads(line)["update"] <= update))
+            n_skipped = 0
+            kept = []
+            for line in lines:
+                record = json.loads(line)
+                n_skipped += record["kind"] == SkipRecord.kind
+                if _is_before(record, state, n_skipped=n_skipped):
+                    kept.append(line)
+            write_lines(self.path, kept)
 
     def __call__(self, record: Record) -> None:
         """Write one record."""
@@ -96,9 +115,25 @@ class MetricsFile:
 
 def _is_record(line: str) -> bool:
     try:
-        return isinstance(json.loads(line)["update"], int)
-    except (ValueError, TypeError, KeyError):
+        record = json.loads(line)
+        return isinstance(record["update"], int) and isinstance(record["kind"], str)
+    except (ValueError, TypeError, KeyError, RecursionError):
         return False
+
+
+def _is_before(record: dict[str, Any], state: TrainState, *, n_skipped: int) -> bool:
+    """Whether a record was written before ``state`` was saved; ``n_skipped`` records of skips, this one included."""
+    if record["update"] != state.update:
+        return bool(record["update"] < state.update)
+    match record["kind"]:
+        case SkipRecord.kind:
+            return n_skipped <= state.n_skipped
+        case ValidationRecord.kind:
+            return state.validated_update == state.update
+        case CheckpointRecord.kind:
+            return False  # written when the state was saved, and again when it is resumed
+        case _:
+            return True
 
 
 def as_json(record: Record) -> dict[str, Any]:

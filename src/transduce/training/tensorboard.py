@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from transduce.training.records import CheckpointRecord, Record, UpdateRecord, ValidationRecord
+from transduce.training.records import CheckpointRecord, Record, SkipRecord, UpdateRecord, ValidationRecord
 
 __all__ = ["TensorBoardEvents"]
 
@@ -35,7 +35,7 @@ class TensorBoardEvents:
                 if record.bleu is not None:
                     scores["dev/bleu"] = record.bleu
                 self._write(record.update, scores)
-            case UpdateRecord() | CheckpointRecord():
+            case UpdateRecord() | CheckpointRecord() | SkipRecord():
                 pass
 
     def close(self) -> None:

@@ -1,69 +1,47 @@
-"""The update loop. Knows an objective, batches and a way to validate; knows no task.
+"""The update loop. Knows a way to make gradients and a way to validate; knows no task.
 
-Randomness is a function of (seed, update, batch within the update): the generator is set anew for each batch, so a run
-that was stopped and resumed draws the same dropout masks as one that was not.
+With several processes, what they decide, when to stop for instance, they decide together.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol
 
 import torch
 from torch import nn
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from transduce.config import TrainingConfig
 from transduce.errors import TrainingError
-from transduce.training.checkpoint import TrainState, load_checkpoint, remove_old_checkpoints, save_checkpoint
-from transduce.training.loss import LossSum
+from transduce.training.checkpoint import (
+    Cause,
+    TrainState,
+    checkpoint_path,
+    load_checkpoint,
+    remove_old_checkpoints,
+    save_checkpoint,
+)
+from transduce.training.evidence import describe, save_evidence
+from transduce.training.gradients import BatchSource, BatchT, Gradient, GradientMaker, Objective, Place
+from transduce.training.memory import is_out_of_memory
 from transduce.training.optimiser import make_optimiser
-from transduce.training.records import CheckpointRecord, Listener, Record, UpdateRecord, ValidationRecord
+from transduce.training.processes import Processes
+from transduce.training.records import (
+    CheckpointRecord,
+    Listener,
+    Record,
+    SkipRecord,
+    UpdateRecord,
+    ValidationRecord,
+)
+from transduce.training.trial import out_of_memory, try_largest_batches
 
-__all__ = ["BatchSource", "Objective", "StopReason", "TrainableBatch", "Trainer", "Validation"]
+__all__ = ["StopReason", "Trainer", "Validate", "Validation"]
 
 StopReason = Literal["max_updates", "max_minutes", "patience", "asked"]
-
-
-class TrainableBatch(Protocol):
-    """What the loop itself must know of a batch."""
-
-    @property
-    def n_src_tokens(self) -> int:
-        """Source tokens, end symbols included."""
-
-    @property
-    def n_tgt_tokens(self) -> int:
-        """Target tokens that are predicted."""
-
-
-BatchT = TypeVar("BatchT", bound=TrainableBatch)
-BatchT_co = TypeVar("BatchT_co", bound=TrainableBatch, covariant=True)
-BatchT_contra = TypeVar("BatchT_contra", bound=TrainableBatch, contravariant=True)
-
-
-class Objective(Protocol[BatchT_contra]):
-    """What is minimised: a sum over the target tokens of a batch."""
-
-    def __call__(self, batch: BatchT_contra, /) -> LossSum:
-        """The loss of one batch."""
-
-
-class BatchSource(Protocol[BatchT_co]):
-    """Batches by place, so that a run can go on in the middle of an epoch."""
-
-    def n_batches(self, epoch: int, /) -> int:
-        """How many batches this epoch has."""
-
-    def batch(self, epoch: int, index: int, /) -> BatchT_co:
-        """One of them."""
-
-    def name(self, epoch: int, index: int, /) -> str:
-        """Words that let a person find it, for error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +51,13 @@ class Validation:
     nll_nats: float  # per target token, not smoothed
     bleu: float | None = None
     signature: str | None = None
+
+
+class Validate(Protocol):
+    """A way to look at the dev set."""
+
+    def __call__(self, should_stop: Callable[[], bool], /) -> Validation | None:
+        """Look once; None, in all processes, if one of them was asked to stop meanwhile."""
 
 
 class Trainer(Generic[BatchT]):
@@ -87,22 +72,25 @@ class Trainer(Generic[BatchT]):
         learning_rate: Callable[[int], float],
         config: TrainingConfig,
         checkpoints: Path,
-        validate: Callable[[], Validation] | None = None,
+        validate: Validate | None = None,
         listeners: Sequence[Listener] = (),
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
+        processes: Processes | None = None,
     ) -> None:
-        self.model, self.objective, self.batches, self.learning_rate = model, objective, batches, learning_rate
+        self.model, self.batches, self.learning_rate = model, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
         self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
+        self.processes = processes or Processes()
         self.optimiser = make_optimiser(model, config)
+        self.gradients = GradientMaker(model, objective, batches, config, self.processes)
         self.state = TrainState()
-        self.device_type = next(model.parameters()).device.type
-        self._weights = list(model.parameters())
         self._saved: TrainState | None = None
         self._rate_tokens = 0  # target tokens since the last logged record, of this sitting
-        self._sitting_started = self._checkpointed = self._window_started = clock()
+        self._sitting_started = self._window_started = clock()
         self._earlier_s = 0.0  # training time of earlier sittings
+        # What all processes have agreed on: whether one was asked to stop, and the time of the first one.
+        self._is_asked, self._agreed_s, self._checkpointed_s = False, 0.0, 0.0
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError if it cannot be used."""
@@ -113,93 +101,83 @@ class Trainer(Generic[BatchT]):
     def run(self) -> StopReason:
         """Train until length, time, patience or a request ends the run; its last state is on the disk then.
 
-        Raises TrainingError before the update if a loss or a gradient is not finite, or if memory does not suffice.
+        Raises TrainingError if memory does not suffice, which the largest batch shows before the first update, and if
+        a loss or a gradient is not finite: the batch and the state before it are on the disk then, too.
         """
-        self._sitting_started = self._checkpointed = self._window_started = self.clock()
-        while (reason := self._reason_to_stop()) is None:
-            try:
-                self._update()
-            except torch.OutOfMemoryError as error:
-                raise TrainingError(
-                    f"update {self.state.update + 1}: the device has not enough memory for batches of "
-                    f"{self.config.max_tokens_per_batch:,} tokens; lower training.max_tokens_per_batch and raise "
-                    "training.n_accumulate"
-                ) from error
-            if self.state.update % self.config.validate_every_updates == 0:
-                self._validate()
-            if self._checkpoint_is_due():
-                self._checkpoint(is_scheduled=True)
-        self._save_the_end(is_scheduled=reason != "asked")
+        self._sitting_started = self._window_started = self.clock()
+        self._agreed_s = self._checkpointed_s = self._earlier_s
+        if self._saved is not None and self._saved.is_on_the_way:
+            self._tell_checkpoint()  # a run that was killed may not have come to it
+        if self.state.update < self.config.max_updates:
+            self.model.train()
+            try_largest_batches(self.gradients, self.optimiser, epoch=self.state.epoch)
+            self._window_started = self.clock()
+        while True:
+            is_best = self._validation_is_due() and self._validate()
+            self._agree()
+            cause = self._cause_for_a_checkpoint(is_best=is_best)
+            if cause is not None:
+                self._checkpoint(cause)
+            reason = self._reason_to_stop()
+            if reason is not None:
+                break
+            self._update()
+        self._save_the_end("stop" if reason == "asked" else "end")
         return reason
 
-    def _save_the_end(self, *, is_scheduled: bool) -> None:
-        """A checkpoint of the last state, unless there is one: the end of a run is averaged, a stop on the way not."""
-        saved = self._saved
-        is_there = saved is not None and saved.update == self.state.update
-        if saved is not None and is_there and (saved.is_scheduled or not is_scheduled):
-            return
-        if self.state.update > 0:
-            self._checkpoint(is_scheduled=is_scheduled)
+    def _agree(self) -> None:
+        """All processes learn whether one of them was asked to stop, and what time it is for the first one."""
+        own = torch.tensor([float(self.should_stop()), self._elapsed_s()], dtype=torch.float64)
+        by_process = self.processes.gather(own.to(self.gradients.device))
+        self._is_asked, self._agreed_s = bool(by_process[:, 0].any()), float(by_process[0, 1])
 
     def _reason_to_stop(self) -> StopReason | None:
         config = self.config
         if self.state.update >= config.max_updates:
             return "max_updates"
-        if self.should_stop():
+        if self._is_asked:
             return "asked"
-        if config.max_minutes is not None and self._elapsed_s() >= 60 * config.max_minutes:
+        if config.max_minutes is not None and self._agreed_s >= 60 * config.max_minutes:
             return "max_minutes"
         if config.patience is not None and self.state.validations_without_gain >= config.patience:
             return "patience"
         return None
 
     def _update(self) -> None:
-        """One step of the optimiser over ``n_accumulate`` batches."""
-        config, state = self.config, self.state
+        """One step of the optimiser over ``n_accumulate`` batches; or none, where something is not finite."""
         places, epoch, next_batch = self._next_places()
-        batches = [self.batches.batch(*place) for place in places]
-        n_tgt_tokens = sum(batch.n_tgt_tokens for batch in batches)
         self.model.train()
-        self.optimiser.zero_grad(set_to_none=True)
-        loss_nats = nll_nats = 0.0
-        for number, (batch, place) in enumerate(zip(batches, places, strict=True)):
-            torch.manual_seed(_mix(config.seed, state.update, number))
-            with torch.autocast(self.device_type, torch.bfloat16, enabled=config.precision == "bf16"):
-                loss = self.objective(batch)
-            value = float(loss.loss_nats.detach())
-            if not math.isfinite(value):
-                raise TrainingError(
-                    f"update {state.update + 1}: the loss is {value} on {self.batches.name(*place)}; nothing was "
-                    "updated; a smaller lr_factor, longer warmup_steps or clip_norm may help"
-                )
-            (loss.loss_nats / n_tgt_tokens).backward()  # type: ignore[no-untyped-call]
-            loss_nats, nll_nats = loss_nats + value, nll_nats + float(loss.nll_nats)
-        gradient_norm = self._clip_gradient()
-        if not math.isfinite(gradient_norm):
-            names = ", ".join(self.batches.name(*place) for place in places)
-            raise TrainingError(
-                f"update {state.update + 1}: the gradient is not finite on {names}; nothing was updated"
-            )
-        learning_rate = self.learning_rate(state.update + 1)
+        try:
+            gradient = self.gradients.make(places, update=self.state.update)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            self.gradients.clear()
+            if self.processes.n == 1:
+                self._save_the_end("stop")
+            raise out_of_memory(self.gradients, f"update {self.state.update + 1}") from error
+        after = self.state.with_changes(epoch=epoch, next_batch=next_batch)
+        if not gradient.is_finite:
+            self._leave_out(places, gradient, after)
+            return
+        learning_rate = self.learning_rate(after.update + 1)
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.step()
-        self.state = state.with_changes(
-            update=state.update + 1,
-            epoch=epoch,
-            next_batch=next_batch,
-            src_tokens=state.src_tokens + sum(batch.n_src_tokens for batch in batches),
-            tgt_tokens=state.tgt_tokens + n_tgt_tokens,
-            window_loss_nats=state.window_loss_nats + loss_nats,
-            window_nll_nats=state.window_nll_nats + nll_nats,
-            window_tgt_tokens=state.window_tgt_tokens + n_tgt_tokens,
+        self.state = after.with_changes(
+            update=after.update + 1,
+            src_tokens=after.src_tokens + gradient.n_src_tokens,
+            tgt_tokens=after.tgt_tokens + gradient.n_tgt_tokens,
+            window_loss_nats=after.window_loss_nats + sum(gradient.losses_nats),
+            window_nll_nats=after.window_nll_nats + sum(gradient.nlls_nats),
+            window_tgt_tokens=after.window_tgt_tokens + gradient.n_tgt_tokens,
         )
-        self._rate_tokens += n_tgt_tokens
-        self._report_update(learning_rate, gradient_norm)
+        self._rate_tokens += gradient.n_tgt_tokens
+        self._report_update(learning_rate, gradient.norm)
 
-    def _next_places(self) -> tuple[list[tuple[int, int]], int, int]:
+    def _next_places(self) -> tuple[list[Place], int, int]:
         """(epoch, index) of the batches of this update, and the place after them."""
-        places: list[tuple[int, int]] = []
+        places: list[Place] = []
         epoch, index = self.state.epoch, self.state.next_batch
         while len(places) < self.config.n_accumulate:
             if index >= self.batches.n_batches(epoch):
@@ -208,13 +186,27 @@ class Trainer(Generic[BatchT]):
             index += 1
         return places, epoch, index
 
-    def _clip_gradient(self) -> float:
-        """The norm of the whole gradient, which is scaled down to ``clip_norm`` where one is set."""
-        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        norm = get_total_norm(gradients)
-        if self.config.clip_norm is not None:
-            clip_grads_with_norm_(self._weights, self.config.clip_norm, norm)
-        return float(norm)
+    def _leave_out(self, places: list[Place], gradient: Gradient, after: TrainState) -> None:
+        """Keep what is not finite and go on behind it, without an update.
+
+        Raises TrainingError if as many as are allowed were left out before.
+        """
+        update, n_skipped, allowed = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
+        what = describe(self.gradients, places, gradient)
+        folder = self.checkpoints.parent / "not-finite" / f"update-{update:08d}-{n_skipped + 1}"
+        save_evidence(folder, self.gradients, places, gradient, update=update)
+        self.gradients.clear()
+        message = f"update {update}: {what}; nothing was updated; the batch is kept in {folder}"
+        if n_skipped < allowed:
+            self.state = after.with_changes(n_skipped=n_skipped + 1)
+            words = f"{message}; left out ({n_skipped + 1} of at most {allowed})"
+            self._tell(SkipRecord(self.state.update, words, self._elapsed_s()))
+            return
+        self._save_the_end("stop")
+        hint = f"; {allowed} left out before" if allowed else ", or --on-nan skip:N to leave out so many such updates"
+        raise TrainingError(
+            f"{message}; a smaller training.lr_factor, longer warmup_steps or a clip_norm may help{hint}"
+        )
 
     def _report_update(self, learning_rate: float, gradient_norm: float) -> None:
         state = self.state
@@ -238,21 +230,31 @@ class Trainer(Generic[BatchT]):
             self._window_started, self._rate_tokens = now, 0
         self._tell(record)
 
-    def _validate(self) -> None:
-        if self.validate is None:
-            return
+    def _validation_is_due(self) -> bool:
+        """At its updates, and after a resume if the run was stopped before it was done."""
+        update = self.state.update
+        is_its_time = update > 0 and update % self.config.validate_every_updates == 0
+        return self.validate is not None and is_its_time and self.state.validated_update != update
+
+    def _validate(self) -> bool:
+        """Look at the dev set; whether the model is the best so far. Not so if the look was interrupted."""
+        assert self.validate is not None
         started = self.clock()
         self.model.eval()
         with torch.no_grad():
-            validation = self.validate()
-        is_best = self.state.best_nll_nats is None or validation.nll_nats < self.state.best_nll_nats
+            validation = self.validate(self.should_stop)
+        self._window_started += self.clock() - started  # the rate of training is not that of validation
+        if validation is None:
+            return False
+        best = self.state.best_nll_nats
+        is_best = best is None or validation.nll_nats < best
+        self.state = self.state.with_changes(validated_update=self.state.update)
         if is_best:
             self.state = self.state.with_changes(
                 best_nll_nats=validation.nll_nats, best_update=self.state.update, validations_without_gain=0
             )
         else:
             self.state = self.state.with_changes(validations_without_gain=self.state.validations_without_gain + 1)
-        self._window_started += self.clock() - started  # the rate of training is not that of validation
         self._tell(
             ValidationRecord(
                 self.state.update,
@@ -263,25 +265,44 @@ class Trainer(Generic[BatchT]):
                 self._elapsed_s(),
             )
         )
-        if is_best and not self._checkpoint_is_due():
-            self._checkpoint(is_scheduled=False)
+        return is_best
 
-    def _checkpoint_is_due(self) -> bool:
-        every_minutes = self.config.checkpoint_every_minutes
-        if every_minutes is not None and self.clock() - self._checkpointed >= 60 * every_minutes:
-            return True
-        return self.state.update % self.config.checkpoint_every_updates == 0
+    def _cause_for_a_checkpoint(self, *, is_best: bool) -> Cause | None:
+        """Why there should be a checkpoint now. A validation that was interrupted comes first, after the resume."""
+        config, update, saved = self.config, self.state.update, self._saved
+        if update == 0 or self._validation_is_due():
+            return None
+        every_minutes = config.checkpoint_every_minutes
+        is_late = every_minutes is not None and self._agreed_s - self._checkpointed_s >= 60 * every_minutes
+        is_there = saved is not None and saved.update == update and saved.cause == "schedule"
+        if (update % config.checkpoint_every_updates == 0 or is_late) and not is_there:
+            return "schedule"
+        return "best" if is_best and update < config.max_updates else None
 
-    def _checkpoint(self, *, is_scheduled: bool) -> None:
+    def _save_the_end(self, cause: Cause) -> None:
+        """A checkpoint of the last state, unless there is one: the end of a run is averaged, a stop on the way not."""
+        saved, state = self._saved, self.state
+        is_there = saved is not None and (saved.update, saved.n_skipped) == (state.update, state.n_skipped)
+        is_good_for_it = saved is not None and (cause == "stop" or saved.cause in ("schedule", "end"))
+        if state.update > 0 and not (is_there and is_good_for_it):
+            self._checkpoint(cause)
+
+    def _checkpoint(self, cause: Cause) -> None:
         started = self.clock()
-        self.state = self.state.with_changes(is_scheduled=is_scheduled, elapsed_s=self._elapsed_s())
-        path = save_checkpoint(self.checkpoints, self.model, self.optimiser, self.state)
-        keep = self.config.keep_checkpoints
-        remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
+        self.state = self.state.with_changes(cause=cause, elapsed_s=self._elapsed_s())
+        save_checkpoint(self.checkpoints, self.model, self.optimiser, self.state, self.processes)
+        if self.processes.is_first:
+            keep = self.config.keep_checkpoints
+            remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
         self._saved = self.state
-        if is_scheduled:
-            self._checkpointed = started
+        if cause == "schedule":
+            self._checkpointed_s = self._agreed_s
         self._window_started += self.clock() - started
+        if cause != "stop":  # a run that is stopped and resumed tells what one tells that was not
+            self._tell_checkpoint()
+
+    def _tell_checkpoint(self) -> None:
+        path = checkpoint_path(self.checkpoints, self.state.update)
         self._tell(CheckpointRecord(self.state.update, path.name, self._elapsed_s()))
 
     def _elapsed_s(self) -> float:
@@ -290,11 +311,3 @@ class Trainer(Generic[BatchT]):
     def _tell(self, record: Record) -> None:
         for listener in self.listeners:
             listener(record)
-
-
-def _mix(*numbers: int) -> int:
-    """One seed out of several numbers, far apart for neighbours (FNV-1a over 64 bits)."""
-    mixed = 0xCBF29CE484222325
-    for number in numbers:
-        mixed = ((mixed ^ number) * 0x100000001B3) % 2**63
-    return mixed

@@ -1,0 +1,43 @@
+"""``transduce doctor``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from transduce.cli.options import DataOption, JsonOption
+from transduce.cli.output import print_json
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WHAT",
+            help="A run, model, prepared, checkpoint or corpus folder, the name of a corpus, a recipe, a .tsv file, or"
+            " two text files. Default: the installation.",
+            show_default=False,
+        ),
+    ] = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Say what is wrong, and what would help: with the installation, with text line by line, with a run or model."""
+    from transduce.examination import examine, examine_installation
+
+    findings = []
+    for finding in examine(what, data) if what else examine_installation(data):
+        findings.append(finding)
+        if not json:
+            print(f"{finding.status:<8}{finding.subject}: {finding.message}", flush=True)
+    n_problems = sum(finding.status == "problem" for finding in findings)
+    if json:
+        print_json({"findings": list(map(asdict, findings)), "problems": n_problems})
+    else:
+        noun = "problem" if n_problems == 1 else "problems"
+        print(f"{n_problems:,} {noun} found" if n_problems else "no problem found")
+    return 1 if n_problems else 0

@@ -1,0 +1,13 @@
+"""What is wrong, in words: the installation, corpora line by line, and the folders that transduce writes.
+
+Each function yields a ``Finding`` for each thing that it looked at, and raises nothing, however broken that is.
+Imports torch only where it is looked at, or needed to look.
+"""
+
+from __future__ import annotations
+
+from transduce.examination.finding import Finding
+from transduce.examination.installation import examine_installation
+from transduce.examination.recognition import examine
+
+__all__ = ["Finding", "examine", "examine_installation"]

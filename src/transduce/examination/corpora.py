@@ -1,0 +1,201 @@
+"""Corpora by name, in a folder, or as a recipe names them: whether their text is there, and how it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
+from pathlib import Path
+
+from transduce.config import SPLITS, DataConfig, RunConfig, nearest_name
+from transduce.corpora import (
+    BUILT_IN,
+    CATALOGUE,
+    OWN_FILES,
+    CleaningRules,
+    Corpus,
+    ParallelText,
+    Text,
+    corpus_named,
+    data_folders,
+    directions_here,
+    find_text,
+    generate_pairs,
+)
+from transduce.errors import ConfigError, DataError
+from transduce.examination.finding import Finding, counted, good, note, problem
+from transduce.examination.text import examine_column_file, examine_line_pairs, examine_two_files
+from transduce.recipes import read_recipe
+
+__all__ = [
+    "corpora_in",
+    "examine_corpus",
+    "examine_corpus_folder",
+    "examine_data_folder",
+    "examine_recipe",
+    "parallel_texts_in",
+]
+
+N_GRAMMAR_PAIRS = 300  # of the built-in corpus, which is the same everywhere
+_TEXT_FILE = re.compile(r"(?P<stem>[^.].*?)\.(?P<language>[a-z]{2,3})(?:\.gz|\.xz)?")
+_NO_LANGUAGE = frozenset({"csv", "tsv", "txt", "xml", "sgm", "log", "npy", "md", "py", "sh", "zip", "tar", "tgz"})
+
+
+def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Finding]:
+    """Every text of a corpus that is here, in all of its pairs of languages."""
+    if name == BUILT_IN:
+        yield good(name, "the built-in corpus, made from a seed; it needs no files")
+        pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=N_GRAMMAR_PAIRS, seed=1))
+        yield from examine_line_pairs(f"{name}, {N_GRAMMAR_PAIRS} pairs", pairs)
+        return
+    folders = data_folders(data_folder)
+    corpus = corpus_named(name)
+    texts = [*corpus.train, *corpus.dev, *corpus.test, *corpus.further]
+    here = {text: _files_of(text, folders) for text in dict.fromkeys(texts)}
+    if not any(here.values()):
+        places = ", ".join(map(str, folders))
+        known = nearest_name(name, [BUILT_IN, *CATALOGUE])
+        help = f"fetch it with: transduce corpus get {name}" if name in CATALOGUE else known
+        yield problem(name, f"there is no text of this corpus in {places}, and no file or folder of this name; {help}")
+        return
+    yield good(name, _what_a_corpus_is(corpus, folders))
+    yield from _examine_texts(here.values())
+
+
+def _what_a_corpus_is(corpus: Corpus, folders: Sequence[Path]) -> str:
+    directions = directions_here(corpus, folders)
+    kind = "a corpus of the catalogue" if corpus.name in CATALOGUE else "a corpus of your own"
+    return kind + (f", with all of its training text in {', '.join(directions)}" if directions else "")
+
+
+def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
+    """A folder of aligned files ``STEM.LANGUAGE``, whatever the stems."""
+    texts = parallel_texts_in(folder)
+    yield good(folder, f"a folder of parallel text: {', '.join(texts)}")
+    yield from _examine_texts([(paths[0], other) for other in paths[1:]] for paths in texts.values())
+
+
+def _examine_texts(texts: Iterable[Sequence[tuple[Path, Path]]]) -> Iterator[Finding]:
+    told: set[Path] = set()
+    for files in texts:
+        for src, tgt in files:
+            yield from examine_two_files(src, tgt, told=told)
+
+
+def examine_data_folder(folder: Path) -> Iterator[Finding]:
+    """A folder with a folder for each corpus."""
+    names = corpora_in(folder)
+    yield note(
+        folder,
+        f"a data folder, with text in {', '.join(names)}; to have it read line by line, name one of these:"
+        f" transduce doctor {folder / names[0]}",
+    )
+
+
+def corpora_in(folder: Path) -> list[str]:
+    """The folders in a data folder that hold parallel text."""
+    return sorted(path.name for path in folder.iterdir() if path.is_dir() and parallel_texts_in(path))
+
+
+def parallel_texts_in(folder: Path) -> dict[str, list[Path]]:
+    """The texts in a folder that are there in two languages or more, and their files."""
+    texts: dict[str, dict[str, Path]] = {}
+    for path in sorted(folder.iterdir()):  # plain files come before compressed ones
+        match = _TEXT_FILE.fullmatch(path.name)
+        if match and match["language"] not in _NO_LANGUAGE and path.is_file():
+            texts.setdefault(match["stem"], {}).setdefault(match["language"], path)
+    return {stem: list(files.values()) for stem, files in texts.items() if len(files) > 1}
+
+
+def _files_of(text: Text, folders: Sequence[Path]) -> list[tuple[Path, Path]]:
+    """Files of a text that are aligned, two by two; where all are with all others, each with the first."""
+    languages = text.languages or _languages_of(text, folders)
+    pairs = [pair for pair in combinations(languages, 2) if text.is_in(*pair)]
+    found = [files for src, tgt in pairs if (files := find_text(text, src, tgt, folders)) is not None]
+    told: set[Path] = set()
+    kept = []
+    for files in found:
+        if not told.issuperset(files):
+            told.update(files)
+            kept.append(files)
+    return kept
+
+
+def _languages_of(text: Text, folders: Sequence[Path]) -> list[str]:
+    """Those that files of a text are in, whether their names have the pair of languages or not."""
+    places = [folder / text.folder for folder in folders]
+    names = [path.name for place in places if place.is_dir() for path in place.iterdir()]
+    matches = filter(None, map(_TEXT_FILE.fullmatch, names))
+    ours = re.compile(rf"{re.escape(text.stem)}(\.[a-z]{{2,3}}-[a-z]{{2,3}})?")
+    return sorted({match["language"] for match in matches if ours.fullmatch(match["stem"])} - _NO_LANGUAGE)
+
+
+def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Finding]:
+    """A recipe, and all the text that a run of it would read."""
+    config = read_recipe(path)
+    yield good(path, f"a recipe: {_what_a_run_is(config)}")
+    training = config.training
+    if training.warmup_steps > training.max_updates and training.max_minutes is None:
+        yield note(
+            path,
+            f"training ends after {training.max_updates:,} updates, before the learning rate has come to its peak after"
+            f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
+        )
+    yield from _examine_text_of(config.data, path, data_folder)
+
+
+def _what_a_run_is(config: RunConfig) -> str:
+    model, data = config.model, config.data
+    return (
+        f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}, "
+        f"{data.direction} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"
+    )
+
+
+def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+    """The text of each part. A recipe whose text is not there is told so in the words of ``prepare``."""
+    rules = CleaningRules(
+        max_characters=data.max_characters,
+        max_length_ratio=data.max_length_ratio,
+        drop_identical=data.drop_identical,
+        drop_duplicates=data.drop_duplicates,
+    )
+    missing: str | None = None
+    try:
+        ParallelText(data, data_folder)
+    except (ConfigError, DataError) as error:
+        missing = str(error)
+        yield problem(recipe, missing)
+    if OWN_FILES in data.weights and not any(data.files_of("train")):
+        missing = "there is no training text: set data.train_src and data.train_tgt, or data.train_tsv"
+        yield problem(recipe, missing)
+    folders = data_folders(data_folder)
+    languages = data.src_language, data.tgt_language
+    has_part = dict.fromkeys(SPLITS, False)
+    for split in SPLITS:
+        src, tgt, tsv = (None if name is None else Path(name) for name in data.files_of(split))
+        if tsv is not None and (tsv.exists() or missing is None):
+            has_part[split] = True
+            yield from examine_column_file(tsv, rules=rules)
+        elif src is not None and tgt is not None:
+            has_part[split] = True
+            if src.exists() and tgt.exists():
+                yield from examine_two_files(src, tgt, rules=rules)
+        for name in data.weights:
+            if name == BUILT_IN:
+                has_part[split] = True
+            if name in (BUILT_IN, OWN_FILES) or (split != "train" and has_part[split]):
+                continue
+            for text in corpus_named(name).texts(split):
+                files = find_text(text, *languages, folders)
+                if files is not None:
+                    has_part[split] = True
+                    yield from examine_two_files(*files, rules=rules)
+    if BUILT_IN in data.weights:
+        pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=data.n_pairs, seed=data.corpus_seed))
+        n_pairs = min(data.n_pairs, N_GRAMMAR_PAIRS)
+        yield from examine_line_pairs(f"{BUILT_IN}, {counted(n_pairs, 'pair')}", islice(pairs, n_pairs), rules=rules)
+    if missing is None and not has_part["dev"]:
+        yield note(recipe, "there is no dev text: there will be no validation, and no best checkpoint")
+    if missing is None and not has_part["test"]:
+        yield note(recipe, "there is no test text: the model will be scored on dev, if there is that")

@@ -1,0 +1,168 @@
+"""The folders that transduce writes: token stores, prepared text, checkpoints and models. ``runs.py`` has the runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+
+from transduce.config import SPLITS
+from transduce.data import StoreSummary, TokenStore
+from transduce.examination.finding import Finding, counted, good, note, problem, survived
+from transduce.examination.text import examine_two_files
+from transduce.model import cost_of
+from transduce.tasks import Translator, open_prepared
+from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
+from transduce.training import read_state
+from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, verify_checkpoint
+
+__all__ = [
+    "examine_checkpoint",
+    "examine_leftovers",
+    "examine_model",
+    "examine_prepared",
+    "examine_store",
+]
+
+MANY_LEFT_OUT = 0.05  # of the pairs
+N_NAMES_SHOWN = 3
+
+# Something short to translate; what comes out is shown, not judged.
+SENTENCES = {"en": "A dog sleeps.", "de": "Ein Hund schläft.", "fr": "Un chien dort."}
+ANY_LANGUAGE = "1, 2, 3."
+
+WHY: dict[Cause, str] = {
+    "schedule": "written at its time",
+    "best": "written since validation improved",
+    "end": "written at the end of training",
+    "stop": "written as the run was stopped",
+}
+
+
+def examine_store(folder: Path) -> Iterator[Finding]:
+    """A folder of ids, each file against the manifest, and the ids against its own counts."""
+    summary = TokenStore.open(folder).summary
+    yield good(folder, f"a token store: {_what_a_store_is(summary)}")
+    yield from _left_out(folder, summary)
+
+
+def _what_a_store_is(summary: StoreSummary) -> str:
+    encodings = "" if summary.n_encodings == 1 else f" in {summary.n_encodings} encodings each"
+    return (
+        f"{counted(summary.n_pairs, 'pair')}{encodings}, {summary.n_src_tokens:,} source and"
+        f" {summary.n_tgt_tokens:,} target tokens"
+    )
+
+
+def _left_out(folder: Path, summary: StoreSummary) -> Iterator[Finding]:
+    if summary.n_too_long > MANY_LEFT_OUT * summary.n_read:
+        yield note(
+            folder,
+            f"{summary.n_too_long:,} of {counted(summary.n_read, 'pair')} were left out: they have more than"
+            f" {summary.max_length} tokens on a side; raise data.max_length, or split the sentences",
+        )
+
+
+def examine_prepared(folder: Path) -> Iterator[Finding]:
+    """All that training reads: tokenizers, stores, and the text of dev and test, whatever else is wrong."""
+    yield from survived(folder, _examine_what_was_prepared(folder))
+    for split in SPLITS[1:]:
+        src, tgt = folder / f"{split}.src", folder / f"{split}.tgt"
+        if src.exists() or tgt.exists():
+            yield from survived(src, examine_two_files(src, tgt))
+
+
+def _examine_what_was_prepared(folder: Path) -> Iterator[Finding]:
+    prepared = open_prepared(folder)
+    sizes = sorted({prepared.tokenizers.src.size, prepared.tokenizers.tgt.size})
+    vocabulary = " and ".join(f"{size:,}" for size in sizes)
+    yield good(
+        folder,
+        f"prepared text: {prepared.config.direction} of {' and '.join(prepared.config.weights)}, {vocabulary} symbols,"
+        f" {_what_a_store_is(prepared.train.summary)}",
+    )
+    yield from _left_out(folder / "train", prepared.train.summary)
+    if prepared.dev is None:
+        yield note(folder, "there is no dev text: there is no validation, and no best checkpoint")
+
+
+def examine_checkpoint(folder: Path) -> Iterator[Finding]:
+    """Each file against the manifest, and every number."""
+    verify_checkpoint(folder)
+    state = read_state(folder)
+    yield good(
+        folder,
+        f"a complete checkpoint: {counted(state.update, 'update')}, epoch {state.epoch + 1:,},"
+        f" {state.elapsed_s / 60:.1f} minutes; {WHY[state.cause]}",
+    )
+    for name in (MODEL_FILE, OPTIMISER_FILE):
+        yield from _examine_tensors(folder / name)
+
+
+def _examine_tensors(path: Path) -> Iterator[Finding]:
+    """One tensor after the other, so that memory holds but one. Whether all of them are numbers."""
+    with safe_open(path, framework="pt") as tensors:
+        odd = [name for name in tensors.keys() if not _is_finite(tensors.get_tensor(name))]  # noqa: SIM118
+    if odd:
+        yield problem(path, f"{_odd_tensors(odd)}; training went astray before: go back to an older checkpoint")
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
+
+
+def _odd_tensors(names: Sequence[str]) -> str:
+    more = f" and {len(names) - N_NAMES_SHOWN} more" if len(names) > N_NAMES_SHOWN else ""
+    noun = "tensor has" if len(names) == 1 else "tensors have"
+    return (
+        f"{len(names)} {noun} numbers that are not finite (NaN or infinity): {', '.join(names[:N_NAMES_SHOWN])}{more}"
+    )
+
+
+def examine_model(folder: Path) -> Iterator[Finding]:
+    """Each file, each weight, and whether it translates."""
+    read = read_model_folder(folder, device=torch.device("cpu"))
+    config = read.model.config
+    yield good(
+        folder,
+        f"a model folder: {read.direction}, {config.n_encoder_layers} + {config.n_decoder_layers} layers of width"
+        f" {config.d_model}, {cost_of(config).parameters:,} parameters",
+    )
+    if not (folder / CARD_FILE).is_file():
+        yield note(folder, f"there is no model card ({CARD_FILE}): nobody will know what it was trained on")
+    odd = [name for name, weight in read.model.named_parameters() if not _is_finite(weight)]
+    if odd:
+        yield problem(folder / WEIGHTS_FILE, f"{_odd_tensors(odd)}; average older checkpoints")
+        return
+    yield from survived(folder, _translate(folder, read))
+
+
+def _translate(folder: Path, read: ModelFolder) -> Iterator[Finding]:
+    translator = Translator(read.model, read.tokenizers, read.search, direction=read.direction)
+    sentence = SENTENCES.get(translator.src_language, ANY_LANGUAGE)
+    begun = time.perf_counter()
+    translation = translator.translate([sentence])[0]
+    took = time.perf_counter() - begun
+    if translation:
+        yield good(folder, f"it translates: {sentence!r} became {translation!r} in {took:.2f} s")
+    else:
+        yield note(folder, f"it makes nothing of {sentence!r}: was it trained long enough?")
+
+
+def examine_leftovers(*folders: Path) -> Iterator[Finding]:
+    """What processes that were killed while they wrote have left behind."""
+    for folder in filter(Path.is_dir, folders):
+        left = sorted(
+            path for path in folder.iterdir() if path.name.startswith(".") and path.suffix in (".tmp", ".old")
+        )
+        if left:
+            n_bytes = sum(path.stat().st_size for top in left for path in (top, *top.rglob("*")) if path.is_file())
+            names = ", ".join(path.name for path in left[:N_NAMES_SHOWN])
+            yield note(
+                folder,
+                f"{counted(len(left), 'leftover')} of a process that was killed, or is still writing: {names}"
+                f" ({n_bytes / 1e6:,.1f} MB); if nothing is running here, remove them",
+            )

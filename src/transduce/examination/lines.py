@@ -1,0 +1,186 @@
+"""What can be odd about single lines of text: each kind with its words, and a side of a corpus that counts them.
+
+A problem is damage: bytes or characters that nobody wrote. A note is what cleaning leaves out of training, or what only
+a person can judge; it becomes a problem where it is on more than one line in twenty.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from transduce.corpora import CleaningRules
+from transduce.corpora.cleaning import CONTROL, SURROGATE, Tally
+from transduce.examination.finding import Finding, Status, counted, found
+
+__all__ = ["Side", "weight"]
+
+TOO_MANY = 0.05  # of the lines: what is odd once in a while is then wrong with the whole text
+
+Oddity = Literal[
+    "not UTF-8",
+    "surrogates",
+    "control",
+    "replacement",
+    "mojibake",
+    "mark inside",
+    "separators",
+    "markup",
+    "long",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How an oddity of lines is told: its weight, and what comes before and after the line numbers."""
+
+    status: Status
+    what: str
+    advice: str
+
+
+_WORDS: dict[Oddity, _Words] = {
+    "not UTF-8": _Words(
+        "problem",
+        "with bytes that are not UTF-8",
+        "training leaves them out, dev and test are refused; convert the file, as in iconv -f LATIN1 -t UTF-8",
+    ),
+    "surrogates": _Words(
+        "problem",
+        "with lone surrogates (halves of a character, written as if they were UTF-8)",
+        "write the text anew from where it came",
+    ),
+    "control": _Words(
+        "problem",
+        "with NUL or other control characters",
+        "training leaves them out; text has none, so look at what made them",
+    ),
+    "replacement": _Words(
+        "problem",
+        "with U+FFFD, which stands for characters that were lost",
+        "take the text from before it was decoded wrongly",
+    ),
+    "mojibake": _Words(
+        "problem",
+        "with what looks like UTF-8 that was read by another table (as 'Ã¤' for 'ä')",
+        "decode the text anew, or mend it as ftfy does",
+    ),
+    "mark inside": _Words(
+        "problem",
+        "with a byte-order mark (U+FEFF) that is not at the start of the file",
+        "remove it: it is invisible, and makes other words of the same letters",
+    ),
+    "separators": _Words(
+        "note",
+        "with a separator inside that other programs take for a line end (U+2028, U+0085, a form feed, ...)",
+        "transduce does not; a file that was cut by such a program does not align",
+    ),
+    "markup": _Words("note", "with HTML entities or tags", "is that meant to be translated?"),
+    "long": _Words("note", "longer than {max_characters:,} characters", "training leaves them out; split sentences?"),
+}
+
+# Nothing of this: the line has none of the oddities that are characters. One quick look for most lines.
+_SUSPECT = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffdÃÂâÐÑï]")
+_SURROGATE_IN_BYTES = re.compile("\udced[\udca0-\udcbf][\udc80-\udcbf]")
+_SEPARATOR = re.compile("[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
+_ENTITY = r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,7}|#x[0-9a-fA-F]{1,6});"
+_TAG = r"</?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>"
+_MARKUP = re.compile(f"{_ENTITY}|{_TAG}")
+# What the bytes 0x80 to 0xbf, which continue a character of UTF-8, are in Latin-1 or Windows-1252.
+_CONTINUES = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+_MOJIBAKE = re.compile(f"Ã[{_CONTINUES}]|Â[\xa0-\xbf]|â€[{_CONTINUES}]|(?:[ÐÑ][{_CONTINUES}]){{2}}|ï»¿|ï¿½")
+_NOT_LATIN = re.compile("[^\x00-\u02ff\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufe00-\ufe0f]")
+_LATIN = re.compile("[A-Za-z\xc0-\u024f\u1e00-\u1eff]")
+
+_ONE_SCRIPT = {"Cjk": "Chinese or Japanese", "Hiragana": "Chinese or Japanese", "Katakana": "Chinese or Japanese"}
+
+
+@lru_cache(maxsize=1 << 16)
+def _script_of(character: str) -> str | None:
+    """The writing that a letter belongs to, by its name in Unicode; None for what is no letter."""
+    if not character.isalpha():
+        return None
+    first, _, rest = unicodedata.name(character, "unknown").partition(" ")
+    if first in ("FULLWIDTH", "HALFWIDTH"):
+        first = rest.partition(" ")[0]
+    return _ONE_SCRIPT.get(first.title(), first.title())
+
+
+def _main_script(line: str) -> str | None:
+    """The writing that most letters of a line are in; None where it has none.
+
+    >>> _main_script("Der Hund, 犬"), _main_script("собака (dog)"), _main_script("1, 2")
+    ('Latin', 'Cyrillic', None)
+    """
+    if not _NOT_LATIN.search(line):
+        return "Latin" if _LATIN.search(line) else None
+    scripts = Counter(map(_script_of, line))
+    del scripts[None]
+    return scripts.most_common(1)[0][0] if scripts else None
+
+
+class Side:
+    """The lines of one language, looked at one by one."""
+
+    def __init__(self, subject: object, rules: CleaningRules) -> None:
+        self.subject, self.rules = subject, rules
+        self.n_lines = 0
+        self.blank = Tally()
+        self._odd: defaultdict[Oddity, Tally] = defaultdict(Tally)
+        self._scripts: defaultdict[str, Tally] = defaultdict(Tally)
+
+    def look_at(self, line: str) -> None:
+        """Count what is odd about the next line."""
+        self.n_lines += 1
+        if not line or line.isspace():
+            self.blank.add(self.n_lines)
+            return
+        for oddity in _oddities(line):
+            self._odd[oddity].add(self.n_lines)
+        if len(line) > self.rules.max_characters and len(line.strip()) > self.rules.max_characters:
+            self._odd["long"].add(self.n_lines)
+        script = _main_script(line)
+        if script is not None:
+            self._scripts[script].add(self.n_lines)
+
+    def findings(self) -> Iterator[Finding]:
+        """What there is to say once all lines were seen."""
+        for oddity, words in _WORDS.items():
+            if oddity in self._odd:
+                tally = self._odd[oddity]
+                what = words.what.format(max_characters=self.rules.max_characters)
+                message = f"{counted(tally.count, 'line')} {what} ({tally}); {words.advice}"
+                yield found(words.status, self.subject, message)
+        main, *others = sorted(self._scripts.items(), key=lambda entry: -entry[1].count) or [("", Tally())]
+        for script, tally in others:
+            lines = f"{counted(tally.count, 'line')} in {script} script, while {main[1].count:,} are in {main[0]}"
+            yield found(weight(tally, self.n_lines), self.subject, f"{lines} ({tally}); another language?")
+
+
+def _oddities(line: str) -> Iterator[Oddity]:
+    """What is odd about the characters of a line that is not blank."""
+    if _SUSPECT.search(line):
+        if SURROGATE.search(line):
+            yield "surrogates" if _SURROGATE_IN_BYTES.search(line) else "not UTF-8"
+        if CONTROL.search(line):
+            yield "control"
+        if "\ufffd" in line:
+            yield "replacement"
+        if _MOJIBAKE.search(line):
+            yield "mojibake"
+        if "\ufeff" in line:
+            yield "mark inside"
+        if _SEPARATOR.search(line.strip("\r\n")):
+            yield "separators"
+    if ("&" in line or "<" in line) and _MARKUP.search(line):
+        yield "markup"
+
+
+def weight(tally: Tally, n_lines: int) -> Status:
+    """A note, or a problem where it is on too many lines."""
+    return "problem" if tally.count > TOO_MANY * n_lines else "note"

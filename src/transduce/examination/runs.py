@@ -1,0 +1,240 @@
+"""A run folder: its recipe, its text, its checkpoints, what it recorded, and whether there is room to go on."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transduce.config import RunConfig
+from transduce.corpora.cleaning import Tally
+from transduce.errors import TransduceError
+from transduce.examination.finding import Finding, counted, good, note, problem, survived
+from transduce.examination.folders import (
+    examine_checkpoint,
+    examine_leftovers,
+    examine_model,
+    examine_prepared,
+)
+from transduce.files import read_json, read_lines
+from transduce.model import cost_of
+from transduce.tasks import open_prepared, read_run_config
+from transduce.tasks.run import CHECKPOINTS, METRICS_FILE, MODEL, RUN_FILE, STORE, STORE_POINTER
+from transduce.training import SkipRecord, checkpoint_folders
+
+__all__ = ["examine_checkpoints", "examine_metrics", "examine_run"]
+
+LOCK_FILE = "lock.json"
+BYTES_A_PARAMETER = 12  # of a checkpoint: a weight and two moments, fp32
+FINITE = ("loss_nats", "nll_nats", "gradient_norm")  # what must be a number in every record that has it
+
+
+def examine_run(folder: Path) -> Iterator[Finding]:
+    """Everything in a run folder; what is broken hides nothing else."""
+    config = _config(folder)
+    yield from survived(folder / RUN_FILE, _examine_config(folder))
+    yield from survived(folder / LOCK_FILE, _examine_lock(folder / LOCK_FILE))
+    yield from survived(folder / STORE, _examine_text(folder, config))
+    checkpoints = folder / CHECKPOINTS
+    yield from survived(checkpoints, examine_checkpoints(checkpoints))
+    if config is not None:
+        yield from survived(folder, _examine_space(folder, config))
+    yield from survived(folder / METRICS_FILE, examine_metrics(folder / METRICS_FILE))
+    yield from survived(folder, examine_leftovers(folder, checkpoints))
+    if (folder / MODEL).exists():
+        yield from survived(folder / MODEL, examine_model(folder / MODEL))
+    else:
+        yield note(folder / MODEL, f"there is no model folder yet; one is made by: transduce average {folder}")
+
+
+def _config(folder: Path) -> RunConfig | None:
+    """What the run was begun with; None where that cannot be read."""
+    try:
+        return read_run_config(folder)
+    except (TransduceError, OSError):
+        return None
+
+
+def _examine_config(folder: Path) -> Iterator[Finding]:
+    config = read_run_config(folder)
+    model = config.model
+    yield good(
+        folder,
+        f"a run: {model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model},"
+        f" {config.data.direction} of {' and '.join(config.data.weights)}, {config.training.max_updates:,} updates",
+    )
+    begun_with = read_json(folder / RUN_FILE).get("torch")
+    if begun_with != torch.__version__:
+        yield note(
+            folder / RUN_FILE,
+            f"begun with torch {begun_with}, here is {torch.__version__}: a resumed run may differ in the last bits",
+        )
+
+
+def _examine_lock(path: Path) -> Iterator[Finding]:
+    """Who writes to the run now, or did when the machine went down."""
+    if not path.exists():
+        return
+    try:
+        values = read_json(path)
+    except TransduceError:
+        values = {}
+    host, process, since = values.get("host"), values.get("process"), values.get("since")
+    who = f"process {process} on {host}, since {since}"
+    if not isinstance(host, str) or not isinstance(process, int):
+        yield note(
+            path, "does not say who writes to this run; a process that was killed has left it, and it holds nobody"
+        )
+    elif host != socket.gethostname():
+        yield note(path, f"{who}, writes to this run; if it is gone, go on with: transduce train --resume --break-lock")
+    elif _is_running(process):
+        yield note(path, f"{who}, writes to this run: what is here may change while it is examined")
+    else:
+        yield note(path, f"{who}, wrote to this run and is gone; this holds nobody")
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is such a process on this machine."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+def _examine_text(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
+    """The prepared text, in the run or where it is pointed to, and whether the run was begun with it."""
+    store, pointer = folder / STORE, folder / STORE_POINTER
+    if pointer.exists():
+        place = read_json(pointer).get("folder")
+        if not isinstance(place, str):
+            yield problem(pointer, 'should hold {"folder": "..."}; resume with --store and the prepared folder')
+            return
+        store = Path(place)
+    if not store.exists():
+        yield problem(
+            store, "the prepared text of this run is not there; bring it back, or say with --store where it is"
+        )
+        return
+    findings = list(examine_prepared(store))
+    yield from findings
+    if config is None or any(finding.status == "problem" and finding.subject == str(store) for finding in findings):
+        return
+    fingerprint = open_prepared(store, expected=config.data).fingerprint
+    if read_json(folder / RUN_FILE).get("data_fingerprint") != fingerprint:
+        yield problem(store, "is not the text that this run was begun with: other ids; bring the folder of then back")
+
+
+def examine_checkpoints(folder: Path) -> Iterator[Finding]:
+    """Each checkpoint of a folder, and which one a run would go on from."""
+    paths = checkpoint_folders(folder) if folder.is_dir() else []
+    if not paths:
+        yield note(folder, "there is no checkpoint yet; a run begins from its first update")
+        return
+    complete: list[Path] = []
+    for path in paths:
+        findings = list(survived(path, examine_checkpoint(path)))
+        yield from findings
+        if not any(finding.status == "problem" for finding in findings):
+            complete.append(path)
+    newest = paths[-1].name
+    if complete and complete[-1] == paths[-1]:
+        yield good(folder, f"a run goes on from {newest}")
+    elif complete:
+        yield problem(
+            folder,
+            f"the newest checkpoint, {newest}, cannot be used; the newest that can is {complete[-1].name}: move what is"
+            " newer away, and the run goes on from there",
+        )
+    else:
+        yield problem(folder, "no checkpoint can be used; bring one back from a copy, or begin the run anew")
+
+
+def _examine_space(folder: Path, config: RunConfig) -> Iterator[Finding]:
+    """Room for the checkpoints to come: the newest, the best, and the one that is written before another goes."""
+    paths = checkpoint_folders(folder / CHECKPOINTS) if (folder / CHECKPOINTS).is_dir() else []
+    sizes = [sum(file.stat().st_size for file in path.iterdir()) for path in paths]
+    size = max(sizes, default=BYTES_A_PARAMETER * cost_of(config.model).parameters)
+    wanted = size * max(1, config.training.keep_checkpoints + 2 - len(paths))
+    free = shutil.disk_usage(folder).free
+    told = (
+        f"{free / 1e9:,.1f} GB free; a checkpoint has {size / 1e6:,.1f} MB, and {config.training.keep_checkpoints} are"
+        " kept beside the best"
+    )
+    if free < wanted:
+        yield problem(
+            folder, f"{told}: {wanted / 1e9:,.1f} GB are wanted; free some, or lower training.keep_checkpoints"
+        )
+    else:
+        yield good(folder, told)
+
+
+def examine_metrics(path: Path) -> Iterator[Finding]:
+    """The records of a run, line by line."""
+    if not path.exists():
+        yield note(path, "there are no records yet")
+        return
+    n_lines, last_update = 0, 0
+    broken, strange, skipped, backwards = Tally(), Tally(), Tally(), Tally()
+    is_torn = False
+    for n_lines, line in enumerate(read_lines(path, escape_invalid=True), start=1):
+        if is_torn:  # a line before this one, which was not the last
+            broken.add(n_lines - 1)
+        record = _record(line)
+        is_torn = record is None
+        if record is None:
+            continue
+        if any(name in record and not _is_number(record[name]) for name in FINITE):
+            strange.add(n_lines)
+        if record.get("kind") == SkipRecord.kind:
+            skipped.add(n_lines)
+        if record["update"] < last_update:
+            backwards.add(n_lines)
+        last_update = max(last_update, record["update"])
+    if is_torn:
+        yield note(
+            path, f"the last line, {n_lines:,}, is torn: a process was killed as it wrote; a resumed run drops it"
+        )
+    if broken.count:
+        yield problem(
+            path,
+            f"{counted(broken.count, 'line')} with no record ({broken}); remove them, or the run cannot go on",
+        )
+    if strange.count:
+        yield problem(
+            path,
+            f"{counted(strange.count, 'record')} whose loss or gradient is not a finite number ({strange}); go back to"
+            " an older checkpoint, and lower training.lr_factor or set training.clip_norm",
+        )
+    if skipped.count:
+        yield note(
+            path,
+            f"{counted(skipped.count, 'update')} left out, since loss or gradient was not finite ({skipped}); if there"
+            " are many, lower training.lr_factor or set training.clip_norm",
+        )
+    if backwards.count:
+        yield note(path, f"{counted(backwards.count, 'record')} of updates before those above ({backwards})")
+    n_records = n_lines - broken.count - is_torn
+    yield good(path, f"{counted(n_records, 'record')}, the last of update {last_update:,}")
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    """A record of an update; None for what is none."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) and type(values.get("update")) is int else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)

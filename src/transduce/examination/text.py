@@ -1,0 +1,273 @@
+"""Text, read line by line as a stream: everything odd is counted, and nothing stops at the first.
+
+What cleaning counts is counted here by cleaning, too; ``lines.py`` has the rest.
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Literal
+
+from transduce.corpora import CleaningReport, CleaningRules, clean, read_aligned_files
+from transduce.corpora.cleaning import Tally
+from transduce.corpora.parallel_files import two_columns
+from transduce.errors import DataError
+from transduce.examination.finding import Finding, counted, found, good, note, problem
+from transduce.examination.lines import Side, weight
+from transduce.files import open_binary
+
+__all__ = ["examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated"]
+
+SAMPLED_BYTES = 1 << 16
+SAMPLED_LINES = 1000
+MANY_CONTROLS = 0.05  # of the first bytes: binary files have more, damaged text less
+
+
+class _Reader:
+    """The lines of a file, with what is odd about its bytes; where reading fails, it ends and ``failure`` says why."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.n_lines = 0
+        self.failure: str | None = None
+        self.has_mark = False
+        self.returns = Tally()
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            with open_binary(self.path) as stream:
+                for raw in stream:
+                    self.n_lines += 1
+                    line = raw.removesuffix(b"\n")
+                    if self.n_lines == 1 and line.startswith(b"\xef\xbb\xbf"):
+                        self.has_mark, line = True, line[3:]
+                    if line.endswith(b"\r"):
+                        self.returns.add(self.n_lines)
+                        line = line[:-1]
+                    yield line.decode("utf-8", "surrogateescape")
+        except DataError as error:
+            self.failure = str(error).removeprefix(f"{self.path} ")
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            self.failure = f"cannot be read after line {self.n_lines:,}: {error}; is it complete?"
+
+    def findings(self) -> Iterator[Finding]:
+        """What there is to say once the lines are read."""
+        if self.failure is not None:
+            yield problem(self.path, self.failure)
+        elif not self.n_lines:
+            yield problem(self.path, "is empty; it should have a sentence a line")
+        if self.has_mark:
+            yield note(self.path, "begins with a byte-order mark, which is dropped when it is read")
+        if self.returns.count == self.n_lines > 0:
+            yield note(self.path, "every line ends with a carriage return (CRLF), which is dropped when it is read")
+        elif self.returns.count:
+            lines = counted(self.returns.count, "line")
+            yield note(
+                self.path,
+                f"{lines} of {self.n_lines:,} with a carriage return at the end ({self.returns}), which is dropped;"
+                " was the file joined from several?",
+            )
+
+
+class _Pairing:
+    """Pairs of lines on their way through cleaning: what it finds, and what it does not tell apart."""
+
+    def __init__(self, subject: object, src: Side, tgt: Side, rules: CleaningRules) -> None:
+        self.subject, self.src, self.tgt, self.rules = subject, src, tgt, rules
+        self.report = CleaningReport()
+        self._src_alone_blank, self._tgt_alone_blank, self._both_blank = Tally(), Tally(), Tally()
+
+    def run(self, pairs: Iterable[tuple[str, str] | None]) -> None:
+        """Read all pairs; None is a line that is none."""
+        for _ in clean(map(self._seen, pairs), self.rules, self.report):
+            pass
+
+    def _seen(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+        if pair is None:
+            self.src.n_lines += 1
+            self.tgt.n_lines += 1
+            return None
+        n_blank = self.src.blank.count, self.tgt.blank.count
+        self.src.look_at(pair[0])
+        self.tgt.look_at(pair[1])
+        match self.src.blank.count > n_blank[0], self.tgt.blank.count > n_blank[1]:
+            case True, True:
+                self._both_blank.add(self.src.n_lines)
+            case True, False:
+                self._src_alone_blank.add(self.src.n_lines)
+            case False, True:
+                self._tgt_alone_blank.add(self.tgt.n_lines)
+        return pair
+
+    def findings(self) -> Iterator[Finding]:
+        """Of the pairs, not of the lines of each side."""
+        n_pairs = self.report.n_read
+        columns = self.report.dropped["not two columns"]
+        if columns.count:
+            lines = f"{counted(columns.count, 'line')} without exactly one tab ({columns})"
+            yield problem(self.subject, f"{lines}; each line should be source TAB target")
+        for side, other, tally in (
+            (self.src, self.tgt, self._src_alone_blank),
+            (self.tgt, self.src, self._tgt_alone_blank),
+        ):
+            if tally.count:
+                lines = f"{counted(tally.count, 'line')} blank where {other.subject} has text ({tally})"
+                yield found(weight(tally, n_pairs), side.subject, f"{lines}; training leaves them out")
+        duplicates, ratio = self._either("duplicate"), self.report.dropped["length ratio"]
+        for tally, what, advice in (
+            (self._both_blank, "blank on both sides", "training leaves them out"),
+            (
+                ratio,
+                f"with one side more than {self.rules.max_length_ratio:g} times as long as the other",
+                "training leaves them out; do the files align there?",
+            ),
+            (
+                self._either("identical sides"),
+                "with the same text on both sides",
+                "not translated, or names and numbers",
+            ),
+            (duplicates, "that came before", "drop_duplicates = true leaves them out"),
+        ):
+            if tally.count:
+                status = "note" if tally is duplicates else weight(tally, n_pairs)  # text may well repeat itself
+                message = f"{counted(tally.count, 'pair')} {what} ({tally}); {advice}"
+                yield found(status, self.subject, message)
+        if n_pairs:
+            kept = f"{counted(n_pairs, 'pair')}, of which cleaning keeps {self.report.n_kept:,}"
+            if self.report.n_kept:
+                yield good(self.subject, kept)
+            else:
+                yield problem(self.subject, f"{kept}; there is nothing to train on")
+
+    def _either(self, reason: Literal["identical sides", "duplicate"]) -> Tally:
+        """Pairs that the rules drop or keep, as they may be set."""
+        dropped = self.report.dropped[reason]
+        return dropped if dropped.count else self.report.noticed[reason]
+
+
+def examine_two_files(
+    src: Path, tgt: Path, *, rules: CleaningRules | None = None, told: set[Path] | None = None
+) -> Iterator[Finding]:
+    """Two files that are translations of each other, line by line.
+
+    What is odd about one file alone is not told again where it is among ``told``, which it joins.
+    """
+    strange = {path: reason for path in (src, tgt) if (reason := _why_no_text(path)) is not None}
+    if strange:
+        for path in (src, tgt):
+            yield from [problem(path, strange[path])] if path in strange else examine_file(path)
+        return
+    rules, told = rules or CleaningRules(), set() if told is None else told
+    readers = _Reader(src), _Reader(tgt)
+    sides = Side(src, rules), Side(tgt, rules)
+    pairing = _Pairing(f"{src} with {tgt.name}", *sides, rules)
+    pairing.run(_aligned(readers, sides))
+    for reader, side in zip(readers, sides, strict=True):
+        if reader.path not in told:
+            told.add(reader.path)
+            yield from reader.findings()
+            yield from side.findings()
+    if readers[0].n_lines != readers[1].n_lines and not any(reader.failure for reader in readers):
+        yield problem(pairing.subject, _where_they_part(src, tgt))
+    yield from pairing.findings()
+
+
+def _aligned(readers: tuple[_Reader, _Reader], sides: tuple[Side, Side]) -> Iterator[tuple[str, str]]:
+    """Pairs as long as both files have lines; what is left of the longer one is looked at by itself."""
+    for src, tgt in zip_longest(*readers):
+        if src is not None and tgt is not None:
+            yield src, tgt
+        elif src is not None:
+            sides[0].look_at(src)
+        elif tgt is not None:
+            sides[1].look_at(tgt)
+
+
+def _where_they_part(src: Path, tgt: Path) -> str:
+    """What reading the two for use would say."""
+    try:
+        for _ in read_aligned_files(src, tgt, escape_invalid=True):
+            pass
+    except DataError as error:
+        return str(error)
+    return "the files had different numbers of lines, and now they have the same: somebody writes to them"
+
+
+def examine_column_file(path: Path, *, rules: CleaningRules | None = None) -> Iterator[Finding]:
+    """One file with source TAB target on each line."""
+    if (reason := _why_no_text(path)) is not None:
+        yield problem(path, reason)
+        return
+    rules = rules or CleaningRules()
+    reader = _Reader(path)
+    src, tgt = Side(f"{path} (source)", rules), Side(f"{path} (target)", rules)
+    pairing = _Pairing(path, src, tgt, rules)
+    pairing.run(map(two_columns, reader))
+    yield from reader.findings()
+    yield from src.findings()
+    yield from tgt.findings()
+    yield from pairing.findings()
+
+
+def examine_line_pairs(
+    subject: str, pairs: Iterable[tuple[str, str]], *, rules: CleaningRules | None = None
+) -> Iterator[Finding]:
+    """Pairs that come from no file."""
+    rules = rules or CleaningRules()
+    src, tgt = Side(f"{subject} (source)", rules), Side(f"{subject} (target)", rules)
+    pairing = _Pairing(subject, src, tgt, rules)
+    pairing.run(pairs)
+    yield from src.findings()
+    yield from tgt.findings()
+    yield from pairing.findings()
+
+
+def examine_file(path: Path, *, rules: CleaningRules | None = None) -> Iterator[Finding]:
+    """A text in one language."""
+    if (reason := _why_no_text(path)) is not None:
+        yield problem(path, reason)
+        return
+    reader, side = _Reader(path), Side(path, rules or CleaningRules())
+    for line in reader:
+        side.look_at(line)
+    yield from reader.findings()
+    yield from side.findings()
+    if side.blank.count:
+        yield note(path, f"{counted(side.blank.count, 'blank line')} ({side.blank})")
+    if side.n_lines:
+        yield good(path, f"{counted(side.n_lines, 'line')} of text")
+
+
+def is_tab_separated(path: Path) -> bool:
+    """Whether a file says so by its name, or by most of its first lines. Raises nothing."""
+    if ".tsv" in path.suffixes[-2:]:
+        return True
+    lines = list(islice(_Reader(path), SAMPLED_LINES))
+    return 2 * sum(two_columns(line) is not None for line in lines) > len(lines)
+
+
+def _why_no_text(path: Path) -> str | None:
+    """Why a file cannot be looked at line by line, by its first bytes; None where it can."""
+    try:
+        if path.exists() and not path.is_file():
+            return "is no regular file; a text is read more than once"
+        with open_binary(path) as stream:
+            sample = stream.read(SAMPLED_BYTES)
+    except DataError as error:
+        return str(error).removeprefix(f"{path} ")
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        return None  # the reader tells how far it can be read
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"
+    for magic, suffix in ((b"\x1f\x8b", ".gz"), (b"\xfd7zXZ\0", ".xz")):
+        if sample.startswith(magic):
+            return f"is compressed, but its name does not say so; give it a name that ends in {suffix}"
+    n_strange = sum(byte < 9 or 13 < byte < 32 for byte in sample)
+    if n_strange > MANY_CONTROLS * len(sample):
+        hint = "UTF-16 or UTF-32?" if sample.count(0) > len(sample) / 5 else "a binary file?"
+        return f"is no text: {n_strange / len(sample):.0%} of its first bytes are control characters; {hint}"
+    return None

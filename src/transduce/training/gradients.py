@@ -1,0 +1,189 @@
+"""The gradient of an update: over its batches, over their shares in several processes, one mean over all tokens.
+
+Randomness is a function of (seed, update, share of the update): the generator is set anew for each share, so a run that
+was stopped and resumed draws the same dropout masks as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from transduce.config import TrainingConfig
+from transduce.training.loss import LossSum
+from transduce.training.parallel import in_parallel, part_of, whole
+from transduce.training.processes import Processes, shares
+
+__all__ = ["BatchSource", "Gradient", "GradientMaker", "Objective", "Place", "Share", "TrainableBatch"]
+
+Place = tuple[int, int]  # epoch and index of a batch
+
+
+class TrainableBatch(Protocol):
+    """What training must know of a batch, whatever the task."""
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All that the objective reads, to be kept where something went wrong."""
+
+
+BatchT = TypeVar("BatchT", bound=TrainableBatch)
+BatchT_co = TypeVar("BatchT_co", bound=TrainableBatch, covariant=True)
+BatchT_contra = TypeVar("BatchT_contra", bound=TrainableBatch, contravariant=True)
+
+
+class Objective(Protocol[BatchT_contra]):
+    """What is minimised: a sum over the target tokens of a batch."""
+
+    def __call__(self, batch: BatchT_contra, /) -> LossSum:
+        """The loss of one batch."""
+
+
+class BatchSource(Protocol[BatchT_co]):
+    """Batches by place, so that a run can go on in the middle of an epoch."""
+
+    def n_batches(self, epoch: int, /) -> int:
+        """How many batches this epoch has."""
+
+    def n_rows(self, epoch: int, index: int, /) -> int:
+        """Rows of a batch, at least one."""
+
+    def n_tokens(self, epoch: int, index: int, /) -> tuple[int, int]:
+        """Source tokens of a batch, end symbols included, and target tokens that are predicted."""
+
+    def batch(self, epoch: int, index: int, /, *, part: int = 0, n_parts: int = 1) -> BatchT_co:
+        """One of them, or the rows ``part``, ``part + n_parts``, ... of it, which must be at least one."""
+
+    def largest(self, epoch: int, /) -> Sequence[int]:
+        """Those that may need the most memory."""
+
+    def name(self, epoch: int, index: int, /) -> str:
+        """Words that let a person find it, for error messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one process takes of one batch of an update."""
+
+    number: int  # among all shares of the update
+    place: Place
+    part: int
+    n_parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """What is known of a gradient beside the tensors, which lie in the weights. The same in all processes."""
+
+    losses_nats: tuple[float, ...]  # smoothed, of each share
+    nlls_nats: tuple[float, ...]  # not smoothed
+    n_src_tokens: int
+    n_tgt_tokens: int
+    norm: float  # before clipping
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether a step may be made with it."""
+        return math.isfinite(sum(self.losses_nats)) and math.isfinite(self.norm)
+
+
+class GradientMaker(Generic[BatchT]):
+    """Makes the gradient of a model's weights, alone or with the other processes of a run."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective[BatchT],
+        batches: BatchSource[BatchT],
+        config: TrainingConfig,
+        processes: Processes,
+    ) -> None:
+        self.batches, self.config, self.processes = batches, config, processes
+        self._weights = list(model.parameters())
+        self.device = self._weights[0].device
+        self._loss_of, self._without_sync = in_parallel(model, objective, processes)
+
+    def make(self, places: Sequence[Place], *, update: int) -> Gradient:
+        """The gradient over the batches at ``places``, divided once by all their target tokens, then clipped."""
+        counts = [self.batches.n_tokens(*place) for place in places]
+        n_src_tokens, n_tgt_tokens = (sum(side) for side in zip(*counts, strict=True))
+        own = list(self.own_shares(places))
+        self.clear()
+        sums_P2 = torch.stack(
+            [self._backward(share, update=update, n_tgt_tokens=n_tgt_tokens, is_last=share is own[-1]) for share in own]
+        )
+        norm = self._clip()
+        by_process = self.processes.gather(sums_P2.flatten())
+        # (process, its sums) to (sum, share): the first share of each process, then the second of each, ...
+        losses, nlls = by_process.view(self.processes.n, len(own), 2).permute(2, 1, 0).flatten(1).tolist()
+        return Gradient(tuple(losses), tuple(nlls), n_src_tokens, n_tgt_tokens, norm)
+
+    def loss_of(self, batch: BatchT) -> LossSum:
+        """The objective in the precision of the run."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            return self._loss_of(batch)
+
+    def clear(self) -> None:
+        """Forget the gradient."""
+        for weight in self._weights:
+            weight.grad = None
+
+    def all_shares(self, places: Sequence[Place]) -> list[Share]:
+        """What the batches at ``places`` are divided into, in order."""
+        of_process = [list(self._shares_of(rank, places)) for rank in range(self.processes.n)]
+        return sorted((share for own in of_process for share in own), key=lambda share: share.number)
+
+    def own_shares(self, places: Sequence[Place]) -> Iterator[Share]:
+        """What this process takes of them."""
+        return self._shares_of(self.processes.rank, places)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """The memory that a gradient takes in this process."""
+        return sum(weight.numel() * weight.itemsize for weight in map(part_of, self._weights))
+
+    def batch_of(self, share: Share) -> BatchT | None:
+        """The batch of a share; None where a batch has fewer rows than parts."""
+        if share.part >= self.batches.n_rows(*share.place):
+            return None
+        return self.batches.batch(*share.place, part=share.part, n_parts=share.n_parts)
+
+    def _shares_of(self, rank: int, places: Sequence[Place]) -> Iterator[Share]:
+        n = self.processes.n
+        for position, (index, part, n_parts) in enumerate(shares(len(places), n, rank)):
+            yield Share(rank + n * position, places[index], part, n_parts)
+
+    def _backward(self, share: Share, *, update: int, n_tgt_tokens: int, is_last: bool) -> Tensor:
+        """Add the gradient of a share to the weights; returns its sums, (2,)."""
+        torch.manual_seed(_mix(self.config.seed, update, share.number))
+        # DDP and FSDP take the mean over the processes; this makes it the sum again.
+        weight = float(self.processes.n)
+        batch = self.batch_of(share)
+        if batch is None:  # gradients are exchanged by all or none: take part, for nothing
+            batch, weight = self.batches.batch(*share.place, part=0, n_parts=share.n_parts), 0.0
+        with nullcontext() if is_last else self._without_sync():
+            loss = self.loss_of(batch)
+            (loss.loss_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
+        sums_2 = torch.stack((loss.loss_nats.detach().double(), loss.nll_nats.double()))
+        return sums_2 if weight else torch.zeros_like(sums_2)
+
+    def _clip(self) -> float:
+        """The norm of the whole gradient, which is scaled down to ``clip_norm`` where one is set."""
+        norm = whole(get_total_norm([weight.grad for weight in self._weights if weight.grad is not None]))
+        if self.config.clip_norm is not None:
+            clip_grads_with_norm_(self._weights, self.config.clip_norm, norm.to(self.device))
+        return float(norm)
+
+
+def _mix(*numbers: int) -> int:
+    """One seed out of several numbers, far apart for neighbours (FNV-1a over 64 bits)."""
+    mixed = 0xCBF29CE484222325
+    for number in numbers:
+        mixed = ((mixed ^ number) * 0x100000001B3) % 2**63
+    return mixed

@@ -1,0 +1,124 @@
+"""Memory: how much an operation takes, how much there is, and a straight line from small batches to large ones."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["Line", "PeakMemory", "free_bytes", "is_out_of_memory"]
+
+CGROUP = Path("/sys/fs/cgroup")
+MEMINFO = Path("/proc/meminfo")
+
+
+class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """The most bytes that new tensors have held at once while the block lasted, whatever the device.
+
+    >>> with PeakMemory() as peak:
+    ...     _ = torch.zeros(10) + torch.ones(10)
+    >>> peak.bytes
+    120
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = self._held = 0
+        self._seen: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called for each operation."""
+        before = {
+            tensor.untyped_storage()._cdata for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)
+        }
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in before and storage._cdata not in self._seen:
+                    self._take(storage)
+        return out
+
+    def _take(self, storage: torch.UntypedStorage) -> None:
+        key, n_bytes = storage._cdata, storage.nbytes()
+        self._seen.add(key)
+        self._held += n_bytes
+        self.bytes = max(self.bytes, self._held)
+        weakref.finalize(storage, self._let_go, key, n_bytes)
+
+    def _let_go(self, key: int, n_bytes: int) -> None:
+        self._seen.discard(key)
+        self._held -= n_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Bytes as a straight line over the number of rows."""
+
+    at_none: float
+    for_each: float
+
+    @classmethod
+    def through(cls, first: tuple[int, int], second: tuple[int, int]) -> Line:
+        """The line through two measurements (rows, bytes).
+
+        >>> Line.through((1, 30), (3, 50)).at(10)
+        120.0
+        """
+        for_each = (second[1] - first[1]) / (second[0] - first[0])
+        return cls(first[1] - for_each * first[0], for_each)
+
+    def at(self, n_rows: int) -> float:
+        """Bytes for ``n_rows``."""
+        return self.at_none + self.for_each * n_rows
+
+    def share_that_fits(self, n_rows: int, n_bytes: float) -> float:
+        """The greatest part of ``n_rows`` that stays within ``n_bytes``; 0 where nothing does."""
+        if self.for_each <= 0:
+            return float(self.at_none <= n_bytes)
+        return min(max((n_bytes - self.at_none) / self.for_each / n_rows, 0.0), 1.0)
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """What new tensors on a device may take; None where the system does not tell."""
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + unused
+    if device.type != "cpu":
+        return None
+    known = [n_bytes for n_bytes in (_free_in_system(), _free_in_cgroup()) if n_bytes is not None]
+    return min(known, default=None)
+
+
+def _free_in_system() -> int | None:
+    try:
+        lines = MEMINFO.read_text(encoding="ascii").splitlines()
+    except OSError:  # not Linux
+        return None
+    values = dict(line.split(":", 1) for line in lines)
+    return int(values["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in values else None
+
+
+def _free_in_cgroup() -> int | None:
+    """What a container's limit leaves: files that are only kept in memory make room."""
+    try:
+        limit, used = (int((CGROUP / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
+        statistics = (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):  # there is none, or it is "max"
+        return None
+    cached = {name: int(value) for name, value in map(str.split, statistics)}
+    return limit - used + cached.get("inactive_file", 0)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch had no memory to give: GPUs have an error of their own, CPUs a RuntimeError like others."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)

@@ -1,0 +1,190 @@
+"""Several processes as one run: which of them this one is, and how they come to agree. Started by ``torchrun`` only.
+
+One process is the plain case: ``Processes()`` agrees with itself, without ``torch.distributed``.
+
+Numbers go between processes as tensors; decisions and words go as JSON through the store that torchrun keeps, where
+they wait for readers as long as it takes. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from math import gcd
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
+
+from transduce.errors import ConfigError, ElsewhereError, TransduceError
+
+__all__ = ["Processes", "device_of_process", "is_started_by_torchrun", "processes_of_torchrun", "shares"]
+
+ERROR_KEY = "error"
+HANG_AFTER = timedelta(minutes=30)  # numbers that one process waits for and no other sends
+POLL_S = 0.05
+# How long a process whose peers went away looks for the words of the one that failed.
+LAST_WORDS_S = 5.0
+
+
+class Processes:
+    """The processes of a run. Every method but the properties is to be called by all of them, in the same order."""
+
+    def __init__(self, rank: int = 0, n: int = 1, *, store: Store | None = None) -> None:
+        self.rank, self.n = rank, n
+        self._store = store
+        self._n_said = 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the one that writes files and talks."""
+        return self.rank == 0
+
+    def gather(self, values: Tensor) -> Tensor:
+        """One row of numbers from each process, (n, len): (len,) of the same length everywhere."""
+        if self.n == 1:
+            return values.detach().double().cpu().unsqueeze(0)
+        mine = values.detach().double()
+        rows = [torch.empty_like(mine) for _ in range(self.n)]
+        dist.all_gather(rows, mine)
+        return torch.stack(rows).cpu()
+
+    def gather_words(self, value: Any) -> list[Any]:
+        """A JSON value from each process, in their order."""
+        if self.n == 1:
+            return [value]
+        self._say(value, key=f"words/{self._n_said}/{self.rank}")
+        gathered = [self._heard(f"words/{self._n_said}/{rank}") for rank in range(self.n)]
+        if self._n_said:  # all have said the next word, so all have read the one before
+            self._required_store.delete_key(f"words/{self._n_said - 1}/{self.rank}")
+        self._n_said += 1
+        return gathered
+
+    def first(self, work: Callable[[], Any]) -> Any:
+        """What ``work`` gives in the first process, a JSON value; the others wait for it, however long it takes."""
+        if self.n == 1:
+            return work()
+        return self.gather_words(work() if self.is_first else None)[0]
+
+    def tell_error(self, error: BaseException) -> None:
+        """Leave word for the others of why this process ends."""
+        if self._store is not None:
+            with suppress(RuntimeError):  # the store has gone away, too
+                if not self._store.check([ERROR_KEY]):  # the first error is the cause of the others
+                    words = str(error) if isinstance(error, Exception) else "it was told to stop"
+                    self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
+
+    def error_elsewhere(self) -> str | None:
+        """Why another process ended, if one has left word."""
+        with suppress(RuntimeError):
+            if self._store is not None and self._store.check([ERROR_KEY]):
+                said = json.loads(self._store.get(ERROR_KEY))
+                return None if said["rank"] == self.rank else f"process {said['rank']}: {said['error']}"
+        return None
+
+    @property
+    def _required_store(self) -> Store:
+        assert self._store is not None
+        return self._store
+
+    def _say(self, value: Any, *, key: str) -> None:
+        self._required_store.set(key, json.dumps(value))
+
+    def _heard(self, key: str) -> Any:
+        """Wait for a key. Raises ElsewhereError if another process ends instead."""
+        store = self._required_store
+        while not store.check([key]):
+            if (error := self.error_elsewhere()) is not None:
+                raise ElsewhereError(f"another process ended: {error}")
+            time.sleep(POLL_S)
+        return json.loads(store.get(key))
+
+
+def is_started_by_torchrun() -> bool:
+    """Whether this process is one of several that torchrun has started."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def device_of_process(name: str) -> str:
+    """The device of this process where ``name`` is that of all: each process of a machine has a GPU of its own.
+
+    Raises ConfigError if there are fewer GPUs than processes, or all are to use the same.
+    """
+    if not is_started_by_torchrun() or not name.startswith("cuda"):
+        return name
+    local_rank = int(os.environ["LOCAL_RANK"])
+    if name != "cuda":
+        raise ConfigError(f"with torchrun each process takes a GPU of its own; use --device cuda, got {name}")
+    if local_rank >= torch.cuda.device_count():
+        raise ConfigError(
+            f"process {local_rank} of this machine has no GPU: there are {torch.cuda.device_count()}; "
+            f"use torchrun --nproc-per-node {torch.cuda.device_count()}, or --device cpu"
+        )
+    return f"cuda:{local_rank}"
+
+
+@contextmanager
+def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
+    """Join the processes that torchrun has started, for as long as the block lasts; without it, there is one.
+
+    Raises ElsewhereError, with its message, if the block ends with an error in another process.
+    """
+    if not is_started_by_torchrun():
+        yield Processes()
+        return
+    device = torch.device(device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    store, rank, n = next(rendezvous("env://"))
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=n, timeout=HANG_AFTER)
+    processes = Processes(rank, n, store=PrefixStore("transduce", store))
+    try:
+        yield processes
+    except TransduceError as error:
+        processes.tell_error(error)
+        raise
+    except RuntimeError as error:
+        if not _is_about_a_peer(error):
+            processes.tell_error(error)
+            raise
+        raise ElsewhereError(f"another process ended: {_last_words(processes)}") from error
+    except BaseException as error:
+        processes.tell_error(error)
+        raise
+    dist.destroy_process_group()  # not after an error: it would wait for processes that are gone
+
+
+def _is_about_a_peer(error: RuntimeError) -> bool:
+    """Whether it is what a backend raises where another process has gone away."""
+    words = str(error).lower()
+    return isinstance(error, dist.DistError) or any(name in words for name in ("gloo", "nccl", "connection"))
+
+
+def _last_words(processes: Processes) -> str:
+    deadline = time.monotonic() + LAST_WORDS_S
+    while (words := processes.error_elsewhere()) is None and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return words or "it did not say why; it may have been killed, for instance for want of memory"
+
+
+def shares(n_batches: int, n_processes: int, rank: int) -> Sequence[tuple[int, int, int]]:
+    """How ``n_batches`` are dealt to processes: (batch, part, number of parts) of each share of one process.
+
+    Whole batches where they can be dealt evenly, else parts of them; every process has the same number of shares, and
+    the share that stands first in the order of batches is the first process's.
+
+    >>> [shares(4, 2, rank) for rank in range(2)]
+    [[(0, 0, 1), (2, 0, 1)], [(1, 0, 1), (3, 0, 1)]]
+    >>> [shares(1, 2, rank) for rank in range(2)]
+    [[(0, 0, 2)], [(0, 1, 2)]]
+    """
+    n_parts = n_processes // gcd(n_batches, n_processes)
+    return [(share // n_parts, share % n_parts, n_parts) for share in range(rank, n_batches * n_parts, n_processes)]

@@ -1,0 +1,87 @@
+"""The largest batch is tried before the first update, so that a run that will not fit says so at once."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import torch
+
+from transduce.errors import TrainingError
+from transduce.training.gradients import BatchT, GradientMaker, Place
+from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
+from transduce.training.parallel import part_of
+
+__all__ = ["out_of_memory", "try_largest_batches"]
+
+MEASURED_PARTS = (16, 8)  # a sixteenth and an eighth of the rows
+SPARE = 0.9  # of the free memory is what a batch may take: kernels have buffers of their own
+ROUND_TO = 100  # tokens, of a budget that is proposed
+
+
+def try_largest_batches(maker: GradientMaker[BatchT], optimiser: torch.optim.Optimizer, *, epoch: int) -> None:
+    """Make the gradient of the largest batches once and forget it; no random state changes.
+
+    With one process, what they need is estimated first and compared with what is free: a system that has too little
+    memory may end a process without a word. Raises TrainingError, with the budget to use, if they do not fit.
+    """
+    devices = [torch.cuda.current_device()] if maker.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        for index in maker.batches.largest(epoch):
+            if maker.processes.n == 1:
+                _require_memory(maker, (epoch, index), _bytes_of_moments_to_come(maker, optimiser))
+            try:
+                maker.make([(epoch, index)], update=0)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise out_of_memory(maker, "the largest batch was tried before the first update") from error
+            finally:
+                maker.clear()
+
+
+def _require_memory(maker: GradientMaker[BatchT], place: Place, fixed_bytes: int) -> None:
+    """Raises TrainingError if a batch needs more than is free, as far as small parts of it tell."""
+    n_rows, free = maker.batches.n_rows(*place), free_bytes(maker.device)
+    if free is None or n_rows < 2 * MEASURED_PARTS[0]:
+        return
+    line = Line.through(*[_measure(maker, place, n_parts) for n_parts in MEASURED_PARTS])
+    needed, available = line.at(n_rows) + fixed_bytes, SPARE * free
+    if needed > available:
+        budget = maker.config.max_tokens_per_batch
+        fits = line.share_that_fits(n_rows, available - fixed_bytes) * budget
+        raise TrainingError(
+            f"the largest batch needs about {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} GB are free; "
+            + _advice(maker, int(fits / ROUND_TO) * ROUND_TO)
+        )
+
+
+def _measure(maker: GradientMaker[BatchT], place: Place, n_parts: int) -> tuple[int, int]:
+    """(rows, bytes) of the loss of one part: what the backward pass finds, and what making it takes on the way."""
+    with PeakMemory() as peak:
+        maker.loss_of(maker.batches.batch(*place, part=0, n_parts=n_parts))
+    return ceil(maker.batches.n_rows(*place) / n_parts), peak.bytes
+
+
+def _bytes_of_moments_to_come(maker: GradientMaker[BatchT], optimiser: torch.optim.Optimizer) -> int:
+    """The gradient, and two moments of each weight that has none yet."""
+    waiting = [
+        weight for group in optimiser.param_groups for weight in group["params"] if weight not in optimiser.state
+    ]
+    return maker.gradient_bytes + 2 * sum(part.numel() * part.itemsize for part in map(part_of, waiting))
+
+
+def out_of_memory(maker: GradientMaker[BatchT], when: str) -> TrainingError:
+    """What a run says when a device has no memory left."""
+    budget = maker.config.max_tokens_per_batch
+    return TrainingError(
+        f"{when}: {maker.device} has not enough memory for batches of {budget:,} tokens; " + _advice(maker, budget // 2)
+    )
+
+
+def _advice(maker: GradientMaker[BatchT], budget: int) -> str:
+    """What to change so that it fits, with the same number of tokens for an update."""
+    config = maker.config
+    if budget < ROUND_TO:
+        return "no batch fits beside this model; choose a smaller one, or free some memory"
+    n_accumulate = ceil(config.max_tokens_per_batch * config.n_accumulate / budget)
+    return f"use training.max_tokens_per_batch={budget} with training.n_accumulate={n_accumulate}"

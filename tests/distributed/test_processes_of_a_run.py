@@ -1,0 +1,163 @@
+"""Two processes on one machine, started by torchrun, over gloo: as one, exact, and never left waiting."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from transduce.training import checkpoint_folders, read_state, read_tensors
+from transduce.training.processes import shares
+
+WORKER = Path(__file__).with_name("worker.py")
+TIMED = ("elapsed_s", "tgt_tokens_per_s")
+Job = list[dict[str, Any]]
+
+
+def run_job(job: Job, folder: Path, *, n_processes: int) -> subprocess.CompletedProcess[str]:
+    """Run the tasks of a job in some processes; with one, without torchrun."""
+    path = folder / "job.json"
+    path.write_text(json.dumps(job), encoding="utf-8")
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(n_processes)] if n_processes > 1 else []
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *launcher, str(WORKER), str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
+
+
+def do_job(job: Job, folder: Path, *, n_processes: int) -> None:
+    done = run_job(job, folder, n_processes=n_processes)
+    assert done.returncode == 0, done.stderr
+
+
+def newest_tensors(out: Path) -> dict[str, torch.Tensor]:
+    newest = checkpoint_folders(out / "checkpoints")[-1]
+    return {**read_tensors(newest / "model.safetensors"), **read_tensors(newest / "optimizer.safetensors")}
+
+
+def records_in(out: Path) -> list[dict[str, Any]]:
+    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key not in TIMED} for line in lines]
+
+
+def assert_same_run(ours: Path, expected: Path) -> None:
+    tensors = newest_tensors(expected)
+    for name, tensor in newest_tensors(ours).items():
+        assert torch.equal(tensor, tensors[name]), name
+    assert records_in(ours) == records_in(expected)
+
+
+@pytest.mark.parametrize("n_batches", [1, 2, 3, 4, 6, 7])
+@pytest.mark.parametrize("n_processes", [1, 2, 3, 8])
+def test_every_part_of_every_batch_is_dealt_once(n_batches: int, n_processes: int) -> None:
+    dealt = [list(shares(n_batches, n_processes, rank)) for rank in range(n_processes)]
+    assert len({len(own) for own in dealt}) == 1
+    (n_parts,) = {n_parts for own in dealt for _, _, n_parts in own}
+    parts = sorted((index, part) for own in dealt for index, part, _ in own)
+    assert parts == [(index, part) for index in range(n_batches) for part in range(n_parts)]
+    if n_batches % n_processes == 0:
+        assert n_parts == 1
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "parts": {},
+    "parts-of-three": {"n_accumulate": 3},
+    "whole-batches": {"n_accumulate": 2},
+    "clipped": {"clip_norm": 0.01, "validation_bleu": False},
+}
+
+
+def test_two_processes_equal_one(micro_run: Path, tmp_path: Path) -> None:
+    """Split batches and dealt ones, DDP and FSDP: the same weights and records but for rounding."""
+    (tmp_path / "agreed").mkdir()
+
+    def job(n_processes: int, **options: Any) -> Job:
+        return [
+            {"task": "train", "store": str(micro_run / "store"), "out": str(tmp_path / f"{n_processes}-{name}")}
+            | settings
+            | options
+            for name, settings in VARIANTS.items()
+        ]
+
+    do_job(job(1), tmp_path, n_processes=1)
+    sharded = [{**task, "sharded": True, "out": f"{task['out']}-sharded"} for task in job(2)]
+    do_job([*job(2), *sharded, {"task": "agree", "out": str(tmp_path / "agreed")}], tmp_path, n_processes=2)
+    assert len(list((tmp_path / "agreed").iterdir())) == 2
+    for name in VARIANTS:
+        one = tmp_path / f"1-{name}"
+        for two in (tmp_path / f"2-{name}", tmp_path / f"2-{name}-sharded"):
+            expected = newest_tensors(one)
+            for key, tensor in newest_tensors(two).items():
+                torch.testing.assert_close(tensor, expected[key], rtol=0, atol=1e-10, msg=f"{two.name} {key}")
+            for record, wanted in zip(records_in(two), records_in(one), strict=True):
+                assert record.keys() == wanted.keys()
+                for key, value in wanted.items():
+                    assert record[key] == (pytest.approx(value, rel=1e-8) if isinstance(value, float) else value), key
+
+
+def resume_tasks(store: Path, folder: Path, name: str, cuts: list[dict[str, Any]], **settings: Any) -> Job:
+    """A whole run, and one that is stopped at each of the ``cuts`` and resumed."""
+    common = {"task": "train", "store": str(store), "p_drop": 0.2, "n_accumulate": 3, "double": False, **settings}
+    whole = [{**common, "out": str(folder / f"{name}-whole")}]
+    for number, cut in enumerate(cuts):
+        out = str(folder / f"{name}-cut-{number}")
+        whole += [{**common, "out": out, **cut}, {**common, "out": out}]
+    return whole
+
+
+def assert_resumed_exactly(folder: Path, name: str, n_cuts: int) -> None:
+    for number in range(n_cuts):
+        assert_same_run(folder / f"{name}-cut-{number}", folder / f"{name}-whole")
+
+
+def test_two_processes_resume_exactly(micro_run: Path, tmp_path: Path) -> None:
+    """Asked of one process alone, after an update and within a validation."""
+    cuts = [{"stop_at": 5, "stopped_rank": 1}, {"stop_at": 3, "stop_in_validation": True, "stopped_rank": 1}]
+    do_job(resume_tasks(micro_run / "store", tmp_path, "fp32", cuts), tmp_path, n_processes=2)
+    assert_resumed_exactly(tmp_path, "fp32", len(cuts))
+
+
+@pytest.mark.reliability
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_any_cut_resumes_exactly(micro_run: Path, tmp_path: Path, n_processes: int) -> None:
+    """At every update and in every validation, in fp32 and bf16, with DDP and FSDP."""
+    cuts: list[dict[str, Any]] = [{"stop_at": update, "stopped_rank": update % n_processes} for update in range(1, 8)]
+    cuts += [{"stop_at": update, "stop_in_validation": True} for update in (3, 7)]
+    variants: dict[str, dict[str, Any]] = {"fp32": {}, "bf16": {"precision": "bf16"}}
+    if n_processes > 1:
+        variants["sharded"] = {"sharded": True}
+    job = [
+        task
+        for name, settings in variants.items()
+        for task in resume_tasks(micro_run / "store", tmp_path, name, cuts, **settings)
+    ]
+    do_job(job, tmp_path, n_processes=n_processes)
+    for name in variants:
+        assert_resumed_exactly(tmp_path, name, len(cuts))
+
+
+@pytest.mark.reliability
+def test_a_run_goes_on_with_another_number_of_processes(micro_run: Path, tmp_path: Path) -> None:
+    task = {"task": "train", "store": str(micro_run / "store"), "n_accumulate": 2}
+    do_job([{**task, "out": str(tmp_path / "one")}], tmp_path, n_processes=1)
+    moved = {**task, "out": str(tmp_path / "moved")}
+    do_job([{**moved, "stop_at": 5}], tmp_path, n_processes=2)
+    assert read_state(checkpoint_folders(tmp_path / "moved" / "checkpoints")[-1]).update == 5
+    do_job([{**moved, "stop_at": 7 - 5, "sharded": True}], tmp_path, n_processes=2)
+    do_job([moved], tmp_path, n_processes=1)
+    expected = newest_tensors(tmp_path / "one")
+    for name, tensor in newest_tensors(tmp_path / "moved").items():
+        torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-10)
+
+
+def test_an_error_in_one_process_ends_all_with_its_message(micro_run: Path, tmp_path: Path) -> None:
+    task = {"task": "train", "store": str(micro_run / "store"), "out": str(tmp_path / "run"), "fail_at": (0, 5)}
+    done = run_job([task], tmp_path, n_processes=2)
+    assert done.returncode != 0
+    assert "DataError: the disk of process 1 is gone" in done.stderr
+    assert "ElsewhereError: another process ended: process 1: the disk of process 1 is gone" in done.stderr

@@ -1,0 +1,132 @@
+"""Installations and machines that are not as they should be, made up of numbers and small files."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from transduce.examination import machine
+from transduce.examination.finding import Finding, good, survived
+from transduce.examination.installation import examine_installation
+
+
+def by_subject(findings: Iterator[Finding]) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in findings}
+
+
+def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name in ("sacremoses", "tensorboard"):
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "0.20.4" if name == "tokenizers" else real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = by_subject(examine_installation())
+    assert found["sacremoses"].status == "problem"
+    assert found["sacremoses"].message == "is not installed; install it with: pip install 'sacremoses>=0.1'"
+    assert found["tokenizers"].status == "problem"
+    assert "0.20.4 is too old; install 0.21 or newer" in found["tokenizers"].message
+    assert "tensorboard (tensorboard>=" in found["extras"].message.partition("not installed: ")[2]
+    assert found["torch"].status == "good"
+
+
+def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def import_module(name: str) -> object:
+        if name == "sacrebleu":
+            raise ImportError("libx.so: cannot open shared object file\nand more")
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    found = by_subject(examine_installation())["sacrebleu"]
+    assert found.status == "problem"
+    assert "cannot be imported: ImportError: libx.so: cannot open shared object file; install it anew" in found.message
+
+
+def test_more_threads_than_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_cores = machine.cores_to_use(tmp_path, tmp_path)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_cores + 3)
+    monkeypatch.setenv("OMP_NUM_THREADS", str(n_cores + 3))
+    [finding] = machine.examine_threads(tmp_path, tmp_path)
+    assert finding.status == "problem"
+    assert f"(OMP_NUM_THREADS is {n_cores + 3})" in finding.message
+    assert finding.message.endswith(f"set OMP_NUM_THREADS={n_cores}")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_cores)
+    assert [finding.status for finding in machine.examine_threads(tmp_path, tmp_path)] == ["good"]
+
+
+def test_the_share_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)), raising=False)
+    proc, group = tmp_path / "proc", tmp_path / "groups" / "box"
+    (proc / "self").mkdir(parents=True)
+    group.mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text("0::/box/inner\n")
+    (proc / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 32000000 kB\n")
+    assert machine.cores_to_use(proc, tmp_path / "groups") == 16
+    (group / "cpu.max").write_text("250000 100000\n")
+    assert machine.cores_to_use(proc, tmp_path / "groups") == 3
+    (group / "cpu.max").write_text("max 100000\n")
+    assert machine.cores_to_use(proc, tmp_path / "groups") == 16
+    [finding] = machine.examine_memory(proc, tmp_path / "groups")
+    assert (finding.status, finding.message) == ("good", "32.8 GB free")
+    (group / "memory.max").write_text("4000000000\n")
+    (group / "memory.current").write_text("3500000000\n")
+    (group / "memory.stat").write_text("anon 5\ninactive_file 100000000\n")
+    [finding] = machine.examine_memory(proc, tmp_path / "groups")
+    assert finding.status == "problem"
+    assert finding.message.startswith("0.6 GB free of the 4.0 GB that this container may use: too little")
+
+
+def test_the_share_of_an_older_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)), raising=False)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text("7:memory:/\n4:cpu,cpuacct:/\n")
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("200000\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert machine.cores_to_use(tmp_path, tmp_path) == 2
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+    assert machine.cores_to_use(tmp_path, tmp_path) == 16
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("8000000000")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("1000000000")
+    [finding] = machine.examine_memory(tmp_path, tmp_path)
+    assert finding.message == "7.0 GB free of the 8.0 GB that this container may use"
+
+
+def test_full_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: type("Usage", (), {"free": 10**6}))
+    assert [finding.status for finding in machine.examine_disks()] == ["problem"] * 3
+
+
+def test_wrong_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
+    assert finding.status == "good"
+    monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: 1.01 * machine.attention(q, k, v)[0])
+    [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
+    assert finding.status == "problem"
+    assert "in fp32 are wrong: against float64, fp32 to 1e-02" in finding.message
+    monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: torch.nan * machine.attention(q, k, v)[0])
+    [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
+    assert "in fp32 and bf16 are wrong" in finding.message
+
+
+def test_a_doctor_survives_what_breaks() -> None:
+    def broken() -> Iterator[Finding]:
+        yield good("a", "fine")
+        raise ZeroDivisionError("one line\nanother")
+
+    assert list(survived("b", broken())) == [
+        good("a", "fine"),
+        Finding("problem", "b", "cannot be examined: ZeroDivisionError: one line"),
+    ]

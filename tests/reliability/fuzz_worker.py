@@ -1,0 +1,375 @@
+"""Damages copies of the files of a run, one case after the other, and loads them: a process of its own, since a bug may
+end it. Run by ``test_fuzzing.py``; by hand: ``python tests/reliability/fuzz_worker.py RUN SCRATCH --only NAME``.
+
+It prints "begin NAME" before a case and "bad NAME: why" after one that failed, so that its reader knows which case a
+crash belongs to; and in the end how many cases of each format went how. A case follows from its name:
+``format/mode/file/kind#seed``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import resource
+import shutil
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from math import isfinite
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from damage import inflict, kinds_for
+
+from transduce.config import RunConfig, TrainingConfig
+from transduce.data import TokenStore, collate, plan_batches
+from transduce.errors import CheckpointError, ConfigError, DataError, SearchError, TransduceError
+from transduce.files import write_manifest
+from transduce.model import Transformer
+from transduce.tasks.model_folder import ModelFolder, read_model_folder
+from transduce.tasks.preparation import Prepared, open_prepared
+from transduce.tasks.run import read_run_config
+from transduce.tasks.translator import Translator
+from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, normalise, train_bpe, train_wordpiece
+from transduce.training import TrainState, checkpoint_folders
+from transduce.training.checkpoint import load_checkpoint
+from transduce.training.optimiser import make_optimiser
+
+HANG_S = 30  # no case takes a second
+ROOM_BYTES = 2 << 30  # that all cases together may take beside what the process has: a header must not claim terabytes
+LONGEST_MESSAGE = 1000
+SENTENCES = ["The dog sleeps.", "", "Ein süßer 🐕 </s> schläft\u2028 nicht; don't!", "xyzzy " * 30]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of file or folder: how it is loaded, and what must be true of whatever was loaded."""
+
+    source: Path  # a folder; it is copied for each case
+    files: tuple[str, ...]  # those that are damaged
+    errors: tuple[type[TransduceError], ...]
+    load: Callable[[Path], Any]
+    check: Callable[[Any], None]
+    is_same: Callable[[Any, Any], bool] | None  # None: nothing binds this file to its content
+    exempt: tuple[str, ...] | None = ()  # from the manifest; None: there is none
+
+
+# model folders
+
+
+def load_model(folder: Path) -> ModelFolder:
+    return read_model_folder(folder, device=torch.device("cpu"))
+
+
+def is_same_model(one: ModelFolder, other: ModelFolder) -> bool:
+    weights, others = dict(one.model.named_parameters()), dict(other.model.named_parameters())
+    return (
+        (one.model.config, one.search, one.direction) == (other.model.config, other.search, other.direction)
+        and weights.keys() == others.keys()
+        and all(torch.equal(weights[name], others[name]) for name in weights)
+        and is_same_tokenizers(one.tokenizers, other.tokenizers)
+    )
+
+
+def is_same_tokenizers(one: Tokenizers, other: Tokenizers) -> bool:
+    return one.fingerprint == other.fingerprint and all(
+        a.encode_batch(SENTENCES) == b.encode_batch(SENTENCES) for a, b in ((one.src, other.src), (one.tgt, other.tgt))
+    )
+
+
+def check_model(read: ModelFolder) -> None:
+    assert all(bool(weight.isfinite().all()) for weight in read.model.parameters())
+    assert read.model.config.src_vocab_size == read.tokenizers.src.size
+    assert read.model.config.tgt_vocab_size == read.tokenizers.tgt.size == len(read.model.output_weight)
+    check_tokenizer(read.tokenizers.src)
+    translator = Translator(read.model, read.tokenizers, read.search, direction=read.direction)
+    short = read.search.model_copy(update={"max_extra_tokens": min(2, read.search.max_extra_tokens)})
+    try:
+        translations = list(translator.translate_lines(SENTENCES[:3], search=short))
+    except SearchError:
+        return  # the right error for weights that are finite, but too great to compute with
+    assert len(translations) == 3
+    for translation in translations:
+        for best in translation.n_best:
+            assert isfinite(best.score)
+            assert normalise(best.text) == best.text
+
+
+# tokenizers
+
+
+def load_both_kinds(folder: Path) -> list[Tokenizer]:
+    return [load_tokenizer(path) for path in sorted(folder.glob("*.json"))]
+
+
+def check_tokenizer(tokenizer: Tokenizer) -> None:
+    rows = tokenizer.encode_batch(SENTENCES)
+    assert all(4 <= id < tokenizer.size for ids in rows for id in ids)
+    assert tokenizer.decode_batch(rows) == SENTENCES
+    assert len(tokenizer.pieces(range(tokenizer.size))) == tokenizer.size
+    if tokenizer.merges is not None:
+        text = normalise(SENTENCES[2])
+        [samples] = BpeDropout(tokenizer, p_drop=0.3, seed=1).sample([text], 2)
+        assert all(tokenizer.decode(ids) == text for ids in samples)
+
+
+def check_tokenizers(tokenizers: list[Tokenizer]) -> None:
+    for tokenizer in tokenizers:
+        check_tokenizer(tokenizer)
+
+
+# token stores and prepared folders
+
+
+def is_same_store(one: TokenStore, other: TokenStore) -> bool:
+    rows = np.arange(len(one))
+    return one.summary == other.summary and all(
+        np.array_equal(a.ids_M, b.ids_M) and np.array_equal(a.lengths_B, b.lengths_B)
+        for a, b in zip(one.gather(rows), other.gather(rows), strict=True)
+    )
+
+
+def check_store(store: TokenStore, vocab_size: int) -> None:
+    assert len(store) == store.summary.n_pairs * store.summary.n_encodings
+    assert sum(store.summary.n_pairs_of.values()) == store.summary.n_pairs
+    longest = int(max(store.src_lengths.max(), store.tgt_lengths.max()))
+    assert longest <= store.summary.max_length
+    plan = plan_batches(store.src_lengths, store.tgt_lengths, max_tokens=max(800, longest), seed=1, epoch=0)
+    assert sorted(row for rows in plan for row in rows) == list(range(len(store)))
+    for rows in plan[:5]:
+        batch = collate(store, rows)
+        assert 0 <= int(batch.src_BS.min()) <= int(batch.src_BS.max()) < vocab_size
+        assert batch.n_src_tokens == int(store.src_lengths[rows].sum())
+        assert 0 <= int(batch.tgt_out_M.min()) <= int(batch.tgt_out_M.max()) < vocab_size
+
+
+def is_same_prepared(one: Prepared, other: Prepared) -> bool:
+    return (
+        (one.config, one.text_names, one.fingerprint) == (other.config, other.text_names, other.fingerprint)
+        and is_same_tokenizers(one.tokenizers, other.tokenizers)
+        and one.text("dev") == other.text("dev")
+        and one.text("test") == other.text("test")
+        and is_same_store(one.train, other.train)
+    )
+
+
+def check_prepared(prepared: Prepared) -> None:
+    check_tokenizer(prepared.tokenizers.src)
+    check_store(prepared.train, prepared.tokenizers.tgt.size)
+    for split in ("dev", "test"):
+        text = prepared.text(split)
+        assert (text is not None) == (split in prepared.text_names)
+        assert text is None or len(text[0]) == len(text[1])
+        assert isinstance(prepared.text_names.get(split, ""), str)
+
+
+# checkpoints
+
+
+@dataclass(frozen=True)
+class Resumed:
+    model: Transformer
+    optimiser: torch.optim.Optimizer
+    state: TrainState
+
+    def tensors(self) -> dict[str, Any]:
+        moments = {
+            f"{name}/{key}": value
+            for name, weight in self.model.named_parameters()
+            for key, value in self.optimiser.state[weight].items()
+        }
+        return {**dict(self.model.named_parameters()), **moments}
+
+
+def checkpoint_loader(config: RunConfig) -> Callable[[Path], Resumed]:
+    def load(path: Path) -> Resumed:
+        model = Transformer(config.model)
+        optimiser = make_optimiser(model, TrainingConfig())
+        return Resumed(model, optimiser, load_checkpoint(path, model, optimiser))
+
+    return load
+
+
+def is_same_checkpoint(one: Resumed, other: Resumed) -> bool:
+    tensors, others = one.tensors(), other.tensors()
+    return (
+        one.state == other.state
+        and tensors.keys() == others.keys()
+        and all(torch.equal(tensors[name], others[name]) for name in tensors)
+    )
+
+
+def check_checkpoint(resumed: Resumed) -> None:
+    fresh = TrainState()
+    for field in fields(TrainState):
+        value, example = getattr(resumed.state, field.name), getattr(fresh, field.name)
+        if isinstance(example, int | float | str) and value is not None:
+            expected = float | int if type(example) is float else type(example)
+            assert isinstance(value, expected), f"{field.name} is {value!r:.60}"
+        if isinstance(value, int | float):
+            assert isfinite(value), f"{field.name} is {value!r:.60}"
+            assert value >= 0, f"{field.name} is {value!r:.60}"
+    for name, value in resumed.tensors().items():
+        assert bool(value.isfinite().all()), f"{name} is not finite"
+    for weight in resumed.model.parameters():
+        moments = resumed.optimiser.state[weight]
+        assert {key: value.shape for key, value in moments.items() if key != "step"} == {
+            "exp_avg": weight.shape,
+            "exp_avg_sq": weight.shape,
+        }
+        assert {value.dtype for value in moments.values()} == {torch.float32}
+        weight.grad = torch.zeros_like(weight)
+    resumed.optimiser.step()
+
+
+def all_formats(run: Path, scratch: Path) -> dict[str, Format]:
+    """The formats, over the files of a run; a folder of tokenizers is made anew."""
+    config = read_run_config(run)
+    kinds = scratch / "tokenizers"
+    shutil.rmtree(kinds, ignore_errors=True)
+    kinds.mkdir(parents=True)
+    text = (run / "store" / "dev.src").read_text().splitlines()
+    train_bpe(text, vocab_size=300).save(kinds / "bpe.json")
+    train_wordpiece(text, vocab_size=600).save(kinds / "wordpiece.json")
+    only_run = scratch / "run"
+    shutil.rmtree(only_run, ignore_errors=True)
+    only_run.mkdir()
+    shutil.copy(run / "run.json", only_run)
+    tokenizers = Tokenizers.load(run / "store")
+    vocab_size = tokenizers.tgt.size
+    return {
+        "model": Format(
+            run / "model",
+            ("config.json", "model.safetensors", "tokenizer.json", "manifest.json", "README.md"),
+            (CheckpointError,),
+            load_model,
+            check_model,
+            is_same_model,
+            exempt=("README.md",),
+        ),
+        "store": Format(
+            run / "store" / "train",
+            ("src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy", "store.json", "manifest.json"),
+            (DataError,),
+            lambda folder: TokenStore.open(folder, tokenizers),
+            lambda store: check_store(store, vocab_size),
+            is_same_store,
+        ),
+        "prepared": Format(
+            run / "store",
+            ("prepared.json", "tokenizer.json", "manifest.json", "dev.src", "test.tgt"),
+            (DataError, CheckpointError),
+            open_prepared,
+            check_prepared,
+            is_same_prepared,
+        ),
+        "checkpoint": Format(
+            checkpoint_folders(run / "checkpoints")[-1],
+            ("model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"),
+            (CheckpointError,),
+            checkpoint_loader(config),
+            check_checkpoint,
+            is_same_checkpoint,
+        ),
+        "tokenizer": Format(
+            kinds,
+            ("bpe.json", "wordpiece.json"),
+            (CheckpointError,),
+            load_both_kinds,
+            check_tokenizers,
+            None,
+            exempt=None,
+        ),
+        "run": Format(
+            only_run,
+            ("run.json",),
+            (CheckpointError, ConfigError),
+            read_run_config,
+            lambda config: RunConfig.model_validate(config.model_dump()),
+            None,
+            exempt=None,
+        ),
+    }
+
+
+def all_cases(formats: dict[str, Format], n_seeds: int) -> Iterator[str]:
+    """ "as_is" leaves the manifest as it was; "signed" makes a new one, so that what is behind it is reached."""
+    for seed in range(n_seeds):
+        for name, format in formats.items():
+            for mode in ("as_is", "signed"):
+                for file in format.files:
+                    is_protected = format.is_same is not None
+                    if is_protected if mode == "as_is" else file != "manifest.json":
+                        for kind in kinds_for(file):
+                            yield f"{name}/{mode}/{file}/{kind}#{seed}"
+
+
+class Fault(Exception):
+    """A case that did not go as it should."""
+
+
+def outcome_of(case: str, formats: dict[str, Format], undamaged: dict[str, Any], scratch: Path) -> str:
+    """How a case went: "refused", or loaded and "the same" or at least "sound". Raises whatever is wrong with it."""
+    name, mode, file, kind = case.partition("#")[0].split("/")
+    format = formats[name]
+    folder = scratch / "case"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(format.source, folder)
+    inflict(kind, folder / file, Random(case))
+    if mode == "signed" and format.exempt is not None:
+        write_manifest(folder, exempt=format.exempt)
+    try:
+        loaded = format.load(folder)
+        if mode == "as_is" and format.is_same is not None:
+            if not format.is_same(loaded, undamaged[name]):
+                raise Fault("it was loaded, and is another")
+            return "the same"
+        format.check(loaded)
+    except format.errors as error:
+        message = str(error)
+        if len(message.splitlines()) != 1 or len(message) > LONGEST_MESSAGE:
+            raise Fault(f"its message is not one line of reasonable length: {message!r:.300}") from error
+        return "refused"
+    return "sound"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run", type=Path)
+    parser.add_argument("scratch", type=Path)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="only each n-th case")
+    parser.add_argument("--skip", type=int, default=0, help="so many cases at the start")
+    parser.add_argument("--only", help="cases whose name begins so")
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    formats = all_formats(arguments.run, arguments.scratch)
+    undamaged = {name: format.load(format.source) for name, format in formats.items()}
+    cases = list(all_cases(formats, arguments.seeds))[:: arguments.every]
+    if arguments.only:
+        cases = [case for case in cases if case.startswith(arguments.only)]
+    if (statm := Path("/proc/self/statm")).exists():
+        mapped = int(statm.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + ROOM_BYTES, resource.RLIM_INFINITY))
+    counts: Counter[str] = Counter()
+    for case in cases[arguments.skip :]:
+        print(f"begin {case}", flush=True)
+        faulthandler.dump_traceback_later(HANG_S, exit=True)
+        try:
+            counts[f"{case.split('/')[0]} {outcome_of(case, formats, undamaged, arguments.scratch)}"] += 1
+        except BaseException:  # the libraries' panics are no Exception
+            print(f"bad {case}: {json.dumps(traceback.format_exc())}", flush=True)
+        faulthandler.cancel_dump_traceback_later()
+    print(f"done {json.dumps(counts)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""A disk without room: one clear line, exit code 1, and the run goes on from the checkpoint of before."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from transduce.training import checkpoint_folders, read_tensors
+
+SETTINGS = [
+    part
+    for setting in ("training.max_updates=20", "training.checkpoint_every_updates=5", "search.beam_size=1")
+    for part in ("--set", setting)
+]
+
+
+def train(recipe: Path, run: Path, *, limit: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "train",
+        recipe,
+        "--resume",
+        "--out",
+        run,
+        "--device",
+        "cpu",
+        *SETTINGS,
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=120, preexec_fn=limit, env=environment
+    )
+
+
+def assert_refused(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
+
+
+def assert_same_model(run: Path, expected: Path) -> None:
+    tensors = read_tensors(expected / "model" / "model.safetensors")
+    for name, tensor in read_tensors(run / "model" / "model.safetensors").items():
+        assert torch.equal(tensor, tensors[name])
+
+
+def test_files_that_may_not_grow(micro_recipe: Path, tmp_path: Path) -> None:
+    """A limit for the size of files between that of the weights and that of the moments."""
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    assert train(micro_recipe, whole).returncode == 0
+    sizes = {path.name: path.stat().st_size for path in checkpoint_folders(whole / "checkpoints")[-1].iterdir()}
+    limit = (sizes["model.safetensors"] + sizes["optimizer.safetensors"]) // 2
+    refused = train(micro_recipe, run, limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert_refused(refused)
+    assert "update-00000005 cannot be written: File too large; there is none yet; make room" in refused.stderr
+    assert not checkpoint_folders(run / "checkpoints")
+    done = train(micro_recipe, run)
+    assert done.returncode == 0, done.stderr
+    assert_same_model(run, whole)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """A disk of so many bytes, for those who may mount one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+
+    def make(n_bytes: int) -> Path:
+        done = subprocess.run([mount, "-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", place], capture_output=True)
+        if done.returncode:
+            pytest.skip(f"no small disk can be mounted here: {done.stderr.decode()}")
+        return place
+
+    yield make
+    subprocess.run(["umount", place], check=False)
+
+
+def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Path, tmp_path: Path) -> None:
+    """Room for the text and for one checkpoint, and for two only when something was thrown away."""
+    whole = tmp_path / "whole"
+    assert train(micro_recipe, whole).returncode == 0
+    size = {name: sum(path.stat().st_size for path in (whole / name).rglob("*")) for name in ("store", "checkpoints")}
+    one_checkpoint = size["checkpoints"] // len(checkpoint_folders(whole / "checkpoints"))
+    ballast = 4 * one_checkpoint
+    disk = small_disk(2 * size["store"] + int(1.5 * one_checkpoint) + ballast + 200_000)
+    run = disk / "run"
+    (disk / "ballast").write_bytes(bytes(ballast))
+    refused = train(micro_recipe, run)
+    assert_refused(refused)
+    assert "No space left on device" in refused.stderr.splitlines()[-1]
+    kept = [path.name for path in checkpoint_folders(run / "checkpoints")]
+    again = train(micro_recipe, run)
+    assert_refused(again)
+    assert [path.name for path in checkpoint_folders(run / "checkpoints")] == kept
+    (disk / "ballast").unlink()
+    done = train(micro_recipe, run)
+    assert done.returncode == 0, done.stderr
+    assert not kept or f"resumed from {kept[-1]}" in done.stderr
+    assert_same_model(run, whole)

@@ -1,0 +1,82 @@
+"""One writer for a run folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transduce.errors import TrainingError
+from transduce.tasks.run_lock import LOCK_FILE, holder_of, only_writer
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from transduce.tasks.run_lock import only_writer
+with only_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def hold_elsewhere(folder: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_the_lock_is_there_while_it_is_held_and_gone_after(tmp_path: Path) -> None:
+    with only_writer(tmp_path / "run"):
+        holder = holder_of(tmp_path / "run")
+        assert holder is not None
+        assert holder.process == os.getpid()
+    assert list((tmp_path / "run").iterdir()) == []
+    assert holder_of(tmp_path / "run") is None
+
+
+def test_a_second_writer_is_refused_by_host_and_process_until_the_first_is_killed(tmp_path: Path) -> None:
+    first = hold_elsewhere(tmp_path)
+    refused = pytest.raises(TrainingError, match=rf"is being written by process {first.pid} on .*, since 2.*; wait for")
+    with refused, only_writer(tmp_path, break_lock=True):  # a lock of this machine cannot be broken
+        pass
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert (tmp_path / LOCK_FILE).exists()
+    with only_writer(tmp_path):
+        pass
+    assert not (tmp_path / LOCK_FILE).exists()
+
+
+def test_the_lock_of_another_machine_holds_until_it_is_broken(tmp_path: Path) -> None:
+    (tmp_path / LOCK_FILE).write_text(json.dumps({"host": "elsewhere", "process": 7, "since": "2026-01-01 00:00:00"}))
+    refused = pytest.raises(
+        TrainingError, match=r"process 7 on elsewhere, .*; if that process is gone, .* --break-lock"
+    )
+    with refused, only_writer(tmp_path):
+        pass
+    holder = holder_of(tmp_path)
+    assert holder is not None
+    assert holder.host == "elsewhere"
+    with only_writer(tmp_path, break_lock=True):
+        pass
+    assert not (tmp_path / LOCK_FILE).exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"host": 1}', "null", "\udcff"])
+def test_a_lock_that_says_nothing_is_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / LOCK_FILE).write_bytes(content.encode("utf-8", "surrogateescape"))
+    with only_writer(tmp_path):
+        pass
+
+
+def test_an_error_lets_go_of_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), only_writer(tmp_path):
+        raise KeyError
+    with only_writer(tmp_path):
+        pass

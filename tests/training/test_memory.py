@@ -1,0 +1,101 @@
+"""How much memory an operation takes, how much there is, and what a run says when they do not fit."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+import torch
+
+from transduce.config import ModelConfig, TrainingConfig
+from transduce.errors import TrainingError
+from transduce.model import Transformer
+from transduce.tasks import open_prepared
+from transduce.tasks.translation import StoreBatches, TranslationObjective
+from transduce.training import Processes, make_optimiser, trial
+from transduce.training.gradients import GradientMaker
+from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
+
+
+def test_the_peak_counts_what_is_alive_together() -> None:
+    with PeakMemory() as peak:
+        a = torch.ones(1000)  # 4,000 bytes
+        b = a * 2  # 8,000
+        view = b.view(10, 100)  # no more
+        view.add_(1)
+        del a
+        c = b + 1  # 8,000 again
+        del b, view
+        d = c.to(torch.float64)  # 12,000
+    assert peak.bytes == 12_000
+    del c, d
+
+
+def test_a_backward_pass_holds_what_the_forward_pass_has_kept() -> None:
+    weight = torch.ones(100, 100, requires_grad=True)
+    with PeakMemory() as peak:
+        x = weight.exp().exp().exp()
+        x.sum().backward()
+    assert 3 * 40_000 <= peak.bytes <= 7 * 40_000
+    del x
+    gc.collect()
+
+
+def maker(micro_run: Path) -> tuple[GradientMaker[object], torch.optim.Optimizer]:
+    prepared = open_prepared(micro_run / "store")
+    size = prepared.tokenizers.src.size
+    config = TrainingConfig(max_tokens_per_batch=3000)
+    model = Transformer(
+        ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=128, n_heads=4, d_k=16, d_v=16,
+                    src_vocab_size=size, tgt_vocab_size=size)
+    )  # fmt: skip
+    batches = StoreBatches(prepared.train, max_tokens=3000, seed=1, device=torch.device("cpu"))
+    gradients = GradientMaker(model, TranslationObjective(model, config), batches, config, Processes())
+    return gradients, make_optimiser(model, config)  # type: ignore[return-value]
+
+
+def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> None:
+    gradients, _ = maker(micro_run)
+    for index in gradients.batches.largest(0):
+        line = Line.through(*[trial._measure(gradients, (0, index), n_parts) for n_parts in trial.MEASURED_PARTS])
+        with PeakMemory() as peak:
+            gradients.make([(0, index)], update=0)
+        estimate = line.at(gradients.batches.n_rows(0, index)) + gradients.gradient_bytes
+        assert 0.9 * peak.bytes <= estimate <= 1.4 * peak.bytes
+
+
+def test_too_little_memory_is_told_before_the_first_update_with_a_budget_that_fits(
+    micro_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gradients, optimiser = maker(micro_run)
+    index = gradients.batches.largest(0)[0]
+    with PeakMemory() as peak:
+        gradients.make([(0, index)], update=0)
+    gradients.clear()
+    monkeypatch.setattr(trial, "free_bytes", lambda device: peak.bytes // 2)
+    with pytest.raises(TrainingError, match=r"needs about .* are free; use training\.max_tokens") as caught:
+        trial.try_largest_batches(gradients, optimiser, epoch=0)
+    budget = int(str(caught.value).split("max_tokens_per_batch=")[1].split()[0])
+    assert 300 <= budget <= 1700
+    n_accumulate = int(str(caught.value).split("n_accumulate=")[1])
+    assert budget * n_accumulate >= 3000 > budget * (n_accumulate - 1)
+    monkeypatch.setattr(trial, "free_bytes", lambda device: 10)
+    with pytest.raises(TrainingError, match="no batch fits beside this model"):
+        trial.try_largest_batches(gradients, optimiser, epoch=0)
+    monkeypatch.setattr(trial, "free_bytes", lambda device: None)  # a system that does not tell
+    trial.try_largest_batches(gradients, optimiser, epoch=0)
+
+
+def test_what_is_free_on_this_machine() -> None:
+    free = free_bytes(torch.device("cpu"))
+    assert free is None or 2**20 < free < 2**50
+    assert free_bytes(torch.device("meta")) is None
+
+
+def test_errors_of_memory_are_known_by_their_words() -> None:
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
+    assert not is_out_of_memory(RuntimeError("shapes differ"))
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**60, dtype=torch.uint8)
+    assert is_out_of_memory(caught.value)
