@@ -35,6 +35,8 @@ validation_sentences = 20
 checkpoint_every_updates = 10
 keep_checkpoints = 2
 average_last = 2
+[search]
+max_extra_tokens = 5
 """
 
 

@@ -20,6 +20,8 @@ from transduce.files import (
     write_text,
 )
 
+pytestmark = pytest.mark.reliability
+
 ODD_LINES = [
     "plain",
     "",

@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 
 from transduce.files import write_manifest
 
+pytestmark = pytest.mark.reliability
+
 CommandLine = Callable[..., Any]
 Finding = tuple[str, str, str]  # status, subject, message
 

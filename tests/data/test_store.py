@@ -11,6 +11,8 @@ from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe
 
+pytestmark = pytest.mark.reliability
+
 TEXTS = ["a dog runs", "ein Hund läuft", "two dogs run", "zwei Hunde laufen"] * 2
 PAIRS = [("a dog runs", "ein Hund läuft"), ("two  dogs\u00a0run ", "zwei Hunde laufen"), ("a </s> dog", "日本")]
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from transduce.tasks.run_lock import holder_of
 from transduce.training import checkpoint_folders, read_state, read_tensors
 from transduce.training.processes import shares
+
+pytestmark = pytest.mark.reliability
 
 WORKER = Path(__file__).with_name("worker.py")
 TIMED = ("elapsed_s", "tgt_tokens_per_s")
@@ -122,12 +127,12 @@ def test_two_processes_resume_exactly(micro_run: Path, tmp_path: Path) -> None:
     assert_resumed_exactly(tmp_path, "fp32", len(cuts))
 
 
-@pytest.mark.reliability
+@pytest.mark.slow
 @pytest.mark.parametrize("n_processes", [1, 2])
 def test_any_cut_resumes_exactly(micro_run: Path, tmp_path: Path, n_processes: int) -> None:
     """At every update and in every validation, in fp32 and bf16, with DDP and FSDP."""
     cuts: list[dict[str, Any]] = [{"stop_at": update, "stopped_rank": update % n_processes} for update in range(1, 8)]
-    cuts += [{"stop_at": update, "stop_in_validation": True} for update in (3, 7)]
+    cuts += [{"stop_at": update, "stop_in_validation": True} for update in (3, 6)]
     variants: dict[str, dict[str, Any]] = {"fp32": {}, "bf16": {"precision": "bf16"}}
     if n_processes > 1:
         variants["sharded"] = {"sharded": True}
@@ -141,18 +146,65 @@ def test_any_cut_resumes_exactly(micro_run: Path, tmp_path: Path, n_processes: i
         assert_resumed_exactly(tmp_path, name, len(cuts))
 
 
-@pytest.mark.reliability
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_processes(micro_run: Path, tmp_path: Path) -> None:
     task = {"task": "train", "store": str(micro_run / "store"), "n_accumulate": 2}
     do_job([{**task, "out": str(tmp_path / "one")}], tmp_path, n_processes=1)
     moved = {**task, "out": str(tmp_path / "moved")}
     do_job([{**moved, "stop_at": 5}], tmp_path, n_processes=2)
     assert read_state(checkpoint_folders(tmp_path / "moved" / "checkpoints")[-1]).update == 5
-    do_job([{**moved, "stop_at": 7 - 5, "sharded": True}], tmp_path, n_processes=2)
+    do_job([{**moved, "stop_at": 7, "sharded": True}], tmp_path, n_processes=2)
     do_job([moved], tmp_path, n_processes=1)
     expected = newest_tensors(tmp_path / "one")
     for name, tensor in newest_tensors(tmp_path / "moved").items():
         torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train = ["-m", "transduce", "train", str(micro_recipe), "--out", str(run), "--device", "cpu", "--resume"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *train]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*command, "--set", "training.max_updates=100000"], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    deadline = time.monotonic() + 60
+    while not checkpoint_folders(run / "checkpoints") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert err.count("saved after update ") == 1
+    saved = int(err.split("saved after update ")[1].split(";")[0].replace(",", ""))
+    assert read_state(checkpoint_folders(run / "checkpoints")[-1]).update == saved
+    settings = ["--set", f"training.max_updates={saved + 2}"]
+    resumed = subprocess.run(
+        [sys.executable, *train, *settings], capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"resumed from update-{saved:08}" in resumed.stderr
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_other(micro_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "transduce", "train"]
+    settings = ["--out", str(run), "--device", "cpu", "--set", "training.max_updates=100000"]
+    process = subprocess.Popen(
+        [*command, str(micro_recipe), *settings], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not checkpoint_folders(run / "checkpoints") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    holder = holder_of(run)
+    assert holder is not None
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (other,) = [int(child) for child in children if int(child) != holder.process]
+    os.kill(other, signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "error: another process ended: it did not say why" in err, err
 
 
 def test_an_error_in_one_process_ends_all_with_its_message(micro_run: Path, tmp_path: Path) -> None:

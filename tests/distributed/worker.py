@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, TrainingConfig
-from transduce.data import TokenStore
+from transduce.data import Batch, TokenStore
 from transduce.errors import DataError, TransduceError
 from transduce.model import Transformer
 from transduce.tasks.translation import StoreBatches, TranslationObjective, TranslationValidation
@@ -24,7 +24,7 @@ from transduce.training import (
     MetricsFile,
     Processes,
     Trainer,
-    UpdateRecord,
+    Validation,
     inverse_sqrt_lr,
     load_weights,
     newest_complete,
@@ -73,19 +73,21 @@ def train(
         model.double()
     if sharded:
         shard(model)
-    n_updates, n_asked = 0, 0
-
-    def follow(record: object) -> None:
-        nonlocal n_updates
-        n_updates += isinstance(record, UpdateRecord)
+    is_validating = is_asked = False
 
     def should_stop() -> bool:
-        nonlocal n_asked
-        n_asked += 1
-        if processes.rank != stopped_rank or stop_at is None:
-            return False
-        # The loop asks once an update, so more often means from within a validation.
-        return n_asked > stop_at + 1 if stop_in_validation else n_asked > stop_at
+        nonlocal is_asked
+        if stop_at is not None and processes.rank == stopped_rank and trainer.state.update >= stop_at:
+            is_asked = is_asked or is_validating or not stop_in_validation
+        return is_asked
+
+    def validate(should_stop: Callable[[], bool]) -> Validation | None:
+        nonlocal is_validating
+        is_validating = True
+        try:
+            return validation(should_stop)
+        finally:
+            is_validating = False
 
     def undivided() -> Transformer:
         if not sharded:
@@ -106,7 +108,7 @@ def train(
         processes=processes,
     )  # fmt: skip
     metrics = MetricsFile(folder / "metrics.jsonl")
-    trainer = Trainer(
+    trainer: Trainer[Batch] = Trainer(
         model=model,
         objective=TranslationObjective(model, training),
         batches=Failing(
@@ -115,7 +117,7 @@ def train(
         learning_rate=lambda step: 0.3 * inverse_sqrt_lr(step, d_model=16, warmup_steps=20),
         config=training,
         checkpoints=folder / "checkpoints",
-        validate=validation,
+        validate=validate,
         listeners=[metrics] if processes.is_first else [],
         should_stop=should_stop,
         processes=processes,

@@ -15,6 +15,8 @@ import pytest
 
 from transduce.training import read_state
 
+pytestmark = pytest.mark.reliability
+
 TRANSDUCE = [sys.executable, "-m", "transduce"]
 
 

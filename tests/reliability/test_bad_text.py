@@ -25,6 +25,8 @@ from transduce.tasks.model_folder import write_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared
 from transduce.text import Tokenizers, normalise, train_bpe
 
+pytestmark = pytest.mark.reliability
+
 CommandLine = Callable[..., Any]
 Arguments = list[object]
 
@@ -420,7 +422,7 @@ def test_long_lines_are_cut_and_their_neighbours_are_not(transduce: CommandLine,
     assert [line.split()[2] for line in outcome.err.splitlines() if "is longer than" in line] == ["2", "3"]
 
 
-@pytest.mark.reliability
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG_LINES)
 def test_a_megabyte_in_a_line(transduce: CommandLine, model: Path, tmp_path: Path, kind: str) -> None:
     """Everything takes it, in seconds, and in the memory that a megabyte needs."""

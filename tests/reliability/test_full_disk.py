@@ -15,6 +15,8 @@ import torch
 
 from transduce.training import checkpoint_folders, read_tensors
 
+pytestmark = pytest.mark.reliability
+
 SETTINGS = [
     part
     for setting in ("training.max_updates=20", "training.checkpoint_every_updates=5", "search.beam_size=1")

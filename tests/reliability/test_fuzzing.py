@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.reliability
+
 WORKER = Path(__file__).with_name("fuzz_worker.py")
 FORMATS = ("model", "store", "prepared", "checkpoint", "tokenizer", "run")
 MOST_CRASHES = 10
@@ -70,7 +72,7 @@ def test_some_hundred_damaged_files(micro_run: Path, tmp_path: Path) -> None:
     assert all(result.counts[f"{name} refused"] >= 5 for name in FORMATS)
 
 
-@pytest.mark.reliability
+@pytest.mark.slow
 def test_thousands_of_damaged_files(micro_run: Path, tmp_path: Path) -> None:
     result = fuzz(micro_run, tmp_path, seeds=6)
     require_no_fault(result)

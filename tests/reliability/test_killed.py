@@ -22,6 +22,8 @@ from transduce.errors import CheckpointError
 from transduce.training import checkpoint_folders, read_tensors
 from transduce.training.checkpoint import verify_checkpoint
 
+pytestmark = pytest.mark.reliability
+
 TIMED = ("elapsed_s", "tgt_tokens_per_s")
 SEED = 20171206
 RECIPE = """
@@ -162,6 +164,6 @@ def test_a_run_survives_being_killed(forks: Forks, tmp_path: Path) -> None:
     survive(forks, tmp_path, n_kills=4)
 
 
-@pytest.mark.reliability
+@pytest.mark.slow
 def test_a_run_survives_being_killed_at_fifty_moments(forks: Forks, tmp_path: Path) -> None:
     survive(forks, tmp_path, n_kills=50)

@@ -30,6 +30,8 @@ from transduce.text import load_tokenizer
 from transduce.training import average_weights, checkpoint_folders, make_optimiser
 from transduce.training.checkpoint import load_checkpoint
 
+pytestmark = pytest.mark.reliability
+
 CommandLine = Callable[..., Any]
 Load = Callable[[Path], object]
 

@@ -15,6 +15,8 @@ from transduce.recipes import read_recipe
 from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
 from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_tensors
 
+pytestmark = pytest.mark.reliability
+
 
 def test_a_finished_run_has_its_folders(micro_run: Path) -> None:
     names = {path.name for path in micro_run.iterdir()}

@@ -14,6 +14,8 @@ import pytest
 from transduce.errors import TrainingError
 from transduce.tasks.run_lock import LOCK_FILE, holder_of, only_writer
 
+pytestmark = pytest.mark.reliability
+
 HOLD = """
 import sys, time
 from pathlib import Path

@@ -14,6 +14,8 @@ from transduce.errors import CheckpointError
 from transduce.training import average_weights, checkpoint_folders
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, STATE_FILE, read_tensors
 
+pytestmark = pytest.mark.reliability
+
 MakeTrainer = Callable[..., Any]
 
 

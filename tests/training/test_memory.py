@@ -17,6 +17,8 @@ from transduce.training import Processes, make_optimiser, trial
 from transduce.training.gradients import GradientMaker
 from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
 
+pytestmark = pytest.mark.reliability
+
 
 def test_the_peak_counts_what_is_alive_together() -> None:
     with PeakMemory() as peak:

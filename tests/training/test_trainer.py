@@ -27,6 +27,8 @@ from transduce.training import (
 )
 from transduce.training.trial import try_largest_batches
 
+pytestmark = pytest.mark.reliability
+
 MakeTrainer = Callable[..., Any]
 TIMED = ("elapsed_s", "tgt_tokens_per_s")
 

@@ -169,9 +169,11 @@ def _is_about_a_peer(error: RuntimeError) -> bool:
 
 
 def _last_words(processes: Processes) -> str:
-    deadline = time.monotonic() + LAST_WORDS_S
-    while (words := processes.error_elsewhere()) is None and time.monotonic() < deadline:
-        time.sleep(POLL_S)
+    """Why another process went away, as far as that is known."""
+    deadline, words = time.monotonic() + LAST_WORDS_S, None
+    with suppress(SystemExit):  # torchrun tells this process to end meanwhile
+        while (words := processes.error_elsewhere()) is None and time.monotonic() < deadline:
+            time.sleep(POLL_S)
     return words or "it did not say why; it may have been killed, for instance for want of memory"
 
 

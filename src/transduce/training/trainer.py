@@ -129,7 +129,7 @@ class Trainer(Generic[BatchT]):
         """All processes learn whether one of them was asked to stop, and what time it is for the first one."""
         own = torch.tensor([float(self.should_stop()), self._elapsed_s()], dtype=torch.float64)
         by_process = self.processes.gather(own.to(self.gradients.device))
-        self._is_asked, self._agreed_s = bool(by_process[:, 0].any()), float(by_process[0, 1])
+        self._is_asked, self._agreed_s = self._is_asked or bool(by_process[:, 0].any()), float(by_process[0, 1])
 
     def _reason_to_stop(self) -> StopReason | None:
         config = self.config
@@ -245,6 +245,7 @@ class Trainer(Generic[BatchT]):
             validation = self.validate(self.should_stop)
         self._window_started += self.clock() - started  # the rate of training is not that of validation
         if validation is None:
+            self._is_asked = True
             return False
         best = self.state.best_nll_nats
         is_best = best is None or validation.nll_nats < best
