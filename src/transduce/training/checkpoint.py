@@ -215,22 +215,24 @@ def verify_checkpoint(path: Path) -> None:
 
 
 def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
-    """The newest checkpoint that is complete; None where there is no checkpoint at all.
+    """The newest checkpoint that is complete and finite; None where there is no checkpoint at all.
 
-    ``tell`` receives a line about each that is passed over. Raises CheckpointError if none of several is complete.
+    ``tell`` receives a line about each that is passed over. Raises CheckpointError if there are some and none can be used.
     """
     newest_first = checkpoint_folders(folder)[::-1]
     for path in newest_first:
         try:
             verify_checkpoint(path)
             read_state(path)
+            for name in (MODEL_FILE, OPTIMISER_FILE):
+                _require_finite(read_tensors(path / name), where=path / name)
         except CheckpointError as error:
             tell(f"warning: passed over {path.name}: {error}")
         else:
             return path
     if newest_first:
         raise CheckpointError(
-            f"no checkpoint in {folder} is complete; bring one back, or move the folder away to begin anew"
+            f"no checkpoint in {folder} can be used; bring one back, or move the folder away to begin anew"
         )
     return None
 
