@@ -217,7 +217,7 @@ def verify_checkpoint(path: Path) -> None:
 def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
     """The newest checkpoint that is complete and finite; None where there is no checkpoint at all.
 
-    ``tell`` receives a line about each that is passed over. Raises CheckpointError if there are some and none can be used.
+    ``tell`` receives a line about each that is passed over. Raises CheckpointError if there are some, none of use.
     """
     newest_first = checkpoint_folders(folder)[::-1]
     for path in newest_first:
