@@ -25,7 +25,9 @@ from transduce.errors import DataError, TransduceError, quoted, shown
 __all__ = [
     "MANIFEST_NAME",
     "atomic_folder",
+    "bring_back",
     "is_leftover",
+    "is_running",
     "open_binary",
     "read_json",
     "read_lines",
@@ -115,7 +117,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 
 def write_json(path: Path, value: object) -> None:
     """Write ``value`` as indented JSON, whole or not at all."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[str, Any]:
@@ -165,8 +167,9 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
+    bring_back(folder)
     for path in folder.parent.iterdir():
-        if is_leftover(path, of=folder.name) and not _is_running(int(path.suffixes[-2][1:])):
+        if is_leftover(path, of=folder.name) and not _is_of_another(path):
             shutil.rmtree(path, ignore_errors=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -182,7 +185,7 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
             retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
             folder.rename(retired)
             temporary.rename(folder)
-            shutil.rmtree(retired)
+            shutil.rmtree(retired, ignore_errors=True)  # what stays is a leftover
         else:
             temporary.rename(folder)
         _flush(folder.parent)
@@ -190,11 +193,31 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _is_running(process: int) -> bool:
+def bring_back(folder: Path, *, whoever_wrote: bool = False) -> bool:
+    """Undo the first half of a replacement: a process was killed when the old ``folder`` had gone and no new one come.
+
+    Whether there was something to undo. With ``whoever_wrote`` the caller knows that nobody else is at it now.
+    """
+    if folder.exists():
+        return False
+    for path in folder.parent.glob(f".{folder.name}.*.old"):
+        if is_leftover(path, of=folder.name) and (whoever_wrote or not _is_of_another(path)):
+            path.rename(folder)
+            return True
+    return False
+
+
+def _is_of_another(leftover: Path) -> bool:
+    """Whether another process that is still there has made it."""
+    process = int(leftover.suffixes[-2][1:])
+    return process != os.getpid() and is_running(process)
+
+
+def is_running(process: int) -> bool:
     """Whether there is such a process on this machine."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:  # it is another user's
         return True

@@ -60,7 +60,7 @@ def test_the_installation(transduce: CommandLine, examine: Callable[..., list[Fi
     good = {subject: message for status, subject, message in found if status == "good"}
     assert good.keys() >= {"Python", "transduce", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu"}
     assert good.keys() >= {"extras", "processor", "numbers on cpu", "text files", "processes"}
-    assert torch.__version__ == good["torch"]
+    assert torch.__version__.startswith(good["torch"])  # the build, "+cu130", is not always part of the version
     assert "fp32 to" in good["numbers on cpu"]
     lines = transduce("doctor", "--data", tmp_path).out.splitlines()
     assert lines[-1] in ("no problem found", "1 problem found") or lines[-1].endswith(" problems found")
@@ -289,7 +289,7 @@ def test_a_damaged_run(examine: Callable[..., list[Finding]], own_run: Path) -> 
     told = problems(found)
     one(told, "run.json: is not valid JSON")
     one(told, f"{newest.name}: ", "has no optimizer.safetensors")
-    one(told, f"the newest checkpoint, {newest.name}, cannot be used; the newest that can is update-00000020")
+    one(told, f"the newest checkpoint, {newest.name}, cannot be used; a run goes on from update-00000020, the")
     one(told, "src.ids.npy has 5 bytes")
     one(told, "1 line with no record")
     one(told, "1 record whose loss or gradient is not a finite number")

@@ -204,7 +204,7 @@ def test_a_process_that_is_killed_ends_the_other(micro_recipe: Path, tmp_path: P
     os.kill(other, signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert "error: another process ended: it did not say why" in err, err
+    assert "error: another process has gone away and did not say why; it may have been killed" in err, err
 
 
 def test_an_error_in_one_process_ends_all_with_its_message(micro_run: Path, tmp_path: Path) -> None:

@@ -104,11 +104,44 @@ def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Pa
     assert_refused(refused)
     assert "No space left on device" in refused.stderr.splitlines()[-1]
     kept = [path.name for path in checkpoint_folders(run / "checkpoints")]
+    assert kept
     again = train(micro_recipe, run)
     assert_refused(again)
     assert [path.name for path in checkpoint_folders(run / "checkpoints")] == kept
     (disk / "ballast").unlink()
     done = train(micro_recipe, run)
     assert done.returncode == 0, done.stderr
-    assert not kept or f"resumed from {kept[-1]}" in done.stderr
+    assert f"resumed from {kept[-1]}" in done.stderr
     assert_same_model(run, whole)
+
+
+def test_no_room_for_a_batch_that_is_not_finite(micro_recipe: Path, tmp_path: Path) -> None:
+    """What is wrong with the run is told all the same."""
+    arguments = ["train", str(micro_recipe), "--out", str(tmp_path / "run"), "--device", "cpu"]
+    store = tmp_path / "store"
+    prepared = [sys.executable, "-m", "transduce", "prepare", str(micro_recipe), "--out", str(store)]
+    assert subprocess.run(prepared, capture_output=True, check=False).returncode == 0
+    command = [*arguments, "--store", str(store), "--set", "training.lr_factor=1e38"]
+    done = subprocess.run(
+        [sys.executable, "-m", "transduce", *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert_refused(done)
+
+
+def test_a_model_folder_that_does_not_fit(micro_run: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "transduce", "average", str(micro_run), "--out", str(tmp_path / "model")]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )
+    assert_refused(done)
+    assert "File too large" in done.stderr.splitlines()[-1]
+    assert not list(tmp_path.iterdir())

@@ -287,3 +287,33 @@ def test_only_a_model_folder_is_replaced_by_a_model_folder(own_run: Path) -> Non
 def test_others_may_read_a_model_folder(micro_model: Path) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in micro_model.iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
+
+
+@pytest.mark.parametrize("name", [".run.json.99999.tmp", ".prepared_at.json.99999.tmp", ".metrics.jsonl.4194305.tmp"])
+def test_what_a_killed_process_left_of_a_file_does_not_block_the_run(
+    micro_recipe: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).write_text("{")
+    config = read_recipe(micro_recipe, ["training.max_updates=1", "training.validation_bleu=false"])
+    train(config, tmp_path / "run", should_stop=lambda: True)
+    assert not (tmp_path / "run" / name).exists()
+
+
+def test_a_run_without_an_update_may_begin_with_another_budget(micro_recipe: Path, tmp_path: Path) -> None:
+    """As the message about too little memory proposes; once there is an update, the batches stay."""
+    train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True)
+    other = read_recipe(micro_recipe, ["training.max_tokens_per_batch=400", "training.n_accumulate=2"])
+    updates: list[object] = []
+    follow = [updates.append]
+    stopped = train(other, tmp_path / "run", resume=True, listeners=follow, should_stop=lambda: bool(updates))
+    assert (stopped.reason, stopped.updates) == ("asked", 1)
+    with pytest.raises(ConfigError, match=r"was begun with training\.max_tokens_per_batch = 400, now it is 800"):
+        train(read_recipe(micro_recipe), tmp_path / "run", resume=True)
+
+
+def test_a_run_tells_which_torch_it_was_begun_with(own_run: Path, micro_recipe: Path) -> None:
+    values = json.loads((own_run / "run.json").read_text())
+    (own_run / "run.json").write_text(json.dumps({**values, "torch": "2.11.0"}))
+    train(read_recipe(micro_recipe, ["training.max_updates=31"]), own_run, resume=True, should_stop=lambda: True)
+    assert json.loads((own_run / "run.json").read_text())["torch"] == "2.11.0"

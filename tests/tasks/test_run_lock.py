@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -80,5 +81,19 @@ def test_a_lock_that_says_nothing_is_none(tmp_path: Path, content: str) -> None:
 def test_an_error_lets_go_of_it(tmp_path: Path) -> None:
     with pytest.raises(KeyError), only_writer(tmp_path):
         raise KeyError
+    with only_writer(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_has_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with only_writer(tmp_path):
+        refused = pytest.raises(TrainingError, match=rf"by process {os.getpid()} on .* go on with --break-lock")
+        with refused, only_writer(tmp_path):
+            pass
     with only_writer(tmp_path):
         pass

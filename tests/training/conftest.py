@@ -88,10 +88,10 @@ def make_trainer(tmp_path: Path) -> MakeTrainer:
             return Validation(sum(float(loss.nll_nats) for loss in losses) / sum(loss.n_tokens for loss in losses))
 
         options.setdefault("objective", objective)
+        options.setdefault("learning_rate", lambda step: 0.05 / step**0.5)
         return Trainer(
             model=model,
             batches=batches or ToyBatches(),
-            learning_rate=lambda step: 0.05 / step**0.5,
             config=config,
             **{"validate": validate, **options},
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from transduce.errors import DataError, TrainingError
+from transduce.errors import DataError, SearchError, TrainingError
 from transduce.training import (
     MetricsFile,
     Record,
@@ -22,8 +24,10 @@ from transduce.training import (
     ValidationRecord,
     averaged_checkpoints,
     checkpoint_folders,
+    newest_complete,
     read_state,
     read_tensors,
+    set_aside_newer,
 )
 from transduce.training.trial import try_largest_batches
 
@@ -355,14 +359,16 @@ def test_a_gradient_that_is_not_finite_keeps_all_batches(make_trainer: MakeTrain
     assert len(list(folder.glob("*.safetensors"))) == 2
 
 
-@pytest.mark.parametrize("stopped_at", [3, 6])
+@pytest.mark.parametrize("stopped_at", [3, 6, 9])
 def test_a_validation_that_is_interrupted_is_done_after_the_resume(
     make_trainer: MakeTrainer, tmp_path: Path, stopped_at: int
 ) -> None:
-    whole = make_trainer(checkpoints=tmp_path / "whole", listeners=[MetricsFile(tmp_path / "whole.jsonl")])
+    whole = make_trainer(
+        max_updates=9, checkpoints=tmp_path / "whole", listeners=[MetricsFile(tmp_path / "whole.jsonl")]
+    )
     whole.run()
     file = MetricsFile(tmp_path / "cut.jsonl")
-    stopped = make_trainer(checkpoints=tmp_path / "cut", listeners=[file])
+    stopped = make_trainer(max_updates=9, checkpoints=tmp_path / "cut", listeners=[file])
     look, is_asked = stopped.validate, False
 
     def validate(should_stop: Callable[[], bool]) -> Validation | None:
@@ -373,7 +379,7 @@ def test_a_validation_that_is_interrupted_is_done_after_the_resume(
     stopped.validate, stopped.should_stop = validate, lambda: is_asked
     assert stopped.run() == "asked"
     assert (stopped.state.update, stopped.state.validated_update) == (stopped_at, stopped_at - 3 or None)
-    resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file])
+    resumed = make_trainer(max_updates=9, checkpoints=tmp_path / "cut", listeners=[file])
     resumed.resume(checkpoint_folders(tmp_path / "cut")[-1])
     file.rewind(resumed.state)
     resumed.run()
@@ -410,3 +416,107 @@ def test_trying_the_largest_batch_leaves_no_trace(make_trainer: MakeTrainer) -> 
     assert not trainer.optimiser.state
     for ours, expected in zip(weights(trainer), before, strict=True):
         assert torch.equal(ours, expected)
+
+
+@pytest.mark.parametrize(("checkpoint_every", "cause"), [(2, "schedule"), (100, "best")])
+def test_a_skip_and_a_stop_leave_the_records_of_a_run_that_was_not_stopped(
+    make_trainer: MakeTrainer, tmp_path: Path, checkpoint_every: int, cause: str
+) -> None:
+    """The skip comes right after a checkpoint of its time, or of a better validation; then somebody asks to stop."""
+    options: dict[str, Any] = {
+        "batches": Spoiled(make_trainer().batches, (0, 2)),
+        "n_skippable": 5,
+        "checkpoint_every_updates": checkpoint_every,
+        "validate_every_updates": 2,
+    }
+    file = MetricsFile(tmp_path / "whole.jsonl")
+    make_trainer(checkpoints=tmp_path / "whole", listeners=[file], **options).run()
+    file = MetricsFile(tmp_path / "cut.jsonl")
+    skips: list[Record] = []
+    stopped = make_trainer(
+        checkpoints=tmp_path / "cut",
+        listeners=[file, lambda record: skips.append(record) if isinstance(record, SkipRecord) else None],
+        should_stop=lambda: bool(skips),
+        **options,
+    )
+    assert stopped.run() == "asked"
+    (checkpoint,) = checkpoint_folders(stopped.checkpoints)
+    assert read_state(checkpoint).cause == cause
+    resumed = make_trainer(checkpoints=stopped.checkpoints, listeners=[file], **options)
+    resumed.resume(checkpoint)
+    file.rewind(resumed.state)
+    resumed.run()
+    ours, expected = (records_in(tmp_path / f"{name}.jsonl") for name in ("cut", "whole"))
+    for record in [*ours, *expected]:
+        if record["kind"] == "skipped":
+            del record["message"]  # it names the folder of its run
+    assert ours == expected
+
+
+def test_a_stop_at_the_last_update_is_a_stop(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(max_updates=3, should_stop=lambda: trainer.state.update == 3)
+    assert trainer.run() == "asked"
+    resumed = make_trainer(max_updates=3, checkpoints=trainer.checkpoints)
+    resumed.resume(checkpoint_folders(trainer.checkpoints)[-1])
+    assert resumed.run() == "max_updates"
+    assert read_state(checkpoint_folders(trainer.checkpoints)[-1]).cause == "end"
+
+
+def test_a_damaged_newest_checkpoint_does_not_cost_those_that_follow(make_trainer: MakeTrainer) -> None:
+    first = make_trainer(max_updates=8, checkpoint_every_updates=2, keep_checkpoints=2, average_last=2, validate=None)
+    first.run()
+    (first.checkpoints / "update-00000008" / "model.safetensors").write_bytes(b"")
+    told: list[str] = []
+    chosen = newest_complete(first.checkpoints, told.append)
+    assert chosen is not None
+    assert chosen.name == "update-00000006"
+    assert told[0].startswith("warning: passed over update-00000008: ")
+    set_aside_newer(chosen)
+    again = make_trainer(
+        max_updates=8, checkpoint_every_updates=2, keep_checkpoints=2, average_last=2, validate=None,
+        should_stop=lambda: again.state.update == 7,
+    )  # fmt: skip
+    again.resume(chosen)
+    assert again.run() == "asked"
+    assert [path.name for path in checkpoint_folders(first.checkpoints)] == ["update-00000006", "update-00000007"]
+    assert (first.checkpoints / "passed-over-update-00000008").exists()
+
+
+def test_a_checkpoint_that_was_being_replaced_comes_back(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """Killed between the two renames: the old one has gone, the new one has not come."""
+    trainer = make_trainer(max_updates=4)
+    trainer.run()
+    newest = checkpoint_folders(trainer.checkpoints)[-1]
+    newest.rename(newest.with_name(f".{newest.name}.{os.getppid()}.old"))  # whose process happens to be there
+    shutil.copytree(
+        trainer.checkpoints / f".{newest.name}.{os.getppid()}.old", newest.with_name(f".{newest.name}.7.tmp")
+    )
+    assert newest_complete(trainer.checkpoints, print) == newest
+
+
+def test_weights_that_are_not_finite_are_not_saved(make_trainer: MakeTrainer) -> None:
+    rates = {4: 1e308}
+    trainer = make_trainer(max_updates=8, checkpoint_every_updates=2, learning_rate=lambda step: rates.get(step, 0.1))
+    with pytest.raises(TrainingError, match=r"update 4: .* not finite; nothing was saved, update 3 is the last"):
+        trainer.run()
+    assert [path.name for path in checkpoint_folders(trainer.checkpoints)] == ["update-00000002", "update-00000003"]
+
+
+def test_a_validation_that_is_no_number_is_never_the_best(make_trainer: MakeTrainer) -> None:
+    losses = iter([math.nan, 2.0, math.inf, 1.0])
+    trainer = make_trainer(
+        max_updates=8, validate_every_updates=2, validate=lambda should_stop: Validation(next(losses))
+    )
+    trainer.run()
+    assert (trainer.state.best_update, trainer.state.best_nll_nats) == (8, 1.0)
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), SearchError("no number")])
+def test_a_validation_that_fails_costs_no_update(make_trainer: MakeTrainer, error: Exception) -> None:
+    def validate(should_stop: Callable[[], bool]) -> Validation:
+        raise error
+
+    trainer = make_trainer(max_updates=8, checkpoint_every_updates=100, validate=validate)
+    with pytest.raises((TrainingError, SearchError), match=r"validation after update 3: .* in a new run|no number"):
+        trainer.run()
+    assert read_state(checkpoint_folders(trainer.checkpoints)[-1]).update == 3

@@ -12,7 +12,7 @@ import typer
 
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
-from transduce.cli.output import print_json, print_scores, say
+from transduce.cli.output import print_json, print_scores, say, say_stopped
 from transduce.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def demo(
             tell=progress.tell,
         )
     if result.run.reason == "asked":
-        say(f"saved after update {result.run.updates:,}; go on with: transduce train --resume --out {folder}")
+        say_stopped(result.run.updates, folder)
         return asked.exit_code
     if json:
         print_json({"run": str(folder), **_as_json(result)})

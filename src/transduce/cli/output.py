@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from transduce.metrics import TranslationScores
 
-__all__ = ["is_speaker", "print_json", "print_scores", "say", "say_error"]
+__all__ = ["is_speaker", "print_json", "print_scores", "say", "say_error", "say_stopped"]
 
-_RANK = int(os.environ.get("RANK", "0"))  # which process of a run this is, as torchrun tells
+
+def _rank_of_run() -> int:
+    """Which process of a run this is, as torchrun tells."""
+    rank, n = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdecimal() and n.isdecimal() and int(n) > 1 else 0
+
+
+_RANK = _rank_of_run()
 
 
 def is_speaker() -> bool:
@@ -23,6 +31,12 @@ def say(line: str) -> None:
     """A line for the person at the terminal, on stderr. Of several processes of a run one speaks."""
     if is_speaker():
         print(line, file=sys.stderr, flush=True)
+
+
+def say_stopped(updates: int, folder: Path) -> None:
+    """What a run that was stopped says last."""
+    what = f"saved after update {updates:,}" if updates else "stopped before there was anything to save"
+    say(f"{what}; go on with: transduce train --resume --out {folder}")
 
 
 def say_error(line: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
-from transduce.cli.output import print_json, print_scores, say
+from transduce.cli.output import print_json, print_scores, say, say_stopped
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def train(
         )
         signals = processes.gather_words(asked.signal)
     if result.reason == "asked":
-        say(f"saved after update {result.updates:,}; go on with: transduce train --resume --out {folder}")
+        say_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)
     if not processes.is_first:
         return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import socket
 from collections.abc import Iterator
@@ -23,15 +22,15 @@ from transduce.examination.folders import (
     examine_model,
     examine_prepared,
 )
-from transduce.files import read_json, read_lines
+from transduce.files import is_running, read_json, read_lines
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
 from transduce.tasks.run import CHECKPOINTS, METRICS_FILE, MODEL, RUN_FILE, STORE, STORE_POINTER
+from transduce.tasks.run_lock import LOCK_FILE, holder_of
 from transduce.training import SkipRecord, checkpoint_folders
 
 __all__ = ["examine_checkpoints", "examine_metrics", "examine_run"]
 
-LOCK_FILE = "lock.json"
 BYTES_A_PARAMETER = 12  # of a checkpoint: a weight and two moments, fp32
 FINITE = ("loss_nats", "nll_nats", "gradient_norm")  # what must be a number in every record that has it
 
@@ -40,7 +39,7 @@ def examine_run(folder: Path) -> Iterator[Finding]:
     """Everything in a run folder; what is broken hides nothing else."""
     config = _config(folder)
     yield from survived(folder / RUN_FILE, _examine_config(folder))
-    yield from survived(folder / LOCK_FILE, _examine_lock(folder / LOCK_FILE))
+    yield from survived(folder / LOCK_FILE, _examine_lock(folder))
     yield from survived(folder / STORE, _examine_text(folder, config))
     checkpoints = folder / CHECKPOINTS
     yield from survived(checkpoints, examine_checkpoints(checkpoints))
@@ -78,37 +77,22 @@ def _examine_config(folder: Path) -> Iterator[Finding]:
         )
 
 
-def _examine_lock(path: Path) -> Iterator[Finding]:
+def _examine_lock(folder: Path) -> Iterator[Finding]:
     """Who writes to the run now, or did when the machine went down."""
+    path, holder = folder / LOCK_FILE, holder_of(folder)
     if not path.exists():
         return
-    try:
-        values = read_json(path)
-    except TransduceError:
-        values = {}
-    host, process, since = values.get("host"), values.get("process"), values.get("since")
-    who = f"process {process} on {host}, since {since}"
-    if not isinstance(host, str) or not isinstance(process, int):
+    if holder is None:
         yield note(
             path, "does not say who writes to this run; a process that was killed has left it, and it holds nobody"
         )
-    elif host != socket.gethostname():
-        yield note(path, f"{who}, writes to this run; if it is gone, go on with: transduce train --resume --break-lock")
-    elif _is_running(process):
-        yield note(path, f"{who}, writes to this run: what is here may change while it is examined")
+    elif holder.host != socket.gethostname():
+        how = "transduce train --resume --break-lock"
+        yield note(path, f"{holder}, writes to this run; if it is gone, go on with: {how}")
+    elif is_running(holder.process):
+        yield note(path, f"{holder}, writes to this run: what is here may change while it is examined")
     else:
-        yield note(path, f"{who}, wrote to this run and is gone; this holds nobody")
-
-
-def _is_running(process: int) -> bool:
-    """Whether there is such a process on this machine."""
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # it is another user's
-        return True
-    return True
+        yield note(path, f"{holder}, wrote to this run and is gone; this holds nobody")
 
 
 def _examine_text(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
@@ -152,8 +136,8 @@ def examine_checkpoints(folder: Path) -> Iterator[Finding]:
     elif complete:
         yield problem(
             folder,
-            f"the newest checkpoint, {newest}, cannot be used; the newest that can is {complete[-1].name}: move what is"
-            " newer away, and the run goes on from there",
+            f"the newest checkpoint, {newest}, cannot be used; a run goes on from {complete[-1].name}, the newest that"
+            " can, and sets aside what is newer",
         )
     else:
         yield problem(folder, "no checkpoint can be used; bring one back from a copy, or begin the run anew")

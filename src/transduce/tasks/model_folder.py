@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
@@ -20,7 +19,7 @@ from transduce.errors import CheckpointError, ConfigError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.model import Transformer
 from transduce.text import Tokenizers
-from transduce.training import load_weights, read_tensors
+from transduce.training import load_weights, read_tensors, write_tensors
 
 __all__ = ["ModelFolder", "read_model_folder", "write_model_card", "write_model_folder"]
 
@@ -55,7 +54,7 @@ def write_model_folder(
     """
     is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
     with atomic_folder(folder, replace=is_older_model) as temporary:
-        save_file({name: weight.contiguous() for name, weight in weights.items()}, temporary / WEIGHTS_FILE)
+        write_tensors(temporary / WEIGHTS_FILE, weights)
         tokenizers.save(temporary)
         write_json(
             temporary / CONFIG_FILE,

@@ -48,6 +48,7 @@ from transduce.training import (
     load_weights,
     newest_complete,
     read_state,
+    set_aside_newer,
     shard,
     whole_weights,
 )
@@ -118,7 +119,6 @@ def train(
     processes = processes or Processes()
     if is_sharded and processes.n == 1:
         raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
-    _require_own_folder(folder)
     with only_writer(folder, break_lock=break_lock) if processes.is_first else nullcontext():
         run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, tell=tell)
         begun: str = processes.first(
@@ -155,10 +155,14 @@ class _Run:
     def begin(self, config: RunConfig, *, resume: bool, store: Path | None, data_folder: Path | None) -> RunConfig:
         """Prepare the text, and write down what is run; returns that. Only the first process does."""
         folder = self.folder
+        _require_own_folder(folder)
         has_run = (folder / RUN_FILE).exists()
         if has_run and not resume:
             raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
+        begun_with = str(torch.__version__)
         if has_run:
+            begun_with = str(read_json(folder / RUN_FILE, error=CheckpointError).get("torch"))
+        if has_run and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on what it began with
             config = resume_config(folder, config)
         elif resume:
             self.tell(f"there is no run in {folder} yet; it begins")
@@ -172,7 +176,7 @@ class _Run:
         self.tell(_sentence_about_batches(self._batches(config).statistics(epoch=0)))
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
-        values = {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": torch.__version__}
+        values = {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": begun_with}
         write_json(folder / RUN_FILE, values)
         return config
 
@@ -194,6 +198,7 @@ class _Run:
         if found is not None:
             trainer.resume(self.folder / CHECKPOINTS / found)
             self.tell(f"resumed from {found}")
+            self.processes.first(lambda: set_aside_newer(self.folder / CHECKPOINTS / found))
         curves = _curves(self.folder, trainer) if self.processes.is_first else nullcontext()
         with curves, around or nullcontext():
             return trainer.run(), trainer.state.update
@@ -268,11 +273,20 @@ class _Run:
 
 
 def _require_own_folder(folder: Path) -> None:
-    """Raises TrainingError if there is something else in a folder than a run, or what one begins with."""
-    if folder.exists() and not (folder / RUN_FILE).exists():
-        names = {path.name for path in folder.iterdir() if not is_leftover(path, of=STORE)}
-        if not names <= {STORE, STORE_POINTER, LOCK_FILE}:
-            raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
+    """Raises TrainingError if there is something else in a folder than a run, or what one begins with.
+
+    What a killed process has left of its files is removed.
+    """
+    own = {RUN_FILE, STORE, STORE_POINTER, LOCK_FILE, METRICS_FILE}
+    strangers = []
+    for path in folder.iterdir():
+        if any(is_leftover(path, of=name) for name in own):
+            if path.is_file():
+                path.unlink()
+        elif path.name not in own:
+            strangers.append(path)
+    if strangers and not (folder / RUN_FILE).exists():
+        raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
 
 
 def average_run(

@@ -1,12 +1,13 @@
 """One writer for a run folder: a second trainer is refused, not let in to mix two runs.
 
 The lock is the operating system's, on the file ``lock.json``, and ends with the process that holds it, however that
-ends. The file says who that is. Not every shared disk lets a machine see the locks of another one, so a file that names
-another machine counts as a lock until a person says that the process is gone.
+ends. The file says who that is. Not every shared disk has locks, or lets a machine see those of another one; there the
+file itself, which a killed process leaves, counts as a lock until a person says that the process is gone.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -21,12 +22,13 @@ from transduce.errors import TrainingError
 
 try:
     import fcntl
-except ImportError:  # Windows has another way; there, the file alone is the lock of other machines
+except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["LOCK_FILE", "Holder", "holder_of", "only_writer"]
 
 LOCK_FILE = "lock.json"
+NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)  # some shared disks
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,9 @@ def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
     ``break_lock`` says that it does not.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / LOCK_FILE) as stream:
-        before = _read(stream)  # of a process that was killed, if it was on this machine
-        if before is not None and before.host != socket.gethostname() and not break_lock:
+    with _opened(folder / LOCK_FILE) as (stream, is_ours):
+        before = _read(stream)
+        if before is not None and not break_lock and not (is_ours and before.host == socket.gethostname()):
             raise TrainingError(
                 f"{folder} is being written by {before}; if that process is gone, go on with --break-lock"
             )
@@ -72,21 +74,35 @@ def holder_of(folder: Path) -> Holder | None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[IO[str]]:
-    """The lock file, open and held. Raises TrainingError if another process has it."""
+def _opened(path: Path) -> Iterator[tuple[IO[str], bool]]:
+    """The lock file, and whether the system has given us its lock; if not, this disk has none.
+
+    Raises TrainingError if another process has it.
+    """
     while True:
         with path.open("a+", encoding="utf-8") as stream:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise TrainingError(
-                        f"{path.parent} is being written by {_read(stream) or 'another process'}; wait for it, stop "
-                        "it, or name another --out"
-                    ) from None
+            is_ours = _take(stream, path)
             if _is_still_at(path, stream):
-                yield stream
+                yield stream, is_ours
                 return
+
+
+def _take(stream: IO[str], path: Path) -> bool:
+    """Take the system's lock of a file; False where there are none. Raises TrainingError if another process has it."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise TrainingError(
+            f"{path.parent} is being written by {_read(stream) or 'another process'}; wait for it, stop it, or name "
+            "another --out"
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS_HERE:
+            raise
+        return False
+    return True
 
 
 def _is_still_at(path: Path, stream: IO[str]) -> bool:
@@ -101,9 +117,10 @@ def _read(stream: IO[str]) -> Holder | None:
     """Who is written down, if anybody."""
     stream.seek(0)
     try:
-        return Holder(**json.load(stream))
+        holder = Holder(**json.load(stream))
     except (ValueError, TypeError, RecursionError):  # empty, or torn
         return None
+    return holder if isinstance(holder.host, str) and isinstance(holder.process, int) else None
 
 
 def _write(stream: IO[str], holder: Holder) -> None:

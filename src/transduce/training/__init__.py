@@ -14,8 +14,10 @@ from transduce.training.checkpoint import (
     newest_complete,
     read_state,
     read_tensors,
+    set_aside_newer,
     weights_of,
     whole_weights,
+    write_tensors,
 )
 from transduce.training.gradients import BatchSource, Objective
 from transduce.training.loss import LossSum, cross_entropy, cross_entropy_reference, smoothing_weights
@@ -67,8 +69,10 @@ __all__ = [
     "processes_of_torchrun",
     "read_state",
     "read_tensors",
+    "set_aside_newer",
     "shard",
     "smoothing_weights",
     "weights_of",
     "whole_weights",
+    "write_tensors",
 ]

@@ -21,7 +21,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
 from transduce.errors import CheckpointError, TrainingError, quoted, shown
-from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest
+from transduce.files import (
+    atomic_folder,
+    bring_back,
+    is_leftover,
+    read_json,
+    verify_manifest,
+    write_json,
+    write_manifest,
+)
 from transduce.training.parallel import like, whole, without_gathered_weights
 from transduce.training.processes import Processes
 
@@ -39,9 +47,11 @@ __all__ = [
     "read_tensors",
     "remove_old_checkpoints",
     "save_checkpoint",
+    "set_aside_newer",
     "verify_checkpoint",
     "weights_of",
     "whole_weights",
+    "write_tensors",
 ]
 
 # Why a checkpoint was written: at its time, because validation improved, at the end of the run, or as it was stopped.
@@ -136,6 +146,17 @@ def checkpoint_path(folder: Path, update: int) -> Path:
     return folder / f"update-{update:08d}"
 
 
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write a safetensors file. Raises OSError if it cannot be written: the library has an error of its own for it."""
+    try:
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
 def save_checkpoint(
     folder: Path, model: nn.Module, optimiser: optim.Optimizer, state: TrainState, processes: Processes | None = None
 ) -> Path:
@@ -158,34 +179,26 @@ def save_checkpoint(
     if is_first:
         try:
             with atomic_folder(path, replace=True) as temporary:
-                save_file(weights, temporary / MODEL_FILE)
-                save_file(moments, temporary / OPTIMISER_FILE)
+                write_tensors(temporary / MODEL_FILE, weights)
+                write_tensors(temporary / OPTIMISER_FILE, moments)
                 write_json(temporary / STATE_FILE, asdict(state))
                 write_manifest(temporary)
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
             older = [older.name for older in checkpoint_folders(folder)]
             last = f"the last one is {older[-1]}" if older else "there is none yet"
             raise TrainingError(
-                f"{path} cannot be written: {_reason(error)}; {last}; make room, then go on with --resume"
+                f"{path} cannot be written: {error.strerror or error}; {last}; make room, then go on with --resume"
             ) from error
     return path
 
 
-def _reason(error: OSError | SafetensorError) -> str:
-    """What the system said; safetensors tells its number in words of its own."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    number = re.search(r"os error (\d+)", str(error))
-    return os.strerror(int(number[1])) if number else str(error)
-
-
 def _whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
-    """Whole, contiguous tensors; where they are divided all processes take part, and only some ``keep`` them."""
+    """Whole tensors; where they are divided all processes take part, and only some ``keep`` them."""
     kept = {}
     for name, tensor in tensors.items():
         complete = whole(tensor.detach())
         if keep:
-            kept[name] = complete.contiguous()
+            kept[name] = complete
     return kept
 
 
@@ -219,6 +232,7 @@ def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
 
     ``tell`` receives a line about each that is passed over. Raises CheckpointError if there are some, none of use.
     """
+    bring_back_checkpoints(folder)
     newest_first = checkpoint_folders(folder)[::-1]
     for path in newest_first:
         try:
@@ -235,6 +249,23 @@ def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
             f"no checkpoint in {folder} can be used; bring one back, or move the folder away to begin anew"
         )
     return None
+
+
+def bring_back_checkpoints(folder: Path) -> None:
+    """Those that a process was killed while it replaced. Only for who holds the run: nobody else is replacing any."""
+    for path in folder.glob(".update-*.old"):
+        whole = folder / path.name.split(".")[1]
+        if is_leftover(path, of=whole.name):
+            bring_back(whole, whoever_wrote=True)
+
+
+def set_aside_newer(path: Path) -> None:
+    """Give the checkpoints after ``path`` other names: they were passed over, and the run will come by them again."""
+    folders = checkpoint_folders(path.parent)
+    for newer in folders[folders.index(path) + 1 :]:
+        aside = newer.with_name(f"passed-over-{newer.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        newer.rename(aside)
 
 
 def read_state(path: Path) -> TrainState:
@@ -282,7 +313,7 @@ def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) 
     for path, state in found:
         if path not in kept and state.update != best_update:
             doomed = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
-            shutil.rmtree(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)  # what stays is swept away the next time
 
 
 def averaged_checkpoints(folder: Path, last: int) -> list[Path]:

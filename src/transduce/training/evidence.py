@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from safetensors.torch import save_file
-
 from transduce.files import write_json
+from transduce.training.checkpoint import write_tensors
 from transduce.training.gradients import BatchT, Gradient, GradientMaker, Place
 
 __all__ = ["describe", "save_evidence"]
@@ -25,14 +24,16 @@ def describe(maker: GradientMaker[BatchT], places: list[Place], gradient: Gradie
 def save_evidence(
     folder: Path, maker: GradientMaker[BatchT], places: list[Place], gradient: Gradient, *, update: int
 ) -> None:
-    """Write the ids of the shares in question and a report into ``folder``; each process writes its own shares."""
+    """Write the ids of the shares in question and a report into ``folder``; each process writes its own shares.
+
+    Raises OSError if they cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     bad = _bad_shares(gradient)
     for share in maker.own_shares(places):
         batch = maker.batch_of(share)
         if batch is not None and (not bad or share.number in bad):
-            tensors = {name: tensor.contiguous().cpu() for name, tensor in batch.tensors().items()}
-            save_file(tensors, folder / f"share-{share.number}.safetensors")
+            write_tensors(folder / f"share-{share.number}.safetensors", batch.tensors())
     if maker.processes.is_first:
         report = {
             "update": update,

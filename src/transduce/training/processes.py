@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch._C._distributed_c10d import PrefixStore, Store
-from torch.distributed.rendezvous import rendezvous
 
-from transduce.errors import ConfigError, ElsewhereError, TransduceError
+from transduce.errors import ConfigError, ElsewhereError, TrainingError, TransduceError
+from transduce.training.memory import is_out_of_memory
+
+if TYPE_CHECKING:  # not every torch is built with it, and one process needs none of it
+    from torch._C._distributed_c10d import Store
 
 __all__ = ["Processes", "device_of_process", "is_started_by_torchrun", "processes_of_torchrun", "shares"]
 
@@ -109,7 +111,8 @@ class Processes:
 
 def is_started_by_torchrun() -> bool:
     """Whether this process is one of several that torchrun has started."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+    n = os.environ.get("WORLD_SIZE", "")
+    return n.isdecimal() and int(n) > 1
 
 
 def device_of_process(name: str) -> str:
@@ -119,7 +122,7 @@ def device_of_process(name: str) -> str:
     """
     if not is_started_by_torchrun() or not name.startswith("cuda"):
         return name
-    local_rank = int(os.environ["LOCAL_RANK"])
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if name != "cuda":
         raise ConfigError(f"with torchrun each process takes a GPU of its own; use --device cuda, got {name}")
     if local_rank >= torch.cuda.device_count():
@@ -142,10 +145,7 @@ def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
     device = torch.device(device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    store, rank, n = next(rendezvous("env://"))
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=n, timeout=HANG_AFTER)
-    processes = Processes(rank, n, store=PrefixStore("transduce", store))
+    processes = _join(device)
     try:
         yield processes
     except TransduceError as error:
@@ -155,26 +155,47 @@ def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
         if not _is_about_a_peer(error):
             processes.tell_error(error)
             raise
-        raise ElsewhereError(f"another process ended: {_last_words(processes)}") from error
+        if (words := _last_words(processes)) is not None:
+            raise ElsewhereError(f"another process ended: {words}") from error
+        raise TrainingError(
+            "another process has gone away and did not say why; it may have been killed, for instance for want of "
+            f"memory (here: {str(error).splitlines()[0]})"
+        ) from error
     except BaseException as error:
         processes.tell_error(error)
         raise
     dist.destroy_process_group()  # not after an error: it would wait for processes that are gone
 
 
+def _join(device: torch.device) -> Processes:
+    """Raises TrainingError if the others cannot be found."""
+    from torch._C._distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    try:
+        store, rank, n = next(rendezvous("env://"))
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=n, timeout=HANG_AFTER)
+    except (ValueError, RuntimeError) as error:
+        raise TrainingError(
+            f"the processes of the run cannot meet: {str(error).splitlines()[0]}; start them with torchrun"
+        ) from error
+    return Processes(rank, n, store=PrefixStore("transduce", store))
+
+
 def _is_about_a_peer(error: RuntimeError) -> bool:
     """Whether it is what a backend raises where another process has gone away."""
     words = str(error).lower()
-    return isinstance(error, dist.DistError) or any(name in words for name in ("gloo", "nccl", "connection"))
+    return not is_out_of_memory(error) and any(name in words for name in ("gloo", "nccl", "connection"))
 
 
-def _last_words(processes: Processes) -> str:
-    """Why another process went away, as far as that is known."""
+def _last_words(processes: Processes) -> str | None:
+    """Why another process went away, if it has said so."""
     deadline, words = time.monotonic() + LAST_WORDS_S, None
     with suppress(SystemExit):  # torchrun tells this process to end meanwhile
         while (words := processes.error_elsewhere()) is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
-    return words or "it did not say why; it may have been killed, for instance for want of memory"
+    return words
 
 
 def shares(n_batches: int, n_processes: int, rank: int) -> Sequence[tuple[int, int, int]]:

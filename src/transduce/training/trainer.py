@@ -5,8 +5,10 @@ With several processes, what they decide, when to stop for instance, they decide
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, Protocol
@@ -15,7 +17,7 @@ import torch
 from torch import nn
 
 from transduce.config import TrainingConfig
-from transduce.errors import TrainingError
+from transduce.errors import TrainingError, TransduceError
 from transduce.training.checkpoint import (
     Cause,
     TrainState,
@@ -28,6 +30,7 @@ from transduce.training.evidence import describe, save_evidence
 from transduce.training.gradients import BatchSource, BatchT, Gradient, GradientMaker, Objective, Place
 from transduce.training.memory import is_out_of_memory
 from transduce.training.optimiser import make_optimiser
+from transduce.training.parallel import part_of
 from transduce.training.processes import Processes
 from transduce.training.records import (
     CheckpointRecord,
@@ -133,10 +136,10 @@ class Trainer(Generic[BatchT]):
 
     def _reason_to_stop(self) -> StopReason | None:
         config = self.config
-        if self.state.update >= config.max_updates:
-            return "max_updates"
         if self._is_asked:
             return "asked"
+        if self.state.update >= config.max_updates:
+            return "max_updates"
         if config.max_minutes is not None and self._agreed_s >= 60 * config.max_minutes:
             return "max_minutes"
         if config.patience is not None and self.state.validations_without_gain >= config.patience:
@@ -147,15 +150,8 @@ class Trainer(Generic[BatchT]):
         """One step of the optimiser over ``n_accumulate`` batches; or none, where something is not finite."""
         places, epoch, next_batch = self._next_places()
         self.model.train()
-        try:
+        with self._saving_what_was_done(f"update {self.state.update + 1}"):
             gradient = self.gradients.make(places, update=self.state.update)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            self.gradients.clear()
-            if self.processes.n == 1:
-                self._save_the_end("stop")
-            raise out_of_memory(self.gradients, f"update {self.state.update + 1}") from error
         after = self.state.with_changes(epoch=epoch, next_batch=next_batch)
         if not gradient.is_finite:
             self._leave_out(places, gradient, after)
@@ -175,6 +171,22 @@ class Trainer(Generic[BatchT]):
         self._rate_tokens += gradient.n_tgt_tokens
         self._report_update(learning_rate, gradient.norm)
 
+    @contextmanager
+    def _saving_what_was_done(self, when: str) -> Iterator[None]:
+        """Save the state of before if the block fails, where no other process is needed for it.
+
+        Raises TrainingError where memory did not suffice.
+        """
+        try:
+            yield
+        except (TransduceError, RuntimeError) as error:
+            self.gradients.clear()
+            if self.processes.n == 1:
+                self._save_the_end("stop")
+            if isinstance(error, RuntimeError) and is_out_of_memory(error):
+                raise out_of_memory(self.gradients, when, has_begun=True) from error
+            raise
+
     def _next_places(self) -> tuple[list[Place], int, int]:
         """(epoch, index) of the batches of this update, and the place after them."""
         places: list[Place] = []
@@ -193,16 +205,21 @@ class Trainer(Generic[BatchT]):
         """
         update, n_skipped, allowed = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
         what = describe(self.gradients, places, gradient)
+        if n_skipped >= allowed:
+            self._save_the_end("stop")
         folder = self.checkpoints.parent / "not-finite" / f"update-{update:08d}-{n_skipped + 1}"
-        save_evidence(folder, self.gradients, places, gradient, update=update)
+        try:
+            save_evidence(folder, self.gradients, places, gradient, update=update)
+            kept = f"the batch is kept in {folder}"
+        except OSError as error:
+            kept = f"the batch could not be kept in {folder} ({error.strerror})"
         self.gradients.clear()
-        message = f"update {update}: {what}; nothing was updated; the batch is kept in {folder}"
+        message = f"update {update}: {what}; nothing was updated; {kept}"
         if n_skipped < allowed:
             self.state = after.with_changes(n_skipped=n_skipped + 1)
             words = f"{message}; left out ({n_skipped + 1} of at most {allowed})"
             self._tell(SkipRecord(self.state.update, words, self._elapsed_s()))
             return
-        self._save_the_end("stop")
         hint = f"; {allowed} left out before" if allowed else ", or --on-nan skip:N to leave out so many such updates"
         raise TrainingError(
             f"{message}; a smaller training.lr_factor, longer warmup_steps or a clip_norm may help{hint}"
@@ -241,14 +258,14 @@ class Trainer(Generic[BatchT]):
         assert self.validate is not None
         started = self.clock()
         self.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self._saving_what_was_done(f"validation after update {self.state.update}"):
             validation = self.validate(self.should_stop)
         self._window_started += self.clock() - started  # the rate of training is not that of validation
         if validation is None:
             self._is_asked = True
             return False
         best = self.state.best_nll_nats
-        is_best = best is None or validation.nll_nats < best
+        is_best = math.isfinite(validation.nll_nats) and (best is None or validation.nll_nats < best)
         self.state = self.state.with_changes(validated_update=self.state.update)
         if is_best:
             self.state = self.state.with_changes(
@@ -282,14 +299,15 @@ class Trainer(Generic[BatchT]):
 
     def _save_the_end(self, cause: Cause) -> None:
         """A checkpoint of the last state, unless there is one: the end of a run is averaged, a stop on the way not."""
-        saved, state = self._saved, self.state
-        is_there = saved is not None and (saved.update, saved.n_skipped) == (state.update, state.n_skipped)
+        saved, update = self._saved, self.state.update
+        is_there = saved is not None and saved.update == update  # a resume comes by what was skipped since once more
         is_good_for_it = saved is not None and (cause == "stop" or saved.cause in ("schedule", "end"))
-        if state.update > 0 and not (is_there and is_good_for_it):
+        if update > 0 and not (is_there and is_good_for_it):
             self._checkpoint(cause)
 
     def _checkpoint(self, cause: Cause) -> None:
         started = self.clock()
+        self._require_finite_weights()
         self.state = self.state.with_changes(cause=cause, elapsed_s=self._elapsed_s())
         save_checkpoint(self.checkpoints, self.model, self.optimiser, self.state, self.processes)
         if self.processes.is_first:
@@ -301,6 +319,17 @@ class Trainer(Generic[BatchT]):
         self._window_started += self.clock() - started
         if cause != "stop":  # a run that is stopped and resumed tells what one tells that was not
             self._tell_checkpoint()
+
+    def _require_finite_weights(self) -> None:
+        """Raises TrainingError if an update has made weights that nobody could go on from."""
+        is_finite = all(bool(part_of(weight).isfinite().all()) for weight in self.model.parameters())
+        own = torch.tensor([float(is_finite)], dtype=torch.float64, device=self.gradients.device)
+        if not self.processes.gather(own).all():
+            last = f"update {self._saved.update} is the last checkpoint" if self._saved else "there is no checkpoint"
+            raise TrainingError(
+                f"update {self.state.update}: there are weights that are not finite; nothing was saved, {last}; a "
+                "smaller training.lr_factor, longer warmup_steps or a clip_norm may help"
+            )
 
     def _tell_checkpoint(self) -> None:
         path = checkpoint_path(self.checkpoints, self.state.update)

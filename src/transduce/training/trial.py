@@ -28,19 +28,21 @@ def try_largest_batches(maker: GradientMaker[BatchT], optimiser: torch.optim.Opt
     with torch.random.fork_rng(devices):
         for index in maker.batches.largest(epoch):
             if maker.processes.n == 1:
-                _require_memory(maker, (epoch, index), _bytes_of_moments_to_come(maker, optimiser))
+                _require_memory(maker, (epoch, index), optimiser)
             try:
                 maker.make([(epoch, index)], update=0)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-                raise out_of_memory(maker, "the largest batch was tried before the first update") from error
+                when = "the largest batch was tried before the first update"
+                raise out_of_memory(maker, when, has_begun=bool(optimiser.state)) from error
             finally:
                 maker.clear()
 
 
-def _require_memory(maker: GradientMaker[BatchT], place: Place, fixed_bytes: int) -> None:
+def _require_memory(maker: GradientMaker[BatchT], place: Place, optimiser: torch.optim.Optimizer) -> None:
     """Raises TrainingError if a batch needs more than is free, as far as small parts of it tell."""
+    fixed_bytes = _bytes_of_moments_to_come(maker, optimiser)
     n_rows, free = maker.batches.n_rows(*place), free_bytes(maker.device)
     if free is None or n_rows < 2 * MEASURED_PARTS[0]:
         return
@@ -51,7 +53,7 @@ def _require_memory(maker: GradientMaker[BatchT], place: Place, fixed_bytes: int
         fits = line.share_that_fits(n_rows, available - fixed_bytes) * budget
         raise TrainingError(
             f"the largest batch needs about {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} GB are free; "
-            + _advice(maker, int(fits / ROUND_TO) * ROUND_TO)
+            + _advice(maker, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
         )
 
 
@@ -70,18 +72,20 @@ def _bytes_of_moments_to_come(maker: GradientMaker[BatchT], optimiser: torch.opt
     return maker.gradient_bytes + 2 * sum(part.numel() * part.itemsize for part in map(part_of, waiting))
 
 
-def out_of_memory(maker: GradientMaker[BatchT], when: str) -> TrainingError:
+def out_of_memory(maker: GradientMaker[BatchT], when: str, *, has_begun: bool) -> TrainingError:
     """What a run says when a device has no memory left."""
     budget = maker.config.max_tokens_per_batch
     return TrainingError(
-        f"{when}: {maker.device} has not enough memory for batches of {budget:,} tokens; " + _advice(maker, budget // 2)
+        f"{when}: {maker.device} has not enough memory for batches of {budget:,} tokens; "
+        + _advice(maker, budget // 2, has_begun=has_begun)
     )
 
 
-def _advice(maker: GradientMaker[BatchT], budget: int) -> str:
+def _advice(maker: GradientMaker[BatchT], budget: int, *, has_begun: bool) -> str:
     """What to change so that it fits, with the same number of tokens for an update."""
     config = maker.config
     if budget < ROUND_TO:
         return "no batch fits beside this model; choose a smaller one, or free some memory"
     n_accumulate = ceil(config.max_tokens_per_batch * config.n_accumulate / budget)
-    return f"use training.max_tokens_per_batch={budget} with training.n_accumulate={n_accumulate}"
+    advice = f"use training.max_tokens_per_batch={budget} with training.n_accumulate={n_accumulate}"
+    return f"{advice} in a new run (one that has begun keeps its batches)" if has_begun else f"{advice} and --resume"
