@@ -20,6 +20,7 @@ from transduce.training.processes import shares
 
 pytestmark = pytest.mark.reliability
 
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 WORKER = Path(__file__).with_name("worker.py")
 TIMED = ("elapsed_s", "tgt_tokens_per_s")
 Job = list[dict[str, Any]]
@@ -29,7 +30,9 @@ def run_job(job: Job, folder: Path, *, n_processes: int) -> subprocess.Completed
     """Run the tasks of a job in some processes; with one, without torchrun."""
     path = folder / "job.json"
     path.write_text(json.dumps(job), encoding="utf-8")
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(n_processes)] if n_processes > 1 else []
+    launcher = (
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)] if n_processes > 1 else []
+    )
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *launcher, str(WORKER), str(path)]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
@@ -164,7 +167,7 @@ def test_a_run_goes_on_with_another_number_of_processes(micro_run: Path, tmp_pat
 def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     train = ["-m", "transduce", "train", str(micro_recipe), "--out", str(run), "--device", "cpu", "--resume"]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *train]
+    command = [sys.executable, *TORCHRUN, "2", *train]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [*command, "--set", "training.max_updates=100000"], stderr=subprocess.PIPE, text=True, env=environment
@@ -188,7 +191,17 @@ def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, 
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_other(micro_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "transduce", "train"]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "transduce",
+        "train",
+    ]
     settings = ["--out", str(run), "--device", "cpu", "--set", "training.max_updates=100000"]
     process = subprocess.Popen(
         [*command, str(micro_recipe), *settings], stderr=subprocess.PIPE, text=True,
