@@ -210,6 +210,9 @@ class TrainingConfig(_Record):
     adam_eps: Positive = 1e-9  # section 5.3
     clip_norm: Positive | None = None  # greatest norm of the gradient; the paper has none
     eps_ls: Share = 0.1  # label smoothing (section 5.4)
+    r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = (
+        0.0  # alpha of R-Drop: two passes should agree (Wu et al., 2021)
+    )
     smoothing: Literal["uniform", "authors"] = (
         "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
     )

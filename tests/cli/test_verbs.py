@@ -138,6 +138,8 @@ def test_translate_in_other_precisions(transduce: CommandLine, micro_model: Path
     scores = [json.loads(result.out)["score"] for result in (outcome, exact)]
     assert scores[0] == pytest.approx(scores[1], rel=0.1)
     assert scores[0] != scores[1]  # it was another precision indeed
+    together = transduce("translate", micro_model, micro_model, stdin=b"The dog sleeps.\n")
+    assert together.out == transduce("translate", micro_model, stdin=b"The dog sleeps.\n").out
     refused = transduce("translate", micro_model, "--precision", "fp8")
     assert refused.code == 1
     assert "--precision should be fp32, bf16, int8 or auto" in refused.err

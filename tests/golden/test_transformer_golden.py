@@ -16,7 +16,14 @@ from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import sinusoid
 from transduce.model.layers import LAYER_NORM_EPS
-from transduce.training import cross_entropy, cross_entropy_reference, inverse_sqrt_lr, smoothing_weights
+from transduce.training import (
+    cross_entropy,
+    cross_entropy_reference,
+    inverse_sqrt_lr,
+    r_drop,
+    r_drop_reference,
+    smoothing_weights,
+)
 
 CONFIG = ModelConfig(
     n_encoder_layers=2, n_decoder_layers=3, d_model=16, d_ff=24, n_heads=4, d_k=4, d_v=4, p_drop=0.0,
@@ -142,6 +149,43 @@ def test_blockwise_loss_equals_the_reference(
         values.append((loss.loss_nats.detach(), loss.nll_nats, leaves[0].grad, leaves[1].grad))
     for ours, expected in zip(*values, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", ["uniform", "authors"])
+@pytest.mark.parametrize("alpha", [0.0, 5.0])
+def test_r_drop_equals_the_reference(smoothing: str, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_module, "BLOCK_BYTES", 64 * 2 * 13 * 8)
+    monkeypatch.setattr(loss_module, "CPU_PART_ENTRIES", 5 * 13)
+    torch.manual_seed(4)
+    states, weight = torch.randn(2, 131, 6).double(), torch.randn(13, 6).double()
+    targets = torch.randint(13, (131,))
+    values = []
+    for function in (r_drop, r_drop_reference):
+        leaves = states.clone().requires_grad_(), weight.clone().requires_grad_()
+        loss = function(*leaves, targets, eps_ls=0.1, smoothing=smoothing, alpha=alpha)  # type: ignore[arg-type]
+        (loss.loss_nats * 0.37).backward()
+        values.append((loss.loss_nats.detach(), loss.nll_nats, leaves[0].grad, leaves[1].grad))
+    for ours, expected in zip(*values, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_the_divergence_of_r_drop_is_that_of_torch() -> None:
+    torch.manual_seed(6)
+    states, weight, targets = torch.randn(2, 9, 6).double(), torch.randn(13, 6).double(), torch.randint(13, (9,))
+    log_p = (states @ weight.T).log_softmax(-1)
+    divergences = [F.kl_div(log_p[1 - k], log_p[k], log_target=True, reduction="sum") for k in (0, 1)]
+    losses = [F.cross_entropy(states[k] @ weight.T, targets, label_smoothing=0.1, reduction="sum") for k in (0, 1)]
+    ours = r_drop_reference(states, weight, targets, eps_ls=0.1, smoothing="uniform", alpha=5.0)
+    torch.testing.assert_close(ours.loss_nats, sum(losses) / 2 + 5.0 / 2 * sum(divergences) / 2)
+
+
+def test_r_drop_of_two_equal_passes_is_the_plain_loss() -> None:
+    torch.manual_seed(5)
+    states, weight, targets = torch.randn(9, 6).double(), torch.randn(13, 6).double(), torch.randint(13, (9,))
+    plain = cross_entropy(states, weight, targets, eps_ls=0.1, smoothing="uniform")
+    twice = r_drop(torch.stack((states, states)), weight, targets, eps_ls=0.1, smoothing="uniform", alpha=3.0)
+    torch.testing.assert_close(twice.loss_nats, plain.loss_nats)
+    torch.testing.assert_close(twice.nll_nats, plain.nll_nats)
 
 
 def test_the_gradient_of_the_blockwise_loss_can_be_taken_once() -> None:

@@ -123,6 +123,7 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     [
         ["training.precision=bf16"],
         ["training.n_accumulate=3"],
+        ["training.r_drop=5"],
         ["model.norm=pre"],
         ["data.tokenizer=wordpiece", "data.vocab_size=700"],
     ],

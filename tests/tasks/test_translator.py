@@ -10,7 +10,10 @@ import torch
 
 import transduce
 from transduce.config import ModelConfig, SearchConfig
-from transduce.model import Transformer
+from transduce.corpora import generate_pairs
+from transduce.errors import CheckpointError
+from transduce.files import write_manifest
+from transduce.model import Ensemble, Transformer
 from transduce.tasks import Translator
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 
@@ -111,3 +114,38 @@ def test_the_public_names_work_from_the_package(micro_model: Path) -> None:
 def test_a_single_string_is_not_taken_for_a_list(micro_model: Path) -> None:
     with pytest.raises(TypeError, match="takes a list of texts"):
         Translator.load(micro_model).translate("The dog sleeps.")
+
+
+def test_an_ensemble_has_the_mean_of_the_probabilities() -> None:
+    torch.manual_seed(8)
+    config = ModelConfig(
+        n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=16, n_heads=2, d_k=8, d_v=8,
+        src_vocab_size=20, tgt_vocab_size=20,
+    )  # fmt: skip
+    models = [Transformer(config).double().eval() for _ in range(3)]
+    src, tgt = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]]), torch.tensor([[1, 9, 10], [1, 11, 12]])
+    expected = torch.stack([model.logits(model(src, tgt)).softmax(-1) for model in models]).mean(dim=0)
+    ensemble = Ensemble(models)
+    state = ensemble.start(src)
+    for step in range(3):
+        log_p, state = ensemble.step(tgt[:, step], state)
+        torch.testing.assert_close(log_p.exp(), expected.view(2, 3, 20)[:, step])
+        state = state.select(torch.tensor([[0], [1]]))
+
+
+def test_a_model_together_with_itself_translates_as_it_does_alone(random_translator: Translator) -> None:
+    own = random_translator
+    twice = Translator(own.model, own.tokenizers, own.search, direction="en-de", others=[own.model])
+    for ours, expected in zip(twice.translate_lines(sentences(9)), own.translate_lines(sentences(9)), strict=True):
+        assert [best.text for best in ours.n_best] == [best.text for best in expected.n_best]
+        assert ours.score == pytest.approx(expected.score, abs=1e-9)
+
+
+def test_models_that_write_together_share_their_vocabularies(micro_model: Path, own_model: Path) -> None:
+    translator = Translator.load(micro_model, own_model, precision="fp32")
+    assert translator.translate(["The dog sleeps."]) == Translator.load(micro_model).translate(["The dog sleeps."])
+    other = train_bpe([pair.en for pair in generate_pairs("train", n_pairs=500, seed=7)], vocab_size=400)
+    other.save(own_model / "tokenizer.json")
+    write_manifest(own_model, exempt=("README.md",))
+    with pytest.raises(CheckpointError, match="other tokenizers or another direction than"):
+        Translator.load(micro_model, own_model)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, ModelsArgument, PrecisionOption
 from transduce.cli.output import print_json, print_scores
 from transduce.errors import ConfigError, DataError
 
@@ -19,7 +19,7 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    folder: ModelArgument,
+    folders: ModelsArgument,
     src: Annotated[
         Path | None, typer.Option(help="Source text, a sentence a line (plain, .gz or .xz).", show_default=False)
     ] = None,
@@ -45,12 +45,12 @@ def evaluate(
     if out is not None:
         _require_writable(out)
     device = chosen_device(device)
-    translator = Translator.load(folder, device=device, precision=chosen_precision(precision, device))
+    translator = Translator.load(*folders, device=device, precision=chosen_precision(precision, device))
     if text is not None:
-        folders, languages = data_folders(data), (translator.src_language, translator.tgt_language)
-        found = find_text(text_named(text), *languages, folders)
+        places, languages = data_folders(data), (translator.src_language, translator.tgt_language)
+        found = find_text(text_named(text), *languages, places)
         if found is None:
-            raise DataError(f"there is no {text} in {' and '.join(languages)} in {', '.join(map(str, folders))}")
+            raise DataError(f"there is no {text} in {' and '.join(languages)} in {', '.join(map(str, places))}")
         src, ref = found
     assert src is not None
     assert ref is not None

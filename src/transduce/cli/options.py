@@ -13,6 +13,7 @@ __all__ = [
     "DeviceOption",
     "JsonOption",
     "ModelArgument",
+    "ModelsArgument",
     "PrecisionOption",
     "SettingsOption",
     "require_positive_minutes",
@@ -37,6 +38,10 @@ DataOption = Annotated[
         help="A folder with corpora, looked into before TRANSDUCE_DATA and the folder of 'corpus get'.",
         show_default=False,
     ),
+]
+ModelsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="MODEL...", help="A model folder; several write together.", show_default=False),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 PrecisionOption = Annotated[

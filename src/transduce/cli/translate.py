@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.cli.options import DeviceOption, JsonOption, ModelArgument, PrecisionOption
+from transduce.cli.options import DeviceOption, JsonOption, ModelsArgument, PrecisionOption
 from transduce.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["translate"]
 
 
 def translate(
-    folder: ModelArgument,
+    folders: ModelsArgument,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Print the n best: number TAB score TAB translation.")
     ] = None,
@@ -37,7 +37,7 @@ def translate(
     from transduce.tasks import Translator
 
     device = chosen_device(device)
-    translator = Translator.load(folder, device=device, precision=chosen_precision(precision, device))
+    translator = Translator.load(*folders, device=device, precision=chosen_precision(precision, device))
     search = _search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_talk = sys.stdin.isatty()
     lines = _typed_lines(translator) if is_talk else _piped_lines()

@@ -9,6 +9,7 @@ from transduce.model.attention import AttentionKernel, AttentionKind, AttentionS
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
+from transduce.model.ensemble import Ensemble, EnsembleState
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
 from transduce.model.transformer import EncoderOutput, Transformer
 
@@ -19,6 +20,8 @@ __all__ = [
     "Cost",
     "DecodingState",
     "EncoderOutput",
+    "Ensemble",
+    "EnsembleState",
     "Transformer",
     "cost_of",
     "describe",

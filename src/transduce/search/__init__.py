@@ -6,11 +6,12 @@ from transduce.search.beam import beam_search
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
-from transduce.search.protocol import DecodingState, StepFunction
+from transduce.search.protocol import DecodingState, StateT, StepFunction
 
 __all__ = [
     "DecodingState",
     "Hypothesis",
+    "StateT",
     "StepFunction",
     "beam_search",
     "greedy_search",

@@ -25,7 +25,7 @@ from transduce.metrics import sacrebleu_score
 from transduce.model import Transformer
 from transduce.tasks.translator import Translator
 from transduce.text import Tokenizers
-from transduce.training import LossSum, Processes, Validation, cross_entropy
+from transduce.training import LossSum, Processes, Validation, cross_entropy, r_drop
 
 __all__ = ["StoreBatches", "TranslationObjective", "TranslationValidation"]
 
@@ -115,13 +115,20 @@ class TranslationObjective:
 
     def __call__(self, batch: Batch) -> LossSum:
         """The loss of one batch."""
+        config = self.config
+        if config.r_drop and self.model.training:
+            twice_ND = self.model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1))
+            return r_drop(
+                twice_ND.unflatten(0, (2, -1)),
+                self.model.output_weight,
+                batch.tgt_out_M,
+                eps_ls=config.eps_ls,
+                smoothing=config.smoothing,
+                alpha=config.r_drop,
+            )
         states_ND = self.model(batch.src_BS, batch.tgt_in_BT)
         return cross_entropy(
-            states_ND,
-            self.model.output_weight,
-            batch.tgt_out_M,
-            eps_ls=self.config.eps_ls,
-            smoothing=self.config.smoothing,
+            states_ND, self.model.output_weight, batch.tgt_out_M, eps_ls=config.eps_ls, smoothing=config.smoothing
         )
 
 

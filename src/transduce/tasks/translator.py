@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.data import pad_rows, plan_by_length
-from transduce.errors import DataError
-from transduce.model import DecodingState, Transformer, for_inference
-from transduce.search import Hypothesis, beam_search, greedy_search
+from transduce.errors import CheckpointError, DataError
+from transduce.model import Ensemble, Transformer, for_inference
+from transduce.search import Hypothesis, StateT, beam_search, greedy_search
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, normalise
 
@@ -62,7 +63,8 @@ class Translator:
 
     ``Translator.load(folder).translate(["..."])`` is all that most users need. With ``precision="bf16"`` or ``"int8"``
     (on CPUs) products with weights are in that type: faster where a processor has them, and now and then another word.
-    The translator takes the weights as they are when it is made.
+    The translator takes the weights as they are when it is made. With ``others``, models over the same vocabularies,
+    all write each translation together.
     """
 
     def __init__(
@@ -73,21 +75,42 @@ class Translator:
         *,
         direction: str,
         precision: InferencePrecision = "fp32",
+        others: Sequence[Transformer] = (),
     ) -> None:
         self.model, self.tokenizers, self.search = model, tokenizers, search
-        self._fast_model = for_inference(model, precision)
+        fast = [for_inference(each, precision) for each in (model, *others)]
+        self._writer: Writer[Any] = Ensemble(fast) if others else fast[0]
+        self._max_positions = min(map(_max_positions, (model, *others)))
         self.src_language, self.tgt_language = direction.split("-")
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, device: str | torch.device = "cpu", precision: InferencePrecision = "fp32"
+        cls,
+        folder: str | Path,
+        *others: str | Path,
+        device: str | torch.device = "cpu",
+        precision: InferencePrecision = "fp32",
     ) -> Translator:
-        """From a model folder.
+        """From a model folder; or several, which write together and search as the first one does.
 
-        Raises CheckpointError if it cannot be used, ConfigError if the device has no products of that precision.
+        Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if the device
+        has no products of that precision.
         """
-        read = read_model_folder(Path(folder), device=torch.device(device))
-        return cls(read.model, read.tokenizers, read.search, direction=read.direction, precision=precision)
+        first, *more = (read_model_folder(Path(each), device=torch.device(device)) for each in (folder, *others))
+        for place, read in zip(others, more, strict=True):
+            if (read.tokenizers.fingerprint, read.direction) != (first.tokenizers.fingerprint, first.direction):
+                raise CheckpointError(
+                    f"{place} has other tokenizers or another direction than {folder}; models that write together are "
+                    "trained from one prepared folder (train --store)"
+                )
+        return cls(
+            first.model,
+            first.tokenizers,
+            first.search,
+            direction=first.direction,
+            precision=precision,
+            others=[read.model for read in more],
+        )
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """The best translation of each text. Several lines in one text are taken as one sentence.
@@ -117,11 +140,6 @@ class Translator:
     def max_source_tokens(self) -> int:
         """The longest source that is not cut, its end symbol included."""
         return min(MAX_SOURCE_TOKENS, self._max_positions)
-
-    @property
-    def _max_positions(self) -> int:
-        config = self.model.config
-        return config.n_positions if config.positions == "learned" else sys.maxsize
 
     def source_ids(self, text: str) -> list[int]:
         """What the model reads for a text, without the end symbol. Raises DataError if that is nothing."""
@@ -163,12 +181,26 @@ class Translator:
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(device)
         limits = [min(len(ids) + 1 + search.max_extra_tokens, self._max_positions) for ids in sources]
         limits_B = torch.tensor(limits, device=device)
-        return run_search(self._fast_model, src_BS, limits_B, search)
+        return run_search(self._writer, src_BS, limits_B, search)
 
 
-def run_search(model: Transformer, src_BS: Tensor, limits_B: Tensor, search: SearchConfig) -> list[list[Hypothesis]]:
+def _max_positions(model: Transformer) -> int:
+    return model.config.n_positions if model.config.positions == "learned" else sys.maxsize
+
+
+class Writer(Protocol[StateT]):
+    """What writes translations, a step at a time: a model or several."""
+
+    def start(self, src_BS: Tensor, /) -> StateT:
+        """Encode, and prepare to write one row for each sentence."""
+
+    def step(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
+        """Scores of the token after ``last_ids``, (N, V), and the state that has seen it."""
+
+
+def run_search(model: Writer[StateT], src_BS: Tensor, limits_B: Tensor, search: SearchConfig) -> list[list[Hypothesis]]:
     """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
-    state: DecodingState = model.start(src_BS)
+    state = model.start(src_BS)
     forbidden_ids = (PAD_ID, BOS_ID)
     if search.beam_size == 1:
         best = greedy_search(

@@ -20,7 +20,14 @@ from transduce.training.checkpoint import (
     write_tensors,
 )
 from transduce.training.gradients import BatchSource, Objective
-from transduce.training.loss import LossSum, cross_entropy, cross_entropy_reference, smoothing_weights
+from transduce.training.loss import (
+    LossSum,
+    cross_entropy,
+    cross_entropy_reference,
+    r_drop,
+    r_drop_reference,
+    smoothing_weights,
+)
 from transduce.training.optimiser import make_optimiser
 from transduce.training.parallel import is_sharded, shard
 from transduce.training.processes import Processes, device_of_process, processes_of_torchrun
@@ -67,6 +74,8 @@ __all__ = [
     "make_optimiser",
     "newest_complete",
     "processes_of_torchrun",
+    "r_drop",
+    "r_drop_reference",
     "read_state",
     "read_tensors",
     "set_aside_newer",
