@@ -205,6 +205,7 @@ class TrainingConfig(_Record):
     n_accumulate: Count = 1  # batches whose gradients make one update
     warmup_steps: Count = 4000  # equation 3
     lr_factor: Positive = 1.0  # multiplies equation 3
+    optimiser: Literal["adam", "muon"] = "adam"  # muon: for the matrices of the layers (Jordan et al., 2024)
     adam_beta1: Share = 0.9  # section 5.3
     adam_beta2: Share = 0.98  # section 5.3
     adam_eps: Positive = 1e-9  # section 5.3

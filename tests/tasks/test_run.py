@@ -65,6 +65,28 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         assert torch.equal(ours[name], weight), name
 
 
+@pytest.mark.parametrize("setting", ["training.optimiser=muon", "training.r_drop=3"])
+def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, setting: str) -> None:
+    settings = [
+        setting,
+        "training.max_updates=8",
+        "training.checkpoint_every_updates=4",
+        "training.validation_bleu=false",
+    ]
+    config = read_recipe(micro_recipe, settings)
+    train(config, tmp_path / "whole")
+    updates: list[object] = []
+    listener = lambda record: updates.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
+    train(config, tmp_path / "cut", listeners=[listener], should_stop=lambda: len(updates) >= 5)
+    train(config, tmp_path / "cut", resume=True)
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        whole, cut = (
+            read_tensors(tmp_path / run / "checkpoints" / "update-00000008" / name) for run in ("whole", "cut")
+        )
+        assert whole.keys() == cut.keys()
+        assert all(torch.equal(whole[key], cut[key]) for key in whole)
+
+
 def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
     """Which pairs and which encodings an epoch reads is a function of the seed and the epoch, so nothing is lost."""
     for name, sentence in (("one", "A dog number {} runs.\tHund Nummer {} läuft.\n"), ("two", "{} cats\t{} Katzen\n")):
@@ -124,6 +146,7 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
         ["training.precision=bf16"],
         ["training.n_accumulate=3"],
         ["training.r_drop=5"],
+        ["training.optimiser=muon"],
         ["model.norm=pre"],
         ["data.tokenizer=wordpiece", "data.vocab_size=700"],
     ],

@@ -119,6 +119,8 @@ def train(
     processes = processes or Processes()
     if is_sharded and processes.n == 1:
         raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
+    if is_sharded and config.training.optimiser == "muon":
+        raise ConfigError("training.optimiser = 'muon' takes whole matrices; leave out --shard, or use adam")
     with only_writer(folder, break_lock=break_lock) if processes.is_first else nullcontext():
         run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, tell=tell)
         begun: str = processes.first(

@@ -30,6 +30,7 @@ from transduce.files import (
     write_json,
     write_manifest,
 )
+from transduce.training.optimiser import moment_names
 from transduce.training.parallel import like, whole, without_gathered_weights
 from transduce.training.processes import Processes
 
@@ -58,8 +59,7 @@ __all__ = [
 Cause = Literal["schedule", "best", "end", "stop"]
 
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
-STEP = "step"
-MOMENTS = (STEP, "exp_avg", "exp_avg_sq")  # torch's names of what Adam keeps for each weight
+STEP = "step"  # the only moment that has not the shape of its weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +214,12 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     _require_finite(moments, where=path / OPTIMISER_FILE)
     own, zero = dict(model.named_parameters()), torch.zeros(())
     _require_like(weights, own, where=path / MODEL_FILE)
-    wanted = {f"{name}/{key}": zero if key == STEP else weight for name, weight in own.items() for key in MOMENTS}
+    names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
+    wanted = {f"{name}/{key}": zero if key == STEP else own[name] for name, keys in names.items() for key in keys}
     _require_like(moments, wanted, where=path / OPTIMISER_FILE)
     load_weights(model, weights, where=path / MODEL_FILE)
     for name, weight in own.items():
-        optimiser.state[weight] = {key: like(moments[f"{name}/{key}"], weight) for key in MOMENTS}
+        optimiser.state[weight] = {key: like(moments[f"{name}/{key}"], weight) for key in names[name]}
     return state
 
 

@@ -1,20 +1,67 @@
-"""Adam as the paper sets it. Section 5.3."""
+"""Adam as the paper sets it (section 5.3), and Muon as a switch."""
 
 from __future__ import annotations
 
-from torch import nn, optim
+from collections.abc import Callable
+from typing import Any, assert_never, cast
+
+from torch import Tensor, nn, optim
 
 from transduce.config import TrainingConfig
 
-__all__ = ["make_optimiser"]
+__all__ = ["MuonAndAdam", "make_optimiser", "moment_names"]
+
+# torch's names of what is kept for each weight.
+ADAM_MOMENTS, MUON_MOMENTS = ("step", "exp_avg", "exp_avg_sq"), ("momentum_buffer",)
 
 
-def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Adam:
-    """Adam over every weight, one fused pass an update; the learning rate is set before each."""
-    return optim.Adam(
-        model.parameters(),
-        lr=0.0,
-        betas=(config.adam_beta1, config.adam_beta2),
-        eps=config.adam_eps,
-        fused=True,
-    )
+def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Optimizer:
+    """What makes an update of a gradient; the learning rate of all its groups is set before each."""
+    match config.optimiser:
+        case "adam":
+            return _adam(list(model.parameters()), config)
+        case "muon":
+            return MuonAndAdam(model, config)
+        case _:
+            assert_never(config.optimiser)
+
+
+def moment_names(optimiser: optim.Optimizer, weight: Tensor) -> tuple[str, ...]:
+    """What an optimiser keeps for a weight, once it has made an update."""
+    is_muons = isinstance(optimiser, MuonAndAdam) and any(weight is matrix for matrix in optimiser.matrices)
+    return MUON_MOMENTS if is_muons else ADAM_MOMENTS
+
+
+class MuonAndAdam(optim.Optimizer):
+    """Muon (Jordan et al., 2024) for the matrices of the layers, Adam for embeddings, output, biases and norms.
+
+    Deviates: the paper has Adam for all. Muon's steps are scaled to the usual size of Adam's, 0.2 of the learning rate
+    on the whole, so that one schedule does for both.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+        self.matrices = _matrices_of_layers(model)
+        others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in self.matrices)]
+        super().__init__([{"params": self.matrices}, {"params": others}], {})
+        muon = optim.Muon(self.matrices, lr=0.0, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+        self._parts = (muon, _adam(others, config))
+        self.param_groups = [group for part in self._parts for group in part.param_groups]
+        for part in self._parts:
+            part.state = self.state  # of each weight, whosever it is
+
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        """Make one update."""
+        for part in self._parts:
+            part.step()  # type: ignore[no-untyped-call]
+
+
+def _adam(weights: list[nn.Parameter], config: TrainingConfig) -> optim.Adam:
+    """One fused pass an update."""
+    return optim.Adam(weights, lr=0.0, betas=(config.adam_beta1, config.adam_beta2), eps=config.adam_eps, fused=True)
+
+
+def _matrices_of_layers(model: nn.Module) -> list[nn.Parameter]:
+    """The weights of all linear maps in the stacks of layers."""
+    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    linears = [module for stack in stacks for module in stack.modules() if isinstance(module, nn.Linear)]
+    return [cast(nn.Parameter, linear.weight) for linear in linears]

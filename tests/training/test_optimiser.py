@@ -1,0 +1,52 @@
+"""Muon for the matrices of the layers, Adam for the rest."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transduce.config import ModelConfig, TrainingConfig
+from transduce.model import Transformer
+from transduce.training import make_optimiser
+from transduce.training.optimiser import ADAM_MOMENTS, MUON_MOMENTS, MuonAndAdam, moment_names
+
+CONFIG = ModelConfig(
+    n_encoder_layers=1, n_decoder_layers=2, d_model=16, d_ff=24, n_heads=2, d_k=8, d_v=8, src_vocab_size=20,
+    tgt_vocab_size=20, embeddings="separate",
+)  # fmt: skip
+
+
+def with_gradients() -> Transformer:
+    torch.manual_seed(1)
+    model = Transformer(CONFIG)
+    for weight in model.parameters():
+        weight.grad = torch.randn_like(weight)
+    return model
+
+
+def test_each_weight_is_moved_by_one_of_the_two() -> None:
+    model = with_gradients()
+    optimiser = make_optimiser(model, TrainingConfig(optimiser="muon"))
+    assert isinstance(optimiser, MuonAndAdam)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    for group in optimiser.param_groups:
+        group["lr"] = 0.01
+    optimiser.step()
+    for name, weight in model.named_parameters():
+        is_matrix = weight.ndim == 2 and name.startswith(("encoder.", "decoder."))
+        assert moment_names(optimiser, weight) == (MUON_MOMENTS if is_matrix else ADAM_MOMENTS), name
+        assert tuple(optimiser.state[weight]) == moment_names(optimiser, weight)
+        step = (weight.detach() - before[name]).pow(2).mean().sqrt().item()
+        assert step == pytest.approx(0.002 if is_matrix else 0.01, rel=0.35), name  # of the size of Adam's, times 0.2
+
+
+def test_a_step_of_muon_is_nearly_orthogonal() -> None:
+    model = with_gradients()
+    optimiser = make_optimiser(model, TrainingConfig(optimiser="muon"))
+    weight = model.encoder[0].feed_forward.w_1.weight  # type: ignore[union-attr]
+    before = weight.detach().clone()
+    for group in optimiser.param_groups:
+        group["lr"] = 1.0
+    optimiser.step()
+    singular_values = torch.linalg.svdvals(weight.detach() - before)
+    assert singular_values.max() < 2 * singular_values.min()
