@@ -78,6 +78,11 @@ def test_damaged_checkpoint(transduce: CommandLine, own_run: Path) -> None:
     assert "resumed from update-00000020" in resumed.err
 
 
+def test_an_average_without_one_that_belongs_to_it_is_refused(transduce: CommandLine, own_run: Path) -> None:
+    (own_run / "checkpoints" / "update-00000030" / "state.json").write_text("{}")
+    refused(transduce("average", own_run), "update-00000030", "state.json")
+
+
 def test_no_checkpoint_is_complete(transduce: CommandLine, own_run: Path) -> None:
     for path in (own_run / "checkpoints").iterdir():
         (path / "state.json").unlink()

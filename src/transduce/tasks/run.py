@@ -166,7 +166,7 @@ class _Run:
             begun_with = str(read_json(folder / RUN_FILE, error=CheckpointError).get("torch"))
         if has_run and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on what it began with
             config = resume_config(folder, config)
-        elif resume:
+        elif resume and not has_run:
             self.tell(f"there is no run in {folder} yet; it begins")
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
         if has_run:

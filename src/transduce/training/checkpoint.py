@@ -167,7 +167,7 @@ def save_checkpoint(
     path = checkpoint_path(folder, state.update)
     without_gathered_weights(model)
     is_first = processes is None or processes.is_first
-    weights = _whole_tensors(dict(model.named_parameters()), keep=is_first)
+    weights = _whole_tensors(weights_of(model), keep=is_first)
     moments = _whole_tensors(
         {
             f"{name}/{key}": value
@@ -309,8 +309,11 @@ def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) 
     """
     for leftover in folder.glob(".update-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    found = _readable(folder)
-    kept = {*averaged_checkpoints(folder, keep), *(path for path, _ in found[-1:])}
+    found = []
+    for path in checkpoint_folders(folder):
+        with suppress(CheckpointError):
+            found.append((path, read_state(path)))
+    kept = {*_for_average(found, keep), *(path for path, _ in found[-1:])}
     for path, state in found:
         if path not in kept and state.update != best_update:
             doomed = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
@@ -321,20 +324,15 @@ def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
     """The newest ``last`` checkpoints that belong to the average of section 6.1, oldest first.
 
     Those written at their times, and the end of the run; not one that improved validation, nor a stop on the way.
+    Raises CheckpointError if one does not say what it is: another average would be another model.
     """
-    found = _readable(folder)
+    return _for_average([(path, read_state(path)) for path in checkpoint_folders(folder)], last)
+
+
+def _for_average(found: Sequence[tuple[Path, TrainState]], last: int) -> list[Path]:
     newest = [path for path, _ in found[-1:]]
     chosen = [path for path, state in found if state.cause == "schedule" or (state.cause == "end" and path in newest)]
     return chosen[-last:]
-
-
-def _readable(folder: Path) -> list[tuple[Path, TrainState]]:
-    """The checkpoints that say where the run stood, oldest first."""
-    states = []
-    for path in checkpoint_folders(folder):
-        with suppress(CheckpointError):
-            states.append((path, read_state(path)))
-    return states
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
