@@ -189,7 +189,7 @@ class TranslationValidation:
             with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
         # Each batch is one process's, the others have 0 for it.
-        *nlls, n_asked = self._processes.gather(nll_of_batch.to(self._batches.device)).sum(dim=0).tolist()
+        *nlls, n_asked = self._processes.gather(nll_of_batch).sum(dim=0).tolist()
         return None if n_asked else sum(nlls) / n_tokens
 
     def _translations(self, model: Transformer, should_stop: Callable[[], bool]) -> list[str] | None:

@@ -170,7 +170,7 @@ class GradientMaker(Generic[BatchT]):
         with nullcontext() if is_last else self._without_sync():
             loss = self.loss_of(batch)
             (loss.loss_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
-        sums_2 = torch.stack((loss.loss_nats.detach().double(), loss.nll_nats.double()))
+        sums_2 = torch.stack((loss.loss_nats.detach(), loss.nll_nats))
         return sums_2 if weight else torch.zeros_like(sums_2)
 
     def _clip(self) -> float:

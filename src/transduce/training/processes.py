@@ -39,9 +39,12 @@ LAST_WORDS_S = 5.0
 class Processes:
     """The processes of a run. Every method but the properties is to be called by all of them, in the same order."""
 
-    def __init__(self, rank: int = 0, n: int = 1, *, store: Store | None = None) -> None:
+    def __init__(
+        self, rank: int = 0, n: int = 1, *, store: Store | None = None, device: torch.device | None = None
+    ) -> None:
+        """``device``: where the backend takes numbers from."""
         self.rank, self.n = rank, n
-        self._store = store
+        self._store, self._device = store, device
         self._n_said = 0
 
     @property
@@ -50,10 +53,10 @@ class Processes:
         return self.rank == 0
 
     def gather(self, values: Tensor) -> Tensor:
-        """One row of numbers from each process, (n, len): (len,) of the same length everywhere."""
+        """One row of numbers from each process, (n, len), float64 on the CPU: (len,) of the same length everywhere."""
         if self.n == 1:
-            return values.detach().double().cpu().unsqueeze(0)
-        mine = values.detach().double()
+            return values.detach().cpu().double().unsqueeze(0)  # not every device has float64
+        mine = values.detach().to(self._device).double()
         rows = [torch.empty_like(mine) for _ in range(self.n)]
         dist.all_gather(rows, mine)
         return torch.stack(rows).cpu()
@@ -180,7 +183,7 @@ def _join(device: torch.device) -> Processes:
         raise TrainingError(
             f"the processes of the run cannot meet: {str(error).splitlines()[0]}; start them with torchrun"
         ) from error
-    return Processes(rank, n, store=PrefixStore("transduce", store))
+    return Processes(rank, n, store=PrefixStore("transduce", store), device=device)
 
 
 def _is_about_a_peer(error: RuntimeError) -> bool:

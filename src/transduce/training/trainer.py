@@ -131,7 +131,7 @@ class Trainer(Generic[BatchT]):
     def _agree(self) -> None:
         """All processes learn whether one of them was asked to stop, and what time it is for the first one."""
         own = torch.tensor([float(self.should_stop()), self._elapsed_s()], dtype=torch.float64)
-        by_process = self.processes.gather(own.to(self.gradients.device))
+        by_process = self.processes.gather(own)
         self._is_asked, self._agreed_s = self._is_asked or bool(by_process[:, 0].any()), float(by_process[0, 1])
 
     def _reason_to_stop(self) -> StopReason | None:
@@ -323,8 +323,7 @@ class Trainer(Generic[BatchT]):
     def _require_finite_weights(self) -> None:
         """Raises TrainingError if an update has made weights that nobody could go on from."""
         is_finite = all(bool(part_of(weight).isfinite().all()) for weight in self.model.parameters())
-        own = torch.tensor([float(is_finite)], dtype=torch.float64, device=self.gradients.device)
-        if not self.processes.gather(own).all():
+        if not self.processes.gather(torch.tensor([float(is_finite)])).all():
             last = f"update {self._saved.update} is the last checkpoint" if self._saved else "there is no checkpoint"
             raise TrainingError(
                 f"update {self.state.update}: there are weights that are not finite; nothing was saved, {last}; a "
