@@ -205,10 +205,13 @@ class TrainingConfig(_Record):
     n_accumulate: Count = 1  # batches whose gradients make one update
     warmup_steps: Count = 4000  # equation 3
     lr_factor: Positive = 1.0  # multiplies equation 3
+    decay: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"  # after warm-up: equation 3, or down to 0
     optimiser: Literal["adam", "muon"] = "adam"  # muon: for the matrices of the layers (Jordan et al., 2024)
     adam_beta1: Share = 0.9  # section 5.3
     adam_beta2: Share = 0.98  # section 5.3
     adam_eps: Positive = 1e-9  # section 5.3
+    # Of matrices, times the learning rate, apart from the gradient (Loshchilov and Hutter, 2019).
+    weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Positive | None = None  # greatest norm of the gradient; the paper has none
     eps_ls: Share = 0.1  # label smoothing (section 5.4)
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = (

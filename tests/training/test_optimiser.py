@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 
@@ -50,3 +52,19 @@ def test_a_step_of_muon_is_nearly_orthogonal() -> None:
     optimiser.step()
     singular_values = torch.linalg.svdvals(weight.detach() - before)
     assert singular_values.max() < 2 * singular_values.min()
+
+
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_weight_decay_shrinks_matrices_by_itself(name: Literal["adam", "muon"]) -> None:
+    steps = []
+    for weight_decay in (0.0, 0.1):
+        model = with_gradients()
+        optimiser = make_optimiser(model, TrainingConfig(optimiser=name, weight_decay=weight_decay))
+        before = {key: weight.detach().clone() for key, weight in model.named_parameters()}
+        for group in optimiser.param_groups:
+            group["lr"] = 0.01
+        optimiser.step()
+        steps.append({key: weight.detach() - before[key] for key, weight in model.named_parameters()})
+    for key, start in before.items():
+        expected = steps[0][key] - 0.01 * 0.1 * start if start.ndim > 1 else steps[0][key]
+        torch.testing.assert_close(steps[1][key], expected, rtol=1e-5, atol=1e-7, msg=key)

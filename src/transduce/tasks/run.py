@@ -44,7 +44,7 @@ from transduce.training import (
     Trainer,
     average_weights,
     averaged_checkpoints,
-    inverse_sqrt_lr,
+    learning_rate,
     load_weights,
     newest_complete,
     read_state,
@@ -253,10 +253,7 @@ class _Run:
             model=model,
             objective=TranslationObjective(model, training),
             batches=self._batches(config),
-            learning_rate=lambda step: (
-                training.lr_factor
-                * inverse_sqrt_lr(step, d_model=config.model.d_model, warmup_steps=training.warmup_steps)
-            ),
+            learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
             validate=validate,

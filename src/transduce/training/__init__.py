@@ -40,7 +40,7 @@ from transduce.training.records import (
     UpdateRecord,
     ValidationRecord,
 )
-from transduce.training.schedule import inverse_sqrt_lr
+from transduce.training.schedule import inverse_sqrt_lr, learning_rate
 from transduce.training.tensorboard import TensorBoardEvents
 from transduce.training.trainer import StopReason, Trainer, Validate, Validation
 
@@ -70,6 +70,7 @@ __all__ = [
     "device_of_process",
     "inverse_sqrt_lr",
     "is_sharded",
+    "learning_rate",
     "load_weights",
     "make_optimiser",
     "newest_complete",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, assert_never, cast
 
 from torch import Tensor, nn, optim
@@ -19,7 +19,7 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Optimizer:
     """What makes an update of a gradient; the learning rate of all its groups is set before each."""
     match config.optimiser:
         case "adam":
-            return _adam(list(model.parameters()), config)
+            return _adam(model.parameters(), config)
         case "muon":
             return MuonAndAdam(model, config)
         case _:
@@ -43,7 +43,7 @@ class MuonAndAdam(optim.Optimizer):
         self.matrices = _matrices_of_layers(model)
         others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in self.matrices)]
         super().__init__([{"params": self.matrices}, {"params": others}], {})
-        muon = optim.Muon(self.matrices, lr=0.0, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+        muon = optim.Muon(self.matrices, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
         self._parts = (muon, _adam(others, config))
         self.param_groups = [group for part in self._parts for group in part.param_groups]
         for part in self._parts:
@@ -55,9 +55,19 @@ class MuonAndAdam(optim.Optimizer):
             part.step()  # type: ignore[no-untyped-call]
 
 
-def _adam(weights: list[nn.Parameter], config: TrainingConfig) -> optim.Adam:
-    """One fused pass an update."""
-    return optim.Adam(weights, lr=0.0, betas=(config.adam_beta1, config.adam_beta2), eps=config.adam_eps, fused=True)
+def _adam(weights: Iterable[nn.Parameter], config: TrainingConfig) -> optim.Adam:
+    """One fused pass an update. Vectors, the biases and norms, do not decay."""
+    weights = list(weights)
+    matrices, vectors = [w for w in weights if w.ndim > 1], [w for w in weights if w.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return optim.Adam(
+        groups,
+        lr=0.0,
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=config.adam_eps,
+        decoupled_weight_decay=True,
+        fused=True,
+    )
 
 
 def _matrices_of_layers(model: nn.Module) -> list[nn.Parameter]:
