@@ -65,7 +65,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         assert torch.equal(ours[name], weight), name
 
 
-@pytest.mark.parametrize("setting", ["training.optimiser=muon", "training.r_drop=3"])
+@pytest.mark.parametrize("setting", ["training.optimiser=muon", "training.r_drop=3", "training.decay=linear"])
 def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, setting: str) -> None:
     settings = [
         setting,
@@ -85,6 +85,8 @@ def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, setting: st
         )
         assert whole.keys() == cut.keys()
         assert all(torch.equal(whole[key], cut[key]) for key in whole)
+    card = (tmp_path / "cut" / "model" / "README.md").read_text(encoding="utf-8")
+    assert setting.removeprefix("training.").replace("=", " ") in card
 
 
 def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:

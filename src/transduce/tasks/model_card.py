@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transduce.config import DataConfig, RunConfig
+from transduce.config import DataConfig, RunConfig, TrainingConfig
 from transduce.corpora import OWN_FILES
 from transduce.metrics import TranslationScores
 from transduce.model import cost_of
@@ -12,6 +12,12 @@ from transduce.tasks.preparation import Prepared
 from transduce.training import TrainState
 
 __all__ = ["model_card"]
+
+# Of training, what is told where it is not the paper's.
+SWITCHES = (
+    "optimiser", "lr_factor", "decay", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "r_drop",
+    "smoothing",
+)  # fmt: skip
 
 
 def model_card(
@@ -25,7 +31,7 @@ def model_card(
 ) -> str:
     """Markdown for ``README.md`` of a model folder."""
     model, training, data = config.model, config.training, config.data
-    cost = cost_of(model)
+    cost, n_passes = cost_of(model), 2 if training.r_drop else 1
     lines = [
         f"# A Transformer for {data.src_language} to {data.tgt_language}",
         "",
@@ -45,10 +51,11 @@ def model_card(
         f"- corpus: {_corpora(config.data, prepared)}",
         f"- {state.update:,} updates, {state.epoch + 1:,} epochs begun, {state.tgt_tokens:,} target tokens, "
         f"{state.elapsed_s / 60:.1f} minutes",
-        f"- about {cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
-        "(6 for each weight and target token)",
+        f"- about {n_passes * cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
+        f"(6 for each weight and target token{', in 2 passes' if n_passes == 2 else ''})",
         f"- batches of at most {training.max_tokens_per_batch:,} tokens on a side x {training.n_accumulate}, "
         f"{training.precision}, seed {training.seed}",
+        f"- {_method(config)}",
         f"- weights: the mean of the last {n_averaged} checkpoints",
     ]
     if scores is not None and split is not None:
@@ -65,6 +72,16 @@ def model_card(
             if isinstance(entry, dict):
                 lines.append(f"| {name} | {entry['score']:.2f} | `{entry['signature'].replace('|', ' ')}` |")
     return "\n".join(lines) + "\n"
+
+
+def _method(config: RunConfig) -> str:
+    """How it was optimised and regularised: what the paper sets, then all that differs from the paper's recipe."""
+    model, training, paper = config.model, config.training, TrainingConfig()
+    told = [f"warm-up {training.warmup_steps:,} updates", f"p_drop {model.p_drop:g}", f"eps_ls {training.eps_ls:g}"]
+    if model.p_drop_attention or model.p_drop_relu:
+        told.append(f"dropout of attention {model.p_drop_attention:g}, inside the feed-forward {model.p_drop_relu:g}")
+    told += [f"{name} {value}" for name in SWITCHES if (value := getattr(training, name)) != getattr(paper, name)]
+    return ", ".join(told)
 
 
 def _corpora(data: DataConfig, prepared: Prepared) -> str:
