@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from transduce.cli.translate import _search
+from transduce.cli.models import search_as_asked
 from transduce.config import SearchConfig
+from transduce.files import write_manifest
 from transduce.model import has_int8_products
 
 CommandLine = Callable[..., Any]
@@ -145,6 +146,26 @@ def test_translate_in_other_precisions(transduce: CommandLine, micro_model: Path
     assert "--precision should be fp32, bf16, int8 or auto" in refused.err
 
 
+def test_a_reverse_model_chooses(transduce: CommandLine, micro_model: Path, own_model: Path) -> None:
+    config = own_model / "config.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"en-de"', '"de-en"'), encoding="utf-8")
+    write_manifest(own_model, exempt=("README.md",))
+    alone = transduce("translate", micro_model, "--json", "--n-best", 4, stdin=b"The dog sleeps.\n")
+    chosen = transduce(
+        *("translate", micro_model, "--json", "--n-best", 4, "--rerank", own_model, "--rerank-weight", 2),
+        stdin=b"The dog sleeps.\n",
+    )
+    before, after = (
+        {best["translation"]: best["score"] for best in json.loads(outcome.out)["n_best"]}
+        for outcome in (alone, chosen)
+    )
+    assert before.keys() == after.keys()
+    assert all(after[text] < before[text] for text in before)
+    refused = transduce("translate", micro_model, "--rerank", micro_model, stdin=b"The dog sleeps.\n")
+    assert refused.code == 1
+    assert "the reverse model translates en-de; en-de needs one for de-en" in refused.err
+
+
 def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model: Path) -> None:
     outcome = transduce("translate", micro_model, stdin=b"good\nbad \xff byte\n")
     assert outcome.code == 0
@@ -153,9 +174,9 @@ def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model
 
 
 def test_a_bigger_n_best_widens_the_beam() -> None:
-    assert _search(SearchConfig(beam_size=4), n_best=6, beam=None, alpha=None).beam_size == 6
-    assert _search(SearchConfig(beam_size=4), n_best=2, beam=None, alpha=None).beam_size == 4
-    assert _search(SearchConfig(beam_size=4, alpha=0.6), n_best=None, beam=1, alpha=0.0) == SearchConfig(
+    assert search_as_asked(SearchConfig(beam_size=4), n_best=6, beam=None, alpha=None).beam_size == 6
+    assert search_as_asked(SearchConfig(beam_size=4), n_best=2, beam=None, alpha=None).beam_size == 4
+    assert search_as_asked(SearchConfig(beam_size=4, alpha=0.6), n_best=None, beam=1, alpha=0.0) == SearchConfig(
         beam_size=1, alpha=0.0
     )
 
@@ -261,7 +282,20 @@ def test_every_verb_and_flag_is_known() -> None:
         "corpus list": ["--data", "--json"],
         "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],
         "doctor": ["--data", "--json"],
-        "evaluate": ["--data", "--device", "--json", "--out", "--precision", "--ref", "--src", "--text"],
+        "evaluate": [
+            "--alpha",
+            "--beam",
+            "--data",
+            "--device",
+            "--json",
+            "--out",
+            "--precision",
+            "--ref",
+            "--rerank",
+            "--rerank-weight",
+            "--src",
+            "--text",
+        ],
         "model": ["--json", "--length", "--vocab-size"],
         "prepare": ["--data", "--json", "--out", "--set"],
         "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
@@ -278,5 +312,15 @@ def test_every_verb_and_flag_is_known() -> None:
             "--shard",
             "--store",
         ],
-        "translate": ["--alpha", "--beam", "--buffer", "--device", "--json", "--n-best", "--precision"],
+        "translate": [
+            "--alpha",
+            "--beam",
+            "--buffer",
+            "--device",
+            "--json",
+            "--n-best",
+            "--precision",
+            "--rerank",
+            "--rerank-weight",
+        ],
     }

@@ -10,8 +10,19 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, ModelsArgument, PrecisionOption
+from transduce.cli.models import load_translator, search_as_asked
+from transduce.cli.options import (
+    DEFAULT_RERANK_WEIGHT,
+    AlphaOption,
+    BeamOption,
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    ModelsArgument,
+    PrecisionOption,
+    RerankOption,
+    RerankWeightOption,
+)
 from transduce.cli.output import print_json, print_scores
 from transduce.errors import ConfigError, DataError
 
@@ -30,6 +41,10 @@ def evaluate(
     ] = None,
     data: DataOption = None,
     out: Annotated[Path | None, typer.Option(help="Also write the translations to this file.")] = None,
+    beam: BeamOption = None,
+    alpha: AlphaOption = None,
+    rerank: RerankOption = None,
+    rerank_weight: RerankWeightOption = DEFAULT_RERANK_WEIGHT,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
     json: JsonOption = False,
@@ -37,15 +52,15 @@ def evaluate(
     """Translate a test set and score it."""
     from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
     from transduce.files import write_lines
-    from transduce.tasks import Translator
     from transduce.tasks import evaluate as evaluate_translator
 
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")
     if out is not None:
         _require_writable(out)
-    device = chosen_device(device)
-    translator = Translator.load(*folders, device=device, precision=chosen_precision(precision, device))
+    translator = load_translator(
+        folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
+    )
     if text is not None:
         places, languages = data_folders(data), (translator.src_language, translator.tgt_language)
         found = find_text(text_named(text), *languages, places)
@@ -55,7 +70,9 @@ def evaluate(
     assert src is not None
     assert ref is not None
     pairs = list(read_aligned_files(src, ref))
-    evaluation = evaluate_translator(translator, [source for source, _ in pairs], [reference for _, reference in pairs])
+    sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
+    search = search_as_asked(translator.search, n_best=None, beam=beam, alpha=alpha)
+    evaluation = evaluate_translator(translator, sources, references, search=search)
     if out is not None:
         write_lines(out, evaluation.translations)
     if json:

@@ -9,12 +9,17 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "DEFAULT_RERANK_WEIGHT",
+    "AlphaOption",
+    "BeamOption",
     "DataOption",
     "DeviceOption",
     "JsonOption",
     "ModelArgument",
     "ModelsArgument",
     "PrecisionOption",
+    "RerankOption",
+    "RerankWeightOption",
     "SettingsOption",
     "require_positive_minutes",
 ]
@@ -26,6 +31,8 @@ def require_positive_minutes(minutes: float | None) -> float | None:
         raise typer.BadParameter(f"should be more than 0, got {minutes:g}")
     return minutes
 
+
+DEFAULT_RERANK_WEIGHT = 0.3
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DeviceOption = Annotated[
@@ -53,4 +60,20 @@ PrecisionOption = Annotated[
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
+]
+BeamOption = Annotated[int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy. Default: the model's.")]
+AlphaOption = Annotated[
+    float | None, typer.Option("--alpha", min=0, help="Of the length penalty. Default: the model's.")
+]
+RerankOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rerank",
+        metavar="REVERSE_MODEL",
+        help="A model of the other direction; of the whole beam, the one it would translate back is chosen.",
+        show_default=False,
+    ),
+]
+RerankWeightOption = Annotated[
+    float, typer.Option("--rerank-weight", min=0, help="Of the reverse model's score; 0 leaves the order as it was.")
 ]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from transduce.tasks.evaluation import Evaluation, evaluate
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.reranking import Reranker, log_probabilities
 from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, train
 from transduce.tasks.translator import ScoredText, Translation, Translator
 
 __all__ = [
     "Evaluation",
     "Prepared",
+    "Reranker",
     "RunResult",
     "ScoredText",
     "Translation",
     "Translator",
     "average_run",
     "evaluate",
+    "log_probabilities",
     "open_prepared",
     "prepare",
     "read_run_config",

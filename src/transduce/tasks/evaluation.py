@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from transduce.config import SearchConfig
 from transduce.errors import DataError
 from transduce.metrics import TranslationScores, score_translations
+from transduce.tasks.reranking import Reranker
 from transduce.tasks.translator import Translator
 
 __all__ = ["Evaluation", "evaluate"]
@@ -22,7 +23,11 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator, sources: Sequence[str], references: Sequence[str], *, search: SearchConfig | None = None
+    translator: Translator | Reranker,
+    sources: Sequence[str],
+    references: Sequence[str],
+    *,
+    search: SearchConfig | None = None,
 ) -> Evaluation:
     """Scores of a translator on a test set. Raises DataError if the two sides have different numbers of lines."""
     if len(sources) != len(references):

@@ -1,0 +1,42 @@
+"""The models that a command line names, ready to search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.cli.machine import chosen_device, chosen_precision
+
+if TYPE_CHECKING:
+    from transduce.config import SearchConfig
+    from transduce.tasks import Reranker, Translator
+
+__all__ = ["load_translator", "search_as_asked"]
+
+
+def load_translator(
+    folders: Sequence[Path], *, device: str, precision: str, rerank: Path | None, rerank_weight: float
+) -> Translator | Reranker:
+    """The models of ``folders`` that write together, and the reverse model that chooses among what they wrote.
+
+    Raises ConfigError or CheckpointError.
+    """
+    from transduce.tasks import Reranker, Translator
+
+    device = chosen_device(device)
+    precision = chosen_precision(precision, device)
+    translator = Translator.load(*folders, device=device, precision=precision)
+    if rerank is None:
+        return translator
+    return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=rerank_weight)
+
+
+def search_as_asked(search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None) -> SearchConfig:
+    """A model's way to search, with what was asked for. A beam too small for the n best grows."""
+    from transduce.config import SearchConfig, config_from_mapping
+
+    changes: dict[str, Any] = {"n_best": n_best or 1, "beam_size": beam or max(search.beam_size, n_best or 1)}
+    if alpha is not None:
+        changes["alpha"] = alpha
+    return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
