@@ -233,3 +233,18 @@ def test_the_catalogue_is_consistent() -> None:
         for file in corpus.remote:
             assert file.address.startswith("https://")
             assert file.checksum is None or len(file.checksum) in (len("md5:") + 32, len("sha256:") + 64)
+
+
+def test_tokenised_text_is_raw_text_again(tmp_path: Path) -> None:
+    (tmp_path / "wmt_sample10k").mkdir()
+    for language, lines in {
+        "en": b"It &apos;s a dog , he said .\nbad \xff byte .\n\n",
+        "de": "Es ist ein Hund , sagte er .\nein Satz .\n„ Ja &quot; .\n".encode(),
+    }.items():
+        (tmp_path / "wmt_sample10k" / f"train.tok.{language}").write_bytes(lines)
+    text = ParallelText(DataConfig(corpus="wmt-sample10k"), tmp_path)
+    pairs = list(text.train_pairs("wmt-sample10k"))
+    assert pairs[0] == ("It's a dog, he said.", "Es ist ein Hund, sagte er.")
+    assert pairs[1] == ("bad \udcff byte.", "ein Satz.")  # for the cleaning to see
+    assert pairs[2][0] == ""
+    assert '"' in pairs[2][1]

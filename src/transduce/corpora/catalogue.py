@@ -65,6 +65,7 @@ class Corpus:
     test: tuple[Text, ...] = ()
     further: tuple[Text, ...] = ()  # other test sets
     remote: tuple[RemoteFile, ...] = field(default=(), repr=False)
+    is_tokenised: bool = False  # by Moses; training text is detokenised as it is read
 
     def texts(self, split: Split) -> tuple[Text, ...]:
         """Those of a split."""
@@ -316,6 +317,18 @@ def _tatoeba() -> Corpus:
     )
 
 
+def _wmt_sample10k() -> Corpus:
+    return Corpus(
+        name="wmt-sample10k",
+        languages=_EN_DE,
+        size="10,000 pairs; no dev, no test",
+        licence=_RESEARCH,
+        source="a sample of WMT training text, from github.com/OpenNMT/OpenNMT-py; from a copy on the disk only",
+        train=(Text("wmt_sample10k", "train.tok", _EN_DE),),
+        is_tokenised=True,
+    )
+
+
 CATALOGUE: Mapping[str, Corpus] = {
     corpus.name: corpus
     for corpus in (
@@ -333,5 +346,6 @@ CATALOGUE: Mapping[str, Corpus] = {
         _newstest(),
         _libreoffice_help(),
         _tatoeba(),
+        _wmt_sample10k(),
     )
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from transduce.config import SPLITS, DataConfig, Split, nearest_name
 from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Text, corpus_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
+from transduce.corpora.detokenising import detokenised
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
@@ -61,7 +62,7 @@ class ParallelText:
         return [*named, *chain.from_iterable(found)]
 
     def train_pairs(self, corpus: str) -> UncleanedPairs:
-        """(source, target) lines of a corpus to train on, in a fixed order, as a stream, as they are.
+        """(source, target) lines of a corpus to train on, in a fixed order, as a stream; as they are, but detokenised.
 
         Bytes that are not UTF-8 become lone surrogates, and a line that is no pair None.
         """
@@ -71,8 +72,11 @@ class ParallelText:
             case "files":
                 return self._named_train_files()
             case _:
-                texts = self._train_files[corpus]
-                return chain.from_iterable(read_aligned_files(src, tgt, escape_invalid=True) for src, tgt in texts)
+                files = self._train_files[corpus]
+                pairs = chain.from_iterable(read_aligned_files(src, tgt, escape_invalid=True) for src, tgt in files)
+                if not corpus_named(corpus).is_tokenised:
+                    return pairs
+                return detokenised(pairs, self.config.src_language, self.config.tgt_language)
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
         """Those of ``train_pairs`` that may be trained on; ``report`` says which were left out, and why."""
