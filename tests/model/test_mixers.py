@@ -1,0 +1,224 @@
+"""One suite for all layers of Table 1, itself tested on broken ones; and each against an independent reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from transduce.errors import ShapeError
+from transduce.model.attention import attention, merge_heads, split_heads
+from transduce.model.mixers import (
+    Convolution,
+    FullSelfAttention,
+    Mixer,
+    Recurrent,
+    RestrictedSelfAttention,
+    SeparableConvolution,
+)
+
+D = 8
+MIXERS: dict[str, Callable[[], Mixer]] = {
+    "full": lambda: FullSelfAttention(D, n_heads=2),
+    "full, causal": lambda: FullSelfAttention(D, n_heads=2, is_causal=True),
+    "restricted to 5": lambda: RestrictedSelfAttention(D, n_heads=2, r=5),
+    "restricted to 4, causal": lambda: RestrictedSelfAttention(D, n_heads=2, r=4, is_causal=True),
+    "restricted to 1": lambda: RestrictedSelfAttention(D, n_heads=2, r=1),
+    "LSTM": lambda: Recurrent(D, kernel="reference"),
+    "LSTM, causal": lambda: Recurrent(D, kernel="reference", is_causal=True),
+    "LSTM, fused": lambda: Recurrent(D),
+    "GRU": lambda: Recurrent(D, cell="gru", kernel="reference"),
+    "GRU, causal, fused": lambda: Recurrent(D, cell="gru", is_causal=True),
+    "convolution of 3": lambda: Convolution(D, k=3),
+    "convolution of 4, causal": lambda: Convolution(D, k=4, is_causal=True),
+    "convolution of 3, dilated": lambda: Convolution(D, k=3, dilation=2),
+    "convolution of 2, dilated, causal": lambda: Convolution(D, k=2, dilation=3, is_causal=True),
+    "separable convolution of 5": lambda: SeparableConvolution(D, k=5),
+    "separable convolution of 3, causal": lambda: SeparableConvolution(D, k=3, is_causal=True),
+}
+
+
+def made(name: str) -> Mixer:
+    torch.manual_seed(1)
+    return MIXERS[name]().double()
+
+
+def states(*lengths: int, n_positions: int) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(2)
+    is_real_BT = torch.arange(n_positions) < torch.tensor(lengths).unsqueeze(1)
+    return torch.randn(len(lengths), n_positions, D, dtype=torch.float64), is_real_BT
+
+
+def require_shape(mixer: Mixer) -> None:
+    x, is_real = states(7, 4, 1, n_positions=7)
+    out = mixer(x, is_real)
+    assert out.shape == x.shape
+    assert out.dtype == x.dtype
+    assert out.isfinite().all()
+    out.sum().backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in mixer.parameters())
+
+
+def require_that_padding_is_not_seen(mixer: Mixer) -> None:
+    """Other padding, more padding and other neighbours change nothing."""
+    x, is_real = states(9, 5, 2, n_positions=9)
+    out = mixer(x, is_real)
+    other = torch.where(is_real.unsqueeze(-1), x, 100.0)
+    torch.testing.assert_close(mixer(other, is_real)[is_real], out[is_real])
+    for row, length in enumerate((9, 5, 2)):
+        alone = mixer(x[row : row + 1, :length], is_real[row : row + 1, :length])
+        torch.testing.assert_close(alone[0], out[row, :length])
+
+
+def require_reach(mixer: Mixer) -> None:
+    """By the derivative of each position by each other: as far as is said, and no further."""
+    for n_positions in (1, 2, 6, 13):
+        x, is_real = states(n_positions, n_positions=n_positions)
+        jacobian = torch.autograd.functional.jacobian(lambda x, is_real=is_real: mixer(x, is_real)[0], x)
+        sees_TT = jacobian[:, :, 0].abs().sum(dim=(1, 3)) > 0
+        place = torch.arange(n_positions)
+        seen = (place.unsqueeze(0) - place.unsqueeze(1))[sees_TT]  # how far before (-) or after (+)
+        before, after = mixer.reach(n_positions)
+        assert (-int(seen.min()), int(seen.max())) == (before, after), n_positions
+        if mixer.is_causal:
+            assert after == 0
+
+
+def require_count(mixer: Mixer) -> None:
+    for n_positions in (5, 12):
+        x, is_real = states(n_positions, n_positions=n_positions)
+        with FlopCounterMode(display=False) as counter:
+            mixer(x, is_real)
+        assert counter.get_total_flops() == 2 * mixer.multiplications(n_positions)
+
+
+REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_reach, require_count)
+
+
+@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.__name__)
+def test_every_mixer(name: str, requirement: Callable[[Mixer], None]) -> None:
+    mixer = made(name)
+    if requirement is require_count and getattr(mixer, "kernel", None) == "fused":
+        pytest.skip("torch counts nothing in its own recurrent layers on a CPU")
+    requirement(mixer)
+
+
+class _Broken(Convolution):
+    """A convolution with one fault of each kind."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(D, k=3)
+        self.fault = fault
+
+    def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
+        match self.fault:
+            case "reads padding":
+                return self._convolve(x_BTD)
+            case "too short":
+                return super().forward(x_BTD, is_real_BT)[:, 1:]
+            case "sees all":
+                return super().forward(x_BTD, is_real_BT) + (x_BTD * is_real_BT.unsqueeze(-1)).mean(1, keepdim=True)
+            case _:
+                return super().forward(x_BTD, is_real_BT)
+
+    def multiplications(self, n_positions: int) -> int:
+        return super().multiplications(n_positions) - (self.fault == "counts too few")
+
+
+@pytest.mark.parametrize(
+    ("fault", "requirement"),
+    list(zip(("too short", "reads padding", "sees all", "counts too few"), REQUIREMENTS, strict=True)),
+)
+def test_the_suite_finds_faults(fault: str, requirement: Callable[[Mixer], None]) -> None:
+    torch.manual_seed(1)
+    with pytest.raises(AssertionError):
+        requirement(_Broken(fault).double())
+
+
+@pytest.mark.parametrize(("r", "is_causal"), [(1, False), (3, False), (7, False), (4, True), (1, True), (40, True)])
+@pytest.mark.parametrize("n_positions", [1, 6, 12, 17])
+def test_restricted_attention_is_attention_with_a_band(r: int, is_causal: bool, n_positions: int) -> None:
+    torch.manual_seed(1)
+    mixer = RestrictedSelfAttention(D, n_heads=2, r=r, is_causal=is_causal).double()
+    x, is_real = states(n_positions, (n_positions + 1) // 2, n_positions=n_positions)
+    place = torch.arange(n_positions)
+    offset = place.unsqueeze(0) - place.unsqueeze(1)
+    band = (offset > -r) & (offset <= 0) if is_causal else offset.abs() <= r // 2
+    q, k, v = (split_heads(part, 2) for part in mixer.w_qkv(x).chunk(3, dim=-1))
+    allow = (band & is_real.unsqueeze(1)) | torch.eye(n_positions, dtype=torch.bool)
+    expected = mixer.w_o(merge_heads(attention(q, k, v, allow_BTS=allow)[0]))
+    torch.testing.assert_close(mixer(x, is_real)[is_real], expected[is_real])
+
+
+def test_restricted_attention_makes_no_square_of_the_length() -> None:
+    mixer = RestrictedSelfAttention(D, n_heads=2, r=5)
+    counts = [mixer.multiplications(n) for n in (1000, 2000)]
+    assert counts[1] == 2 * counts[0]
+    n_positions = 3000
+    with torch.no_grad(), _LargestResult() as largest:
+        mixer(torch.randn(1, n_positions, D), torch.ones(1, n_positions, dtype=torch.bool))
+    assert 0 < largest.n_elements < n_positions**2 / 50
+
+
+class _LargestResult(TorchDispatchMode):
+    """Looks at the result of every operation."""
+
+    n_elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, Tensor):
+                self.n_elements = max(self.n_elements, tensor.numel())
+        return result
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_recurrent_formulas_are_torchs(cell: str, is_causal: bool) -> None:
+    torch.manual_seed(1)
+    fused = Recurrent(D, cell=cell, is_causal=is_causal).double()  # type: ignore[arg-type]
+    x, is_real = states(6, 3, n_positions=6)
+    expected = fused(x, is_real)
+    fused.kernel = "reference"
+    torch.testing.assert_close(fused(x, is_real), expected)
+
+
+@pytest.mark.parametrize(("k", "dilation", "is_causal"), [(3, 1, False), (2, 1, True), (3, 2, False), (3, 3, True)])
+def test_a_convolution_by_its_definition(k: int, dilation: int, is_causal: bool) -> None:
+    torch.manual_seed(1)
+    mixer = Convolution(D, k=k, dilation=dilation, is_causal=is_causal).double()
+    x, is_real = states(7, n_positions=7)
+    first = -(k - 1) * dilation if is_causal else -(k - 1) // 2 * dilation
+    for position in range(7):
+        expected = mixer.kernel.bias
+        for tap in range(k):
+            place = position + first + tap * dilation
+            if 0 <= place < 7:
+                expected = expected + mixer.kernel.weight[:, :, tap] @ x[0, place]
+        torch.testing.assert_close(mixer(x, is_real)[0, position], expected)
+
+
+def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:
+    n_positions, k = 27, 3
+    depth = round(math.log(n_positions, k))
+    reach = sum(Convolution(D, k=k, dilation=k**level, is_causal=True).reach(n_positions)[0] for level in range(depth))
+    assert reach == n_positions - 1
+
+
+def test_what_has_no_middle_is_refused() -> None:
+    with pytest.raises(ShapeError, match="odd number of positions, got r = 4"):
+        RestrictedSelfAttention(D, n_heads=2, r=4)
+    with pytest.raises(ShapeError, match="odd width"):
+        Convolution(D, k=2)
+    with pytest.raises(ShapeError, match="not divided by n_heads 3"):
+        FullSelfAttention(D, n_heads=3)
+    with pytest.raises(ShapeError, match="two directions"):
+        Recurrent(7)
