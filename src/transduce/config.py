@@ -97,6 +97,11 @@ class ModelConfig(_Record):
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # section 3.5; Table 3 (E)
     n_positions: Count = 1024  # how many positions a learned table has
     norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
+    # What is built: the paper's model, or one that it is compared with (Table 2), of the same fields.
+    system: Literal["transformer", "recurrent", "last-state", "convs2s", "bytenet"] = "transformer"
+    kernel_width: Count = 3  # of the convolutions of convs2s and bytenet
+    n_experts: Count = 1  # feed-forward networks to choose from in each layer (Shazeer et al., 2017); 1 is the paper
+    n_active_experts: Count = 2  # how many of them a position is sent to
     # Which of source embedding, target embedding and output share one matrix (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
@@ -106,6 +111,10 @@ class ModelConfig(_Record):
     def _fits(self) -> Self:
         if self.d_model % 2 and self.positions == "sinusoidal":
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        if self.system != "transformer" and self.n_experts > 1:
+            raise ValueError(f"n_experts is for system = 'transformer', got system = {self.system!r}")
+        if self.system in ("convs2s", "bytenet") and self.kernel_width % 2 == 0:
+            raise ValueError(f"kernel_width must be odd for convolutions that look both ways, got {self.kernel_width}")
         if self.embeddings == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
             raise ValueError(
                 f"three-way embeddings need one vocabulary, got src_vocab_size {self.src_vocab_size} and "

@@ -31,7 +31,7 @@ def model(
     """Show a model: its module tree with shapes, its parameters, and what a token costs."""
     import torch
 
-    from transduce.model import Transformer, cost_of, describe
+    from transduce.model import cost_of, describe, make_model
 
     config = _config(name)
     if vocab_size is not None:
@@ -41,7 +41,7 @@ def model(
         print_json({"name": name, **asdict(cost), "config": config.model_dump()})
         return
     with torch.device("meta"):  # shapes without memory
-        tree = describe(Transformer(config))
+        tree = describe(make_model(config))
     print(tree)
     print()
     print(f"parameters                    {cost.parameters:>16,}")

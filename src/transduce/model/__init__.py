@@ -9,8 +9,12 @@ from transduce.model.attention import AttentionKernel, AttentionKind, AttentionS
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
+from transduce.model.embedding import LearnedPositions
+from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.ensemble import Ensemble, EnsembleState
+from transduce.model.experts import side_losses
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
+from transduce.model.make import make_model
 from transduce.model.transformer import EncoderOutput, Transformer
 
 __all__ = [
@@ -19,13 +23,17 @@ __all__ = [
     "AttentionSink",
     "Cost",
     "DecodingState",
+    "EncoderDecoder",
     "EncoderOutput",
     "Ensemble",
     "EnsembleState",
+    "LearnedPositions",
     "Transformer",
     "cost_of",
     "describe",
     "fast_precision",
     "for_inference",
     "has_int8_products",
+    "make_model",
+    "side_losses",
 ]

@@ -30,7 +30,7 @@ def _lines(module: nn.Module, name: str, depth: int, seen: dict[int, str]) -> It
     text = f"{'  ' * depth}{name + ': ' if name else ''}{kind}{'  ' if own else ''}{', '.join(own)}"
     n_parameters = sum(weight.numel() for weight in module.parameters())
     yield f"{text:<64} {n_parameters:>12,}" if n_parameters else text
-    if isinstance(module, nn.ModuleList):
+    if isinstance(module, nn.ModuleList) and len({_shapes(layer) for layer in module}) == 1:
         yield from _lines(module[0], f"{len(module)} x", depth + 1, seen)
         return
     # Not named_children(): it leaves out a module that appears a second time.
@@ -41,3 +41,8 @@ def _lines(module: nn.Module, name: str, depth: int, seen: dict[int, str]) -> It
 
 def _shape(weight: nn.Parameter) -> str:
     return f"({', '.join(map(str, weight.shape))})"
+
+
+def _shapes(module: nn.Module) -> tuple[tuple[str, str], ...]:
+    """What two layers have in common that are shown as one."""
+    return tuple((name, _shape(weight)) for name, weight in module.named_parameters())

@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from transduce.model.decoding import DecodingState
-from transduce.model.transformer import Transformer
+from transduce.model.encoder_decoder import EncoderDecoder
 
 __all__ = ["Ensemble", "EnsembleState"]
 
@@ -21,7 +21,7 @@ __all__ = ["Ensemble", "EnsembleState"]
 class EnsembleState:
     """What each model remembers."""
 
-    states: tuple[DecodingState, ...]
+    states: tuple[Any, ...]
 
     def select(self, rows_BW: Tensor) -> EnsembleState:
         """The chosen rows of each."""
@@ -31,7 +31,7 @@ class EnsembleState:
 class Ensemble:
     """A step is as likely as the models find it on average: the mean of their probabilities."""
 
-    def __init__(self, models: Sequence[Transformer]) -> None:
+    def __init__(self, models: Sequence[EncoderDecoder]) -> None:
         """Models over the same vocabularies; at least one."""
         self.models = tuple(models)
 

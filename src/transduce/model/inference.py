@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
-from transduce.model.transformer import Transformer
+from transduce.model.encoder_decoder import EncoderDecoder
 
 __all__ = [
     "Int8Linear",
@@ -33,11 +33,13 @@ __all__ = [
     "int8_linear_reference",
 ]
 
+ModelT = TypeVar("ModelT", bound=EncoderDecoder)
+
 LARGEST_INT8 = 127
 TINY = 1e-30  # instead of the largest entry of a row of zeros
 
 
-def for_inference(model: Transformer, precision: InferencePrecision) -> Transformer:
+def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
     """A copy of ``model`` that computes its scores fast, but cannot be trained, saved or moved to another device.
 
     It shares the embeddings and norms with ``model``, and does not follow when ``model`` is trained further. "fp32" is
@@ -45,6 +47,7 @@ def for_inference(model: Transformer, precision: InferencePrecision) -> Transfor
     Raises ConfigError if the model's device has no products of that precision.
 
     >>> from transduce.config import ModelConfig
+    >>> from transduce.model import Transformer
     >>> model = Transformer(ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=9, tgt_vocab_size=9))
     >>> fast = for_inference(model.eval(), "fp32")
     >>> states_ND = torch.randn(3, 512)
@@ -55,7 +58,7 @@ def for_inference(model: Transformer, precision: InferencePrecision) -> Transfor
     if precision == "int8" and not has_int8_products(device):
         raise ConfigError(f"int8 needs a processor with products of int8 (VNNI), {device} has none; use bf16 or fp32")
     make = _maker(precision, device)
-    fast = cast(Transformer, _with_products(model, make))
+    fast = cast(ModelT, _with_products(model, make))
     fast.output = make(model.output_weight, None)
     return fast.eval()
 

@@ -15,9 +15,10 @@ from transduce.config import ModelConfig
 from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention, WeightsSink
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import Dropout, dropout
+from transduce.model.experts import MixtureOfExperts
 from transduce.model.layout import Layout
 
-__all__ = ["LAYER_NORM_EPS", "DecoderLayer", "EncoderLayer", "FeedForward", "Residual"]
+__all__ = ["LAYER_NORM_EPS", "DecoderLayer", "EncoderLayer", "FeedForward", "Residual", "make_feed_forward"]
 
 LAYER_NORM_EPS = 1e-6  # the authors' code; the paper gives none
 
@@ -62,13 +63,18 @@ class FeedForward(nn.Module):
         return out
 
 
+def make_feed_forward(config: ModelConfig) -> nn.Module:
+    """One network for all positions, as in the paper, or several to choose from."""
+    return FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config, FeedForward)
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual."""
 
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
         super().__init__()
         self.self_attention = SelfAttention(config, kernel=kernel)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = make_feed_forward(config)
         self.self_attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
@@ -90,7 +96,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.self_attention = SelfAttention(config, kernel=kernel)
         self.cross_attention = CrossAttention(config, kernel=kernel)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = make_feed_forward(config)
         self.self_attention_residual = Residual(config)
         self.cross_attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import assert_never, cast
+from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
 from transduce.model.attention import AttentionKernel, AttentionSink, blocked_scores, tap
 from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.dropout import Dropout
-from transduce.model.embedding import TokenEmbedding, make_positions
+from transduce.model.embedding import make_positions
+from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.initialisation import initialise
 from transduce.model.layers import LAYER_NORM_EPS, DecoderLayer, EncoderLayer
 from transduce.model.layout import Layout, causal_mask
@@ -35,7 +35,7 @@ class EncoderOutput:
     layout: Layout
 
 
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder):
     """The model of figure 1 over ids padded on the right with 0.
 
     ``kernel`` chooses how attention is computed: "reference" (readable), "fused" (torch's), or "auto" (the faster).
@@ -48,22 +48,7 @@ class Transformer(nn.Module):
     """
 
     def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
-        super().__init__()
-        self.config = config
-        self.output: nn.Module | None  # its own matrix; none where it is that of the embedding
-        self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, config.d_model)
-        match config.embeddings:  # section 3.4
-            case "three-way":
-                self.src_embedding = self.tgt_embedding
-                self.output = None
-            case "target":
-                self.src_embedding = TokenEmbedding(config.src_vocab_size, config.d_model)
-                self.output = None
-            case "separate":
-                self.src_embedding = TokenEmbedding(config.src_vocab_size, config.d_model)
-                self.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
-            case _:
-                assert_never(config.embeddings)
+        super().__init__(config)
         self.src_positions = make_positions(config)
         self.tgt_positions = make_positions(config)
         self.embedding_dropout = Dropout(config.p_drop)
@@ -74,11 +59,6 @@ class Transformer(nn.Module):
         self.encoder_norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS) if is_pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS) if is_pre else nn.Identity()
         initialise(self)
-
-    @property
-    def output_weight(self) -> Tensor:
-        """The matrix (V, D) before the softmax. Section 3.4."""
-        return self.tgt_embedding.weight if self.output is None else cast(Tensor, self.output.weight)
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, attention_sink: AttentionSink | None = None) -> Tensor:
         """The decoder's states at the real target positions, (N, D), row by row; ``logits`` makes scores of them.
@@ -116,13 +96,6 @@ class Transformer(nn.Module):
             )
         states_ND: Tensor = self.decoder_norm(x_ND)
         return states_ND[: layout.n_real]
-
-    def logits(self, states_ND: Tensor) -> Tensor:
-        """Scores before the softmax, (N, V)."""
-        if self.output is None:
-            return F.linear(states_ND, self.tgt_embedding.weight)
-        logits_NV: Tensor = self.output(states_ND)
-        return logits_NV
 
     def start(self, src_BS: Tensor) -> DecodingState:
         """Encode, and prepare the decoder to write one row for each sentence, token by token."""

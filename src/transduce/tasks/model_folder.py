@@ -17,7 +17,7 @@ from torch import Tensor
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
-from transduce.model import Transformer
+from transduce.model import EncoderDecoder, make_model
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
@@ -32,7 +32,7 @@ CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "READ
 class ModelFolder:
     """A model, what it reads and writes with, and how it searches."""
 
-    model: Transformer
+    model: EncoderDecoder
     tokenizers: Tokenizers
     search: SearchConfig
     direction: str  # "en-de"
@@ -105,8 +105,8 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     weights = _read_weights(folder / WEIGHTS_FILE)
     _require_room(config, weights, where=folder)
     with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
-        load_weights(Transformer(config), weights, where=folder / WEIGHTS_FILE)
-    model = Transformer(config)
+        load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
+    model = make_model(config)
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction)
 

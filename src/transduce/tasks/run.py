@@ -27,7 +27,7 @@ from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import is_leftover, read_json, write_json
 from transduce.metrics import TranslationScores
-from transduce.model import Transformer
+from transduce.model import EncoderDecoder, make_model
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
@@ -192,7 +192,7 @@ class _Run:
     ) -> tuple[StopReason, int]:
         """Make the updates, from the newest checkpoint on; returns why they ended and how many there are."""
         torch.manual_seed(config.training.seed)
-        model = Transformer(config.model).to(self.device)
+        model = make_model(config.model).to(self.device)
         if self.is_sharded:
             shard(model)
         trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
@@ -231,7 +231,7 @@ class _Run:
     def _trainer(
         self,
         config: RunConfig,
-        model: Transformer,
+        model: EncoderDecoder,
         *,
         listeners: Sequence[Listener],
         should_stop: Callable[[], bool],
@@ -262,11 +262,11 @@ class _Run:
             processes=self.processes,
         )
 
-    def _undivided(self, model: Transformer) -> Transformer:
+    def _undivided(self, model: EncoderDecoder) -> EncoderDecoder:
         """The model, or a copy with all its weights where it is divided among processes."""
         if not self.is_sharded:
             return model
-        copy = Transformer(model.config).to(self.device).eval()
+        copy = make_model(model.config).to(self.device).eval()
         load_weights(copy, whole_weights(model), where=self.folder)
         return copy
 

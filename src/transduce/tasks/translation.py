@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import floor
 
 import numpy as np
@@ -22,7 +23,7 @@ from transduce.data import (
 )
 from transduce.errors import ConfigError, DataError
 from transduce.metrics import sacrebleu_score
-from transduce.model import Transformer
+from transduce.model import EncoderDecoder, side_losses
 from transduce.tasks.translator import Translator
 from transduce.text import Tokenizers
 from transduce.training import LossSum, Processes, Validation, cross_entropy, r_drop
@@ -110,26 +111,29 @@ class StoreBatches:
 class TranslationObjective:
     """Label-smoothed cross-entropy of the target given the source. Sections 3.1 and 5.4."""
 
-    def __init__(self, model: Transformer, config: TrainingConfig) -> None:
+    def __init__(self, model: EncoderDecoder, config: TrainingConfig) -> None:
         self.model, self.config = model, config
 
     def __call__(self, batch: Batch) -> LossSum:
         """The loss of one batch."""
-        config = self.config
-        if config.r_drop and self.model.training:
-            twice_ND = self.model(batch.src_BS.repeat(2, 1), batch.tgt_in_BT.repeat(2, 1))
-            return r_drop(
-                twice_ND.unflatten(0, (2, -1)),
-                self.model.output_weight,
+        config, model = self.config, self.model
+        is_twice = config.r_drop > 0 and model.training
+        src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
+        with side_losses() as others:
+            states_ND = model(src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)) if is_twice else model(src_BS, tgt_BT)
+        eps_ls, smoothing = config.eps_ls, config.smoothing
+        if is_twice:
+            loss = r_drop(
+                states_ND.unflatten(0, (2, -1)),
+                model.output_weight,
                 batch.tgt_out_M,
-                eps_ls=config.eps_ls,
-                smoothing=config.smoothing,
+                eps_ls=eps_ls,
+                smoothing=smoothing,
                 alpha=config.r_drop,
             )
-        states_ND = self.model(batch.src_BS, batch.tgt_in_BT)
-        return cross_entropy(
-            states_ND, self.model.output_weight, batch.tgt_out_M, eps_ls=config.eps_ls, smoothing=config.smoothing
-        )
+        else:
+            loss = cross_entropy(states_ND, model.output_weight, batch.tgt_out_M, eps_ls=eps_ls, smoothing=smoothing)
+        return replace(loss, loss_nats=loss.loss_nats + sum(others) / (2 if is_twice else 1)) if others else loss
 
 
 class TranslationValidation:
@@ -141,7 +145,7 @@ class TranslationValidation:
 
     def __init__(
         self,
-        model: Callable[[], Transformer],
+        model: Callable[[], EncoderDecoder],
         tokenizers: Tokenizers,
         store: TokenStore,
         text: tuple[Sequence[str], Sequence[str]],
@@ -176,7 +180,7 @@ class TranslationValidation:
         assert nll_nats is not None
         return nll_nats
 
-    def _mean_nll_nats(self, model: Transformer, should_stop: Callable[[], bool]) -> float | None:
+    def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
         objective = TranslationObjective(model, self.config)
         rank, n = self._processes.rank, self._processes.n
         n_batches = self._batches.n_batches(0)
@@ -192,7 +196,7 @@ class TranslationValidation:
         *nlls, n_asked = self._processes.gather(nll_of_batch).sum(dim=0).tolist()
         return None if n_asked else sum(nlls) / n_tokens
 
-    def _translations(self, model: Transformer, should_stop: Callable[[], bool]) -> list[str] | None:
+    def _translations(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
         """Of the first sentences of dev, with the weights of now."""
         rank, n = self._processes.rank, self._processes.n
         config = self.run_config

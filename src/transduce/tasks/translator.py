@@ -18,7 +18,7 @@ from torch import Tensor
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError, DataError
-from transduce.model import Ensemble, Transformer, for_inference
+from transduce.model import EncoderDecoder, Ensemble, LearnedPositions, for_inference
 from transduce.search import Hypothesis, StateT, beam_search, greedy_search
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, normalise
@@ -69,13 +69,13 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         tokenizers: Tokenizers,
         search: SearchConfig,
         *,
         direction: str,
         precision: InferencePrecision = "fp32",
-        others: Sequence[Transformer] = (),
+        others: Sequence[EncoderDecoder] = (),
     ) -> None:
         self.model, self.tokenizers, self.search = model, tokenizers, search
         fast = [for_inference(each, precision) for each in (model, *others)]
@@ -184,8 +184,9 @@ class Translator:
         return run_search(self._writer, src_BS, limits_B, search)
 
 
-def _max_positions(model: Transformer) -> int:
-    return model.config.n_positions if model.config.positions == "learned" else sys.maxsize
+def _max_positions(model: EncoderDecoder) -> int:
+    has_table = any(isinstance(module, LearnedPositions) for module in model.modules())
+    return model.config.n_positions if has_table else sys.maxsize
 
 
 class Writer(Protocol[StateT]):

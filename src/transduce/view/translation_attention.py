@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transduce.model import AttentionKind
+from transduce.errors import CheckpointError
+from transduce.model import AttentionKind, Transformer
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
@@ -18,8 +19,11 @@ __all__ = ["attention_of_translation"]
 def attention_of_translation(translator: Translator, source: str, translation: str | None = None) -> AttentionMaps:
     """All weights of all layers and heads, for ``source`` and its translation (the model's own where none is given).
 
-    Raises DataError if there is no word in ``source``.
+    Raises DataError if there is no word in ``source``, CheckpointError if the model is no Transformer.
     """
+    model = translator.model
+    if not isinstance(model, Transformer):
+        raise CheckpointError(f"the attention of system = {model.config.system!r} cannot be drawn; use a Transformer")
     source = normalise(source)
     if translation is None:
         (translation,) = translator.translate([source])
@@ -32,9 +36,9 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         assert len(kept[kind]) == layer
         kept[kind].append(weights_BHTS[0].float().cpu())
 
-    device = translator.model.output_weight.device
+    device = model.output_weight.device
     src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
-    translator.model(src_BS, tgt_BT, attention_sink=keep)
+    model(src_BS, tgt_BT, attention_sink=keep)
     stacked = {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in kept.items()}
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
     return AttentionMaps(

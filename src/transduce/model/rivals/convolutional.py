@@ -1,0 +1,137 @@
+"""Convolutional encoder-decoders: ConvS2S and ByteNet of Table 2.
+
+Shapes: B batch, S source positions, T target positions, D d_model.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.model.dropout import Dropout
+from transduce.model.embedding import make_positions
+from transduce.model.initialisation import initialise
+from transduce.model.layers import LAYER_NORM_EPS
+from transduce.model.mixers import Convolution
+from transduce.model.rivals.grid import GridModel, Memory, attend, glu
+
+__all__ = ["ByteNetModel", "ConvS2SModel"]
+
+HALF = 0.5**0.5  # keeps the variance of a sum of two
+
+
+class GatedConvolution(nn.Module):
+    """A convolution whose other half says how much of it passes, with a residual connection."""
+
+    def __init__(self, config: ModelConfig, *, is_causal: bool) -> None:
+        super().__init__()
+        self.value, self.gate = (
+            Convolution(config.d_model, k=config.kernel_width, is_causal=is_causal) for _ in range(2)
+        )
+        self.dropout = Dropout(config.p_drop)
+
+    def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D), without the residual."""
+        dropped_BTD = self.dropout(x_BTD)
+        return glu(self.value(dropped_BTD, is_real_BT), self.gate(dropped_BTD, is_real_BT))
+
+
+class ConvS2SModel(GridModel):
+    """Gated convolutions on both sides, and attention in every decoder layer. After Gehring et al. (2017)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        d = config.d_model
+        self.positions = make_positions(config)
+        self.encoder = nn.ModuleList(GatedConvolution(config, is_causal=False) for _ in range(config.n_encoder_layers))
+        self.decoder = nn.ModuleList(GatedConvolution(config, is_causal=True) for _ in range(config.n_decoder_layers))
+        self.queries = nn.ModuleList(nn.Linear(d, d) for _ in self.decoder)
+        self.answers = nn.ModuleList(nn.Linear(d, d) for _ in self.decoder)
+        initialise(self)
+
+    def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
+        """(B, S, D) to (B, S, D): keys that are also values, with the embeddings in them."""
+        embedded_BSD = x_BSD = self._placed(src_BSD)
+        for layer in self.encoder:
+            x_BSD = (x_BSD + layer(x_BSD, is_real_BS)) * HALF
+        return (x_BSD + embedded_BSD) * HALF
+
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        embedded_BTD = x_BTD = self._placed(tgt_BTD)
+        for layer, query, answer in zip(self.decoder, self.queries, self.answers, strict=True):
+            h_BTD = layer(x_BTD, is_real_BT)
+            asks_BTD = (query(h_BTD) + embedded_BTD) * HALF
+            scores_BTS = asks_BTD @ memory.states_BSD.transpose(1, 2) * self.config.d_model**-0.5
+            h_BTD = (h_BTD + answer(attend(scores_BTS, memory.states_BSD, memory.is_real_BS))) * HALF
+            x_BTD = (x_BTD + h_BTD) * HALF
+        return x_BTD
+
+    def _placed(self, x_BTD: Tensor) -> Tensor:
+        n_positions = x_BTD.shape[1]
+        encoding_TD: Tensor = self.positions(torch.arange(n_positions, device=x_BTD.device), n_positions)
+        return x_BTD + encoding_TD
+
+
+class DilatedBlock(nn.Module):
+    """Narrow, look around with holes, widen again; the residual unit of Kalchbrenner et al. (2017), figure 3."""
+
+    def __init__(self, config: ModelConfig, *, dilation: int, is_causal: bool) -> None:
+        super().__init__()
+        d, narrow = config.d_model, config.d_model // 2
+        self.norms = nn.ModuleList(nn.LayerNorm(width, eps=LAYER_NORM_EPS) for width in (d, narrow, narrow))
+        self.narrow, self.widen = nn.Linear(d, narrow), nn.Linear(narrow, d)
+        self.look = Convolution(narrow, k=config.kernel_width, dilation=dilation, is_causal=is_causal)
+        self.dropout = Dropout(config.p_drop)
+
+    def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        first, second, third = self.norms
+        h: Tensor = self.narrow(F.relu(first(x_BTD)))
+        h = self.look(F.relu(second(h)), is_real_BT)
+        out_BTD: Tensor = x_BTD + self.dropout(self.widen(F.relu(third(h))))
+        return out_BTD
+
+
+class ByteNetModel(GridModel):
+    """Dilated convolutions, the decoder stacked on the encoder's states place by place: no attention at all.
+
+    After Kalchbrenner et al. (2017). A target position reads the source position of the same number, and learns of the
+    others by what the encoder put there; past the end of the source it reads nothing.
+    """
+
+    LARGEST_DILATION = 16  # 1, 2, 4, 8, 16, and again
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.encoder = self._stack(config, config.n_encoder_layers, is_causal=False)
+        self.decoder = self._stack(config, config.n_decoder_layers, is_causal=True)
+        self.join = nn.Linear(2 * config.d_model, config.d_model)
+        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
+        initialise(self)
+
+    def _stack(self, config: ModelConfig, n_layers: int, *, is_causal: bool) -> nn.ModuleList:
+        n_kinds = self.LARGEST_DILATION.bit_length()
+        return nn.ModuleList(
+            DilatedBlock(config, dilation=2 ** (number % n_kinds), is_causal=is_causal) for number in range(n_layers)
+        )
+
+    def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
+        """(B, S, D) to (B, S, D)."""
+        x_BSD = src_BSD
+        for block in self.encoder:
+            x_BSD = block(x_BSD, is_real_BS)
+        return x_BSD
+
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        n_positions = tgt_BTD.shape[1]
+        known_BSD = memory.states_BSD * memory.is_real_BS.unsqueeze(-1)
+        beside_BTD = F.pad(known_BSD, (0, 0, 0, max(0, n_positions - known_BSD.shape[1])))[:, :n_positions]
+        x_BTD = self.join(torch.cat((tgt_BTD, beside_BTD), dim=-1))
+        for block in self.decoder:
+            x_BTD = block(x_BTD, is_real_BT)
+        out_BTD: Tensor = self.norm(x_BTD)
+        return out_BTD

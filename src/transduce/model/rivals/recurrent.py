@@ -1,0 +1,103 @@
+"""Recurrent encoder-decoders: what Table 2's GNMT is made of, and what came before attention.
+
+Shapes: B batch, S source positions, T target positions, D d_model.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.model.dropout import Dropout
+from transduce.model.initialisation import initialise
+from transduce.model.mixers import Recurrent
+from transduce.model.rivals.grid import GridModel, Memory, attend
+
+__all__ = ["AdditiveAttention", "LastStateModel", "RecurrentModel"]
+
+
+class RecurrentModel(GridModel):
+    """LSTM layers with residual connections, and additive attention between decoder and encoder.
+
+    After Wu et al. (2016): the first encoder layer runs both ways, the others forwards; what the bottom decoder layer
+    says asks the encoder, and the answer goes to all decoder layers above. Simpler than theirs: one machine, one size.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        d = config.d_model
+        self.encoder = nn.ModuleList(Recurrent(d, is_causal=n > 0) for n in range(config.n_encoder_layers))
+        self.decoder = nn.ModuleList(Recurrent(d, is_causal=True) for _ in range(config.n_decoder_layers))
+        self.attention = AdditiveAttention(d)
+        # State and context side by side: what goes into each layer above the bottom, and what comes out at the top.
+        self.joins = nn.ModuleList(nn.Linear(2 * d, d) for _ in range(config.n_decoder_layers))
+        self.dropout = Dropout(config.p_drop)
+        initialise(self)
+
+    def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
+        """(B, S, D) to (B, S, D)."""
+        x_BSD = src_BSD
+        for layer in self.encoder:
+            x_BSD = x_BSD + self.dropout(layer(x_BSD, is_real_BS))
+        return x_BSD
+
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        bottom, *above = self.decoder
+        *joins, join_at_top = self.joins
+        x_BTD = tgt_BTD + self.dropout(bottom(tgt_BTD, is_real_BT))
+        context_BTD = self.attention(x_BTD, memory)
+        for layer, join in zip(above, joins, strict=True):
+            inputs_BTD = join(torch.cat((x_BTD, context_BTD), dim=-1))
+            x_BTD = x_BTD + self.dropout(layer(inputs_BTD, is_real_BT))
+        out_BTD: Tensor = join_at_top(torch.cat((x_BTD, context_BTD), dim=-1))
+        return out_BTD
+
+
+class AdditiveAttention(nn.Module):
+    """v . tanh(W q + U k): a small network says how well two states fit. Bahdanau, Cho and Bengio (2014)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.w_query = nn.Linear(d_model, d_model)
+        self.w_key = nn.Linear(d_model, d_model, bias=False)
+        self.v = nn.Linear(d_model, 1, bias=False)
+
+    def forward(self, asks_BTD: Tensor, memory: Memory) -> Tensor:
+        """What each position is answered, (B, T, D)."""
+        fit_BTSD = (self.w_query(asks_BTD).unsqueeze(2) + self.w_key(memory.states_BSD).unsqueeze(1)).tanh()
+        return attend(self.v(fit_BTSD).squeeze(-1), memory.states_BSD, memory.is_real_BS)
+
+
+class LastStateModel(GridModel):
+    """An encoder whose last state is all that the decoder learns of the source: the bottleneck before attention.
+
+    After Sutskever, Vinyals and Le (2014). The last state is shown to the decoder at every position, which is more than
+    theirs, who began with it.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        d = config.d_model
+        self.encoder = nn.ModuleList(Recurrent(d, is_causal=True) for _ in range(config.n_encoder_layers))
+        self.decoder = nn.ModuleList(Recurrent(d, is_causal=True) for _ in range(config.n_decoder_layers))
+        self.join = nn.Linear(2 * d, d)
+        self.dropout = Dropout(config.p_drop)
+        initialise(self)
+
+    def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
+        """(B, S, D) to (B, S, D)."""
+        x_BSD = src_BSD
+        for layer in self.encoder:
+            x_BSD = x_BSD + self.dropout(layer(x_BSD, is_real_BS))
+        return x_BSD
+
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        last_B = memory.is_real_BS.sum(dim=1) - 1
+        last_BD = memory.states_BSD[torch.arange(len(last_B), device=last_B.device), last_B]
+        x_BTD: Tensor = self.join(torch.cat((tgt_BTD, last_BD.unsqueeze(1).expand_as(tgt_BTD)), dim=-1))
+        for layer in self.decoder:
+            x_BTD = x_BTD + self.dropout(layer(x_BTD, is_real_BT))
+        return x_BTD

@@ -1,0 +1,204 @@
+"""One suite for all systems of Table 2: what training and search rely on, whatever the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transduce.config import ModelConfig, SearchConfig
+from transduce.errors import CheckpointError, ConfigError, ShapeError
+from transduce.model import EncoderDecoder, cost_of, describe, for_inference, make_model, side_losses
+from transduce.model.experts import MixtureOfExperts, balance_loss
+from transduce.model.layers import FeedForward
+from transduce.recipes import read_recipe
+from transduce.tasks import Translator, train
+from transduce.text import Tokenizers, train_bpe
+from transduce.training import cross_entropy
+from transduce.view import attention_of_translation
+
+SMALL: dict[str, Any] = {
+    "n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8,
+    "p_drop": 0.0, "src_vocab_size": 20, "tgt_vocab_size": 20,
+}  # fmt: skip
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "transformer": {},
+    "mixture of experts": {"n_experts": 4},
+    "recurrent": {"system": "recurrent"},
+    "last-state": {"system": "last-state"},
+    "convs2s": {"system": "convs2s"},
+    "bytenet": {"system": "bytenet"},
+}
+SRC = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0], [2, 0, 0, 0, 0]])
+TGT = torch.tensor([[1, 10, 11, 12], [1, 13, 0, 0], [1, 14, 15, 0]])
+each_system = pytest.mark.parametrize("name", SYSTEMS)
+
+
+def made(name: str, **changes: Any) -> EncoderDecoder:
+    torch.manual_seed(1)
+    return make_model(ModelConfig(**SMALL | SYSTEMS[name] | changes)).double().eval()
+
+
+def log_p(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:
+    return model.logits(model(src, tgt)).log_softmax(dim=-1)
+
+
+@each_system
+def test_states_of_real_positions_in_order_whatever_stands_beside(name: str) -> None:
+    model = made(name)
+    states = model(SRC, TGT)
+    assert states.shape == (4 + 2 + 3, 16)
+    rows = [model(SRC[row : row + 1, :n_src], TGT[row : row + 1, :n_tgt]) for row, n_src, n_tgt in
+            ((0, 5, 4), (1, 3, 2), (2, 1, 3))]  # fmt: skip
+    torch.testing.assert_close(states, torch.cat(rows))
+
+
+@each_system
+def test_no_position_sees_what_comes_after_it(name: str) -> None:
+    model = made(name)
+    other = TGT[:1].clone()
+    other[0, 3] = 17
+    states, changed = model(SRC[:1], TGT[:1]), model(SRC[:1], other)
+    torch.testing.assert_close(changed[:3], states[:3])
+    assert not torch.allclose(changed[3], states[3])
+
+
+@each_system
+def test_the_source_is_read(name: str) -> None:
+    model = made(name)
+    other = SRC[:1].clone()
+    other[0, 0] = 17
+    assert not torch.allclose(model(SRC[:1], TGT[:1])[-1], model(other, TGT[:1])[-1])
+
+
+@each_system
+@torch.no_grad()
+def test_steps_give_what_the_whole_gives(name: str) -> None:
+    model = made(name)
+    src, tgt = SRC[:2], torch.tensor([[1, 10, 11, 12], [1, 13, 14, 15]])
+    expected = log_p(model, src, tgt).view(2, 4, -1)
+    state = model.start(src)
+    for position in range(4):
+        logits, state = model.step(tgt[:, position], state)
+        torch.testing.assert_close(logits.log_softmax(-1), expected[:, position])
+    # Beams are told apart, change places, and sentences leave.
+    state = model.start(src).select(torch.tensor([[0, 0], [1, 1]]))
+    _, state = model.step(torch.tensor([1, 1, 1, 1]), state)
+    _, state = model.step(torch.tensor([10, 11, 12, 13]), state)
+    logits, _ = model.step(torch.tensor([5, 6]), state.select(torch.tensor([[3, 2]])))
+    for row, prefix in enumerate(([1, 13, 5], [1, 12, 6])):
+        expected_V = log_p(model, src[1:], torch.tensor([prefix]))[-1]
+        torch.testing.assert_close(logits[row].log_softmax(-1), expected_V)
+
+
+@each_system
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_all_weights_learn_a_batch_by_heart(name: str, precision: str) -> None:
+    model = made(name).float().train()
+    targets = torch.tensor([10, 11, 12, 2, 13, 2, 14, 15, 2])
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(60):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            states = model(SRC, TGT)
+            loss = cross_entropy(states, model.output_weight, targets, eps_ls=0.0, smoothing="uniform").loss_nats
+        optimiser.zero_grad()
+        loss.backward()
+        unused = [key for key, weight in model.named_parameters() if weight.grad is None]
+        assert all("experts" in key for key in unused), unused
+        optimiser.step()
+        losses.append(loss.item() / 9)
+    assert losses[-1] < 0.3 < 2 < losses[0]
+
+
+@each_system
+def test_its_cost_is_what_is_built(name: str) -> None:
+    model = made(name)
+    cost = cost_of(model.config)
+    assert cost.parameters == sum(weight.numel() for weight in model.parameters())
+    assert cost.parameters - cost.parameters_without_embeddings == 20 * 16  # one table for all
+    matrices = sum(weight.numel() for weight in model.parameters() if weight.ndim > 1)
+    idle = 4 * 2 * (2 * 16 * 24) if name == "mixture of experts" else 0  # layers x idle experts x their matrices
+    assert cost.flops_per_token == 6 * (matrices - idle)
+    assert type(model).__name__ in describe(model)
+
+
+@each_system
+def test_copies_for_inference_say_the_same(name: str) -> None:
+    model = made(name).float()
+    fast = for_inference(model, "fp32")
+    with torch.no_grad():
+        torch.testing.assert_close(log_p(fast, SRC, TGT), log_p(model, SRC, TGT), atol=1e-5, rtol=1e-4)
+
+
+@each_system
+def test_translations_depend_on_the_sentence_alone(name: str) -> None:
+    sentences = [
+        "the old dog sleeps", "a cat", "the river sees a tall tree and a house", "no", "the child likes the dog",
+    ]  # fmt: skip
+    tokenizer = train_bpe(sentences, vocab_size=300)
+    sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size}
+    translator = Translator(
+        made(name, **sizes), Tokenizers(tokenizer, tokenizer), SearchConfig(max_extra_tokens=4), direction="en-de"
+    )
+    alone = [next(translator.translate_lines([sentence])) for sentence in sentences]
+    together = list(translator.translate_lines(sentences))
+    assert [each.text for each in together] == [each.text for each in alone]
+    assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["recurrent", "mixture of experts"])
+def test_other_systems_are_trained_and_kept_as_the_transformer_is(
+    name: str, micro_recipe: Path, tmp_path: Path
+) -> None:
+    settings = ["training.max_updates=4", "training.validation_bleu=false", "training.n_accumulate=2"]
+    settings += [f"model.{key}={value}" for key, value in SYSTEMS[name].items()]
+    train(read_recipe(micro_recipe, settings), tmp_path / "run")
+    translator = Translator.load(tmp_path / "run" / "model")
+    assert len(translator.translate(["The dog sleeps."])) == 1
+    if name == "recurrent":
+        with pytest.raises(CheckpointError, match="system = 'recurrent' cannot be drawn"):
+            attention_of_translation(translator, "The dog sleeps.")
+
+
+def test_a_mixture_is_the_gated_sum_of_its_best_experts() -> None:
+    torch.manual_seed(1)
+    config = ModelConfig(**SMALL | {"n_experts": 4})
+    mixture = MixtureOfExperts(config, FeedForward).double().eval()
+    x_ND = torch.randn(7, 16, dtype=torch.float64)
+    for x_D, out_D in zip(x_ND, mixture(x_ND), strict=True):
+        scores = mixture.gate(x_D)
+        best = sorted(range(4), key=lambda expert: -scores[expert].item())[:2]
+        gates = scores[best].softmax(0)
+        expected = sum(gate * mixture.experts[expert](x_D) for gate, expert in zip(gates, best, strict=True))
+        torch.testing.assert_close(out_D, expected, atol=1e-6, rtol=1e-5)  # gates are in fp32
+    assert mixture(x_ND.view(7, 1, 16)).shape == (7, 1, 16)
+    with pytest.raises(ShapeError, match="n_active_experts 2 is above n_experts 1"):
+        MixtureOfExperts(ModelConfig(**SMALL), FeedForward)
+
+
+def test_experts_are_asked_to_share_the_work() -> None:
+    even, one = torch.full((8, 4), 0.25), torch.eye(4)[[0] * 8]
+    assert balance_loss(even, torch.arange(8).unsqueeze(1) % 4).item() == pytest.approx(1.0)
+    assert balance_loss(one, torch.zeros(8, 1, dtype=torch.long)).item() == pytest.approx(4.0)
+    torch.manual_seed(1)
+    mixture = MixtureOfExperts(ModelConfig(**SMALL | {"n_experts": 4}), FeedForward)
+    x_ND = torch.randn(50, 16)
+    with side_losses() as losses:
+        mixture.train()(x_ND)
+        mixture.eval()(x_ND)
+    (loss,) = losses
+    assert 0.01 * 50 * 0.9 < loss.item() < 0.01 * 50 * 4
+    loss.backward()
+    assert mixture.gate.weight.grad is not None
+    mixture.train()(x_ND)  # nobody asks: nothing is kept
+
+
+def test_what_does_not_go_together_is_refused(micro_recipe: Path) -> None:
+    with pytest.raises(ConfigError, match="n_experts is for system = 'transformer', got system = 'bytenet'"):
+        read_recipe(micro_recipe, ["model.system=bytenet", "model.n_experts=2"])
+    with pytest.raises(ConfigError, match="kernel_width must be odd for convolutions that look both ways, got 4"):
+        read_recipe(micro_recipe, ["model.system=convs2s", "model.kernel_width=4"])
