@@ -142,6 +142,20 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     assert len(open_prepared(tmp_path / "run" / "store").train) == 40
 
 
+@pytest.mark.parametrize("decay", ["inverse_sqrt", "linear"])
+def test_only_a_learning_rate_that_does_not_know_the_end_may_go_beyond_it(
+    micro_recipe: Path, tmp_path: Path, decay: str
+) -> None:
+    settings = [f"training.decay={decay}", "training.validation_bleu=false"]
+    train(read_recipe(micro_recipe, [*settings, "training.max_updates=2"]), tmp_path / "run")
+    longer = read_recipe(micro_recipe, [*settings, "training.max_updates=4"])
+    if decay == "inverse_sqrt":
+        assert train(longer, tmp_path / "run", resume=True).updates == 4
+    else:
+        with pytest.raises(ConfigError, match=r"was begun with training\.max_updates = 2, now it is 4"):
+            train(longer, tmp_path / "run", resume=True)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -352,11 +352,14 @@ def resume_config(folder: Path, wanted: RunConfig) -> RunConfig:
     begun = read_run_config(folder)
     sizes = {"src_vocab_size": begun.model.src_vocab_size, "tgt_vocab_size": begun.model.tgt_vocab_size}
     wanted = wanted.model_copy(update={"model": wanted.model.model_copy(update=sizes)})
+    # A learning rate that falls to nothing at the end depends on where that is.
+    is_length_fixed = begun.training.decay != "inverse_sqrt"
+    changeable = CHANGEABLE - {"training.max_updates"} if is_length_fixed else CHANGEABLE
     for table, fields in wanted.model_dump().items():
         for name, value in fields.items():
             before = getattr(getattr(begun, table), name)
             is_same = value == before and (not isinstance(value, dict) or list(value) == list(before))  # in order
-            if not is_same and f"{table}.{name}" not in CHANGEABLE:
+            if not is_same and f"{table}.{name}" not in changeable:
                 raise ConfigError(
                     f"{folder} was begun with {table}.{name} = {before!r}, now it is {value!r}; "
                     "a run goes on with what it began with"
