@@ -297,6 +297,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--text",
         ],
         "model": ["--json", "--length", "--vocab-size"],
+        "paper": ["--data", "--device", "--json", "--out", "--scale", "--sentence", "--short", "--work"],
         "prepare": ["--data", "--json", "--out", "--set"],
         "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
         "train": [

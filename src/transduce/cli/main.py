@@ -12,7 +12,20 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli import attention, average, corpus, demo, doctor, evaluate, model, prepare, score, train, translate
+from transduce.cli import (
+    attention,
+    average,
+    corpus,
+    demo,
+    doctor,
+    evaluate,
+    model,
+    paper,
+    prepare,
+    score,
+    train,
+    translate,
+)
 from transduce.cli.output import say, say_error
 from transduce.errors import ElsewhereError, TransduceError
 
@@ -53,6 +66,7 @@ app.command()(score.score)
 app.command()(evaluate.evaluate)
 app.command()(model.model)
 app.command()(attention.attention)
+app.command()(paper.paper)
 app.command()(doctor.doctor)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transduce.tasks.evaluation import Evaluation, evaluate
+from transduce.tasks.evaluation import Evaluation, dev_perplexity, evaluate
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.reranking import Reranker, log_probabilities
 from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, train
@@ -17,6 +17,7 @@ __all__ = [
     "Translation",
     "Translator",
     "average_run",
+    "dev_perplexity",
     "evaluate",
     "log_probabilities",
     "open_prepared",

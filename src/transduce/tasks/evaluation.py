@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transduce.config import SearchConfig
+import torch
+
+from transduce.config import RunConfig, SearchConfig
 from transduce.errors import DataError
-from transduce.metrics import TranslationScores, score_translations
+from transduce.metrics import TranslationScores, perplexity, score_translations
+from transduce.model import EncoderDecoder
+from transduce.tasks.preparation import Prepared
 from transduce.tasks.reranking import Reranker
+from transduce.tasks.translation import TranslationValidation
 from transduce.tasks.translator import Translator
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "dev_perplexity", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +42,23 @@ def evaluate(
     translations = translator.translate(sources, search=search)
     scores = score_translations(translations, references, language=translator.tgt_language)
     return Evaluation(scores, tuple(translations))
+
+
+def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig) -> float:
+    """Per token of the dev text, not smoothed, in the precision of training. Table 3, PPL.
+
+    Raises DataError if there is no dev text.
+    """
+    text = prepared.text("dev")
+    if prepared.dev is None or text is None:
+        raise DataError(f"{prepared.folder} has no dev text")
+    validation = TranslationValidation(
+        lambda: model,
+        prepared.tokenizers,
+        prepared.dev,
+        text,
+        config,
+        device=model.output_weight.device,
+    )
+    with torch.no_grad():
+        return perplexity(validation.mean_nll_nats(), 1)

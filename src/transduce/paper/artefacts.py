@@ -1,0 +1,16 @@
+"""What ``transduce paper`` can make, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from transduce.paper.laboratory import Laboratory
+from transduce.paper.report import Report
+from transduce.paper.request import Request
+
+__all__ = ["ARTEFACTS", "Maker"]
+
+Maker = Callable[[Laboratory, Request], Report]
+
+# In the order of the paper.
+ARTEFACTS: Mapping[str, Maker] = {}

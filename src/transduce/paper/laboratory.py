@@ -1,0 +1,211 @@
+"""Where training experiments are made: a finished one is a small record on the disk, a half-done one is resumed.
+
+``RECORDS/<scale>/<name>.json`` is what stays, and can be committed; stores, checkpoints and models are in the work
+folder, and can be thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import torch
+
+from transduce.config import DataConfig, RunConfig
+from transduce.errors import ConfigError, DataError
+from transduce.files import read_json, write_json
+from transduce.model import cost_of
+from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, prepare, train
+from transduce.training import Record, newest_complete, read_state
+
+__all__ = ["Experiment", "Follower", "Laboratory", "RunRecord", "Scale", "Stopped"]
+
+Scale = Literal["cpu", "gpu", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A run with a name of its own, which is also that of its record."""
+
+    name: str
+    config: RunConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is kept of a finished run."""
+
+    name: str
+    config: dict[str, Any]  # all of it; vocabulary sizes as they came out
+    updates: int
+    src_tokens: int
+    tgt_tokens: int
+    minutes: float
+    machine: str
+    torch: str
+    parameters: int
+    parameters_without_embeddings: int
+    training_flops: float  # 6 for each weight of a matrix product and target token
+    dev_text: str
+    dev_perplexity: float  # per token, not smoothed
+    dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` prints them
+    test_text: str | None
+    test_scores: dict[str, Any] | None
+
+
+class Follower(Protocol):
+    """What shows a run while it lasts."""
+
+    def __call__(self, record: Record, /) -> None:
+        """Take a record of the run."""
+
+    def tell(self, line: str, /) -> None:
+        """Take a line about it."""
+
+
+class Stopped(Exception):
+    """Somebody asked to stop; what was done is on the disk."""
+
+
+class Laboratory:
+    """Finds records, and makes those that are missing."""
+
+    def __init__(
+        self,
+        records: Path,
+        work: Path,
+        *,
+        scale: Scale,
+        data_folder: Path | None = None,
+        device: str | torch.device = "cpu",
+        follow: Callable[[RunConfig], AbstractContextManager[Follower]] | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+        while_training: AbstractContextManager[object] | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """``follow`` gives what shows a run while it lasts; the rest is as for ``train``."""
+        self.records, self.work, self.scale = records, work, scale
+        self.data_folder, self.device, self.tell = data_folder, torch.device(device), tell
+        self._follow, self._should_stop, self._while_training = follow, should_stop, while_training
+
+    def record_path(self, experiment: Experiment) -> Path:
+        """Where the record of an experiment is, or will be."""
+        return self.records / self.scale / f"{experiment.name}.json"
+
+    def run(self, experiment: Experiment) -> RunRecord:
+        """The record of an experiment: read, or made by a run from where an earlier one was stopped.
+
+        Raises ConfigError if the record on the disk is of other settings, Stopped if somebody asked.
+        """
+        path = self.record_path(experiment)
+        if path.exists():
+            return self._read(path, experiment)
+        folder = self.run_folder(experiment)
+        self.tell(f"{experiment.name}: training")
+        with self._follow(experiment.config) if self._follow else nullcontext() as follower:
+            result = train(
+                experiment.config,
+                folder,
+                resume=True,
+                store=self._store(experiment.config.data),
+                device=self.device,
+                listeners=[follower] if follower else [],
+                should_stop=self._should_stop,
+                while_training=self._while_training,
+                tell=follower.tell if follower else self.tell,
+            )
+        if result.reason == "asked" or result.model_folder is None:
+            raise Stopped
+        record = self._measured(experiment, folder)
+        write_json(path, asdict(record))
+        shutil.rmtree(folder / "checkpoints")  # the model folder stays
+        return record
+
+    def model_folder(self, experiment: Experiment) -> Path:
+        """The model of an experiment, which is trained anew if only its record is left."""
+        folder = self.run_folder(experiment) / "model"
+        if not folder.exists():
+            self.record_path(experiment).unlink(missing_ok=True)
+            self.run(experiment)
+        return folder
+
+    def run_folder(self, experiment: Experiment) -> Path:
+        """The run folder of an experiment."""
+        return self.work / self.scale / experiment.name
+
+    def _read(self, path: Path, experiment: Experiment) -> RunRecord:
+        values = read_json(path, error=DataError)
+        try:
+            record = RunRecord(**values)
+        except TypeError as error:
+            raise DataError(f"{path} is no record of this version ({error}); delete it to run anew") from error
+        wanted = experiment.config.model_dump()
+        for table, fields in wanted.items():
+            for name, value in fields.items():
+                found = record.config.get(table, {}).get(name)
+                if found != value and not name.endswith("_vocab_size"):
+                    raise ConfigError(
+                        f"{path} was made with {table}.{name} = {found!r}, now it is {value!r}; delete it to run anew"
+                    )
+        return record
+
+    def _store(self, data: DataConfig) -> Path:
+        """The prepared text, which all experiments on it share."""
+        store = self.work / "stores" / sha256(data.model_dump_json().encode()).hexdigest()[:16]
+        if not store.exists():
+            prepare(data, store, data_folder=self.data_folder, tell=self.tell)
+        return store
+
+    def _measured(self, experiment: Experiment, folder: Path) -> RunRecord:
+        config, prepared = experiment.config, open_prepared(self._store(experiment.config.data))
+        newest = newest_complete(folder / "checkpoints", self.tell)
+        assert newest is not None
+        state = read_state(newest)
+        translator = Translator.load(folder / "model", device=self.device)
+        sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
+        model_config = config.model.with_vocabulary(*sizes)
+        cost, n_passes = cost_of(model_config), 2 if config.training.r_drop else 1
+        scores = {}
+        for split in ("dev", "test"):
+            text = prepared.text(split)
+            scores[split] = None if text is None else evaluate(translator, *text).scores.as_json()
+        if scores["dev"] is None:
+            raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")
+        return RunRecord(
+            name=experiment.name,
+            config=config.model_copy(update={"model": model_config}).model_dump(),
+            updates=state.update,
+            src_tokens=state.src_tokens,
+            tgt_tokens=state.tgt_tokens,
+            minutes=round(state.elapsed_s / 60, 2),
+            machine=_machine(self.device),
+            torch=str(torch.__version__),
+            parameters=cost.parameters,
+            parameters_without_embeddings=cost.parameters_without_embeddings,
+            training_flops=float(n_passes * cost.flops_per_token * state.tgt_tokens),
+            dev_text=prepared.text_names["dev"],
+            dev_perplexity=dev_perplexity(translator.model, prepared, config),
+            dev_scores=scores["dev"],
+            test_text=prepared.text_names.get("test"),
+            test_scores=scores["test"],
+        )
+
+
+def _machine(device: torch.device) -> str:
+    """In words: a GPU by its name, a processor by its model and the threads in use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return f"{model}, {torch.get_num_threads()} of {os.cpu_count()} threads"

@@ -1,0 +1,102 @@
+"""A finished experiment is a record, a half-done one is resumed, and a record of other settings is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transduce.errors import ConfigError, DataError
+from transduce.paper import Experiment, Laboratory, Stopped
+from transduce.recipes import read_recipe, with_settings
+from transduce.tasks import Translator, evaluate, open_prepared
+from transduce.training import Record, UpdateRecord
+
+
+@pytest.fixture
+def experiment(micro_recipe: Path) -> Experiment:
+    settings = ["training.max_updates=6", "training.checkpoint_every_updates=2", "training.validation_bleu=false"]
+    return Experiment("base-seed1", read_recipe(micro_recipe, settings))
+
+
+def laboratory(folder: Path, told: list[str], *, stop_after: int | None = None) -> Laboratory:
+    class Follower:
+        n_updates = 0
+
+        def __enter__(self) -> Follower:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+        def __call__(self, record: Record) -> None:
+            self.n_updates += isinstance(record, UpdateRecord)
+            followers.append(self)
+
+        def tell(self, line: str) -> None:
+            told.append(line)
+
+    followers: list[Follower] = []
+    return Laboratory(
+        folder / "runs",
+        folder / "work",
+        scale="cpu",
+        follow=lambda config: Follower(),
+        should_stop=lambda: stop_after is not None and bool(followers) and followers[-1].n_updates >= stop_after,
+        tell=told.append,
+    )
+
+
+def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp_path: Path) -> None:
+    told: list[str] = []
+    lab = laboratory(tmp_path, told)
+    record = lab.run(experiment)
+    assert "base-seed1: training" in told
+    values = json.loads((tmp_path / "runs" / "cpu" / "base-seed1.json").read_text())
+    assert values["name"] == "base-seed1"
+    assert values["updates"] == record.updates == 6
+    assert values["config"]["training"] == experiment.config.training.model_dump()
+    assert record.dev_perplexity > 1
+    assert record.training_flops > record.tgt_tokens * record.parameters_without_embeddings
+    # Its scores are those of the model that stays.
+    model = lab.model_folder(experiment)
+    text = open_prepared(next((tmp_path / "work" / "stores").iterdir())).text("dev")
+    assert text is not None
+    assert record.dev_scores == evaluate(Translator.load(model), *text).scores.as_json()
+    assert not (tmp_path / "work" / "cpu" / "base-seed1" / "checkpoints").exists()
+    told.clear()
+    assert laboratory(tmp_path, told).run(experiment) == record
+    assert told == []
+
+
+def test_what_was_stopped_is_gone_on_with(experiment: Experiment, tmp_path: Path) -> None:
+    whole = laboratory(tmp_path / "whole", []).run(experiment)
+    with pytest.raises(Stopped):
+        laboratory(tmp_path / "cut", [], stop_after=3).run(experiment)
+    told: list[str] = []
+    resumed = laboratory(tmp_path / "cut", told).run(experiment)
+    assert any("resumed from update-00000003" in line for line in told)
+    assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
+
+
+def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experiment, tmp_path: Path) -> None:
+    lab = laboratory(tmp_path, [])
+    lab.run(experiment)
+    other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
+    with pytest.raises(
+        ConfigError, match=r"was made with training.eps_ls = 0.1, now it is 0.2; delete"
+    ):
+        lab.run(other)
+    lab.record_path(experiment).write_text('{"name": "base"}')
+    with pytest.raises(DataError, match="is no record of this version"):
+        lab.run(experiment)
+
+
+def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experiment, tmp_path: Path) -> None:
+    lab = laboratory(tmp_path, [])
+    record = lab.run(experiment)
+    for path in sorted((tmp_path / "work").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    assert (lab.model_folder(experiment) / "model.safetensors").exists()
+    assert lab.run(experiment).dev_scores == record.dev_scores
