@@ -9,23 +9,25 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, Protocol
 
 import torch
 
-from transduce.config import DataConfig, RunConfig
+from transduce.config import DataConfig, Precision, RunConfig
 from transduce.errors import ConfigError, DataError
 from transduce.files import read_json, write_json
 from transduce.model import cost_of
 from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, prepare, train
 from transduce.training import Record, newest_complete, read_state
 
-__all__ = ["Experiment", "Follower", "Laboratory", "RunRecord", "Scale", "Stopped"]
+__all__ = ["Experiment", "Follower", "Laboratory", "RunRecord", "Scale", "Stopped", "sustained_flops"]
 
 Scale = Literal["cpu", "gpu", "paper"]
 
@@ -53,6 +55,7 @@ class RunRecord:
     parameters: int
     parameters_without_embeddings: int
     training_flops: float  # 6 for each weight of a matrix product and target token
+    sustained_flops: float  # a second: of large matrix products on that machine in the precision of training
     dev_text: str
     dev_perplexity: float  # per token, not smoothed
     dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` prints them
@@ -190,12 +193,26 @@ class Laboratory:
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
             training_flops=float(n_passes * cost.flops_per_token * state.tgt_tokens),
+            sustained_flops=sustained_flops(self.device, config.training.precision),
             dev_text=prepared.text_names["dev"],
             dev_perplexity=dev_perplexity(translator.model, prepared, config),
             dev_scores=scores["dev"],
             test_text=prepared.text_names.get("test"),
             test_scores=scores["test"],
         )
+
+
+def sustained_flops(device: torch.device, precision: Precision) -> float:
+    """Floating-point operations a second of a large matrix product: the median of some, after a first."""
+    size = 8192 if device.type == "cuda" else 1536
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    seconds = []
+    for _ in range(8):
+        started = time.perf_counter()
+        (left @ right)[0, 0].item()  # waits for the device
+        seconds.append(time.perf_counter() - started)
+    return 2 * size**3 / median(seconds[1:])
 
 
 def _machine(device: torch.device) -> str:

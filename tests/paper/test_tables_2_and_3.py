@@ -1,0 +1,124 @@
+"""Tables 2 and 3: the short form end to end, the paper's numbers, and what is called an effect."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transduce.model import cost_of
+from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Scale, Table, write_report
+from transduce.paper.table2 import PRINTED as SYSTEMS_PRINTED
+from transduce.paper.table2 import SYSTEMS, system_at_scale
+from transduce.paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
+from transduce.recipes import TABLE_3
+
+
+def laboratory(folder: Path, scale: Scale = "cpu") -> Laboratory:
+    return Laboratory(folder / "runs", folder / "work", scale=scale)
+
+
+def table_of(report: Report, name: str) -> Table:
+    (table,) = (section for section in report.sections if isinstance(section, Table) and section.name == name)
+    return table
+
+
+def column(table: Table, name: str) -> list[Any]:
+    place = table.columns.index(name)
+    return [row[place] for row in table.rows]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("paper")
+
+
+def test_table_3_in_short(folder: Path) -> None:
+    report = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
+    table = table_of(report, "")
+    assert column(table, "row") == ["base", "C-N2"]
+    assert column(table, "paper PPL") == [4.92, 6.11]
+    assert all(value > 1 for value in column(table, "PPL"))
+    assert column(table, "PPL's effect")[0] is None
+    assert column(table, "PPL's effect")[1] in ("agrees", "against", "only there")
+    # A second time all is read, not run.
+    again = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
+    assert table_of(again, "").rows == table.rows
+    paths = write_report(report, folder / "out")
+    assert "V = 37,000" in paths[0].read_text(encoding="utf-8")
+    with (folder / "out" / "table3-parameters.csv").open(encoding="utf-8", newline="") as lines:
+        rows = {row["row"]: row for row in csv.DictReader(lines)}
+    assert float(rows["base"]["V = 37,000"]) == pytest.approx(63.05, abs=0.01)
+    assert float(rows["big"]["V = 37,000"]) == pytest.approx(214.17, abs=0.01)
+
+
+def test_table_2_in_short(folder: Path) -> None:
+    report = ARTEFACTS["table2"](laboratory(folder), Request(is_short=True))
+    measured = table_of(report, "")
+    assert column(measured, "system") == ["LSTM, last state only", "Transformer"]
+    assert all(flops > 0 for flops in column(measured, "FLOPs by count") + column(measured, "FLOPs by rule"))
+    printed = table_of(report, "-printed")
+    assert len(printed.rows) == len(SYSTEMS_PRINTED) == 10
+    by_rule = {row[0]: row[5] for row in printed.rows}
+    assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # what the paper prints
+    assert by_rule["Transformer (big)"] == pytest.approx(2.3e19, rel=0.01)
+    by_count = {row[0]: row[6] for row in printed.rows}
+    assert by_count["Transformer (base)"] == pytest.approx(9.4e17, rel=0.01)
+    assert by_count["ByteNet"] is None
+
+
+def test_every_row_keeps_the_papers_ratios() -> None:
+    base = row_at_scale("base", "cpu").model
+    for name, row in TABLE_3.items():
+        theirs, paper_base, ours = row().model, TABLE_3["base"]().model, row_at_scale(name, "cpu").model
+        for field in ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_k", "d_v"):
+            ratio = getattr(theirs, field) / getattr(paper_base, field)
+            assert getattr(ours, field) / getattr(base, field) == pytest.approx(ratio), (name, field)
+        assert (ours.p_drop, ours.positions) == (theirs.p_drop, theirs.positions)
+        assert row_at_scale(name, "cpu").training.eps_ls == row().training.eps_ls
+        updates = row_at_scale(name, "cpu").training.max_updates / row_at_scale("base", "cpu").training.max_updates
+        assert updates == row().training.max_updates / 100_000
+        at_gpu, at_paper = row_at_scale(name, "gpu", seed=3), row_at_scale(name, "paper")
+        assert (at_gpu.model, at_paper.model, at_gpu.training.seed) == (theirs, theirs, 3)
+        assert at_paper.training.max_updates == row().training.max_updates
+
+
+@pytest.mark.parametrize("scale", ["cpu", "gpu"])
+def test_systems_cost_about_as_much(tmp_path: Path, scale: Scale) -> None:
+    lab = laboratory(tmp_path, scale)
+    costs = {name: cost_of(system_at_scale(name, lab).model).flops_per_token for name in SYSTEMS}
+    for name, cost in costs.items():
+        if name != "Transformer, mixture of experts":
+            assert cost == pytest.approx(costs["Transformer"], rel=0.1), name
+
+
+def test_the_vocabularies_that_fit_are_those_that_round_to_what_is_printed() -> None:
+    names = [name for name in PRINTED if name != "big"]
+    found = vocabularies_that_fit(names)
+    assert found is not None
+    for size, is_inside in ((found[0] - 1, False), (found[0], True), (found[1], True), (found[1] + 1, False)):
+        rounded = {
+            name: round(cost_of(TABLE_3[name]().model.with_vocabulary(size, size)).parameters / 1e6) for name in names
+        }
+        fits = all(PRINTED[name].millions in (None, millions) for name, millions in rounded.items())
+        assert fits is is_inside, size
+    assert vocabularies_that_fit(list(PRINTED)) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "expected"),
+    [
+        (0.4, 25.5, "agrees"),
+        (-0.4, 25.5, "against"),
+        (0.4, 25.02, "only there"),
+        (0.0, 25.5, "only here"),
+        (0.0, 25.02, "none, agrees"),
+    ],
+)
+def test_a_difference_that_a_seed_may_make_is_no_effect(printed: float, ours: float, expected: str) -> None:
+    base = [24.95, 25.05, 25.0, 25.0]  # standard deviation 0.041, so the margin is 3.18 x 0.041 x 1.118 = 0.145
+    assert verdict(printed, ours, base) == expected
+    assert verdict(0.4, 25.14, base) == "only there"
+    assert verdict(0.4, 25.15, base) == "agrees"
