@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import lzma
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transduce.errors import TreeError
-from transduce.trees import Tree, parse_tree
+from transduce.trees import (
+    Tree,
+    escape_brackets,
+    parse_tree,
+    parse_trees,
+    plain,
+    tree_or_none,
+    unescape_brackets,
+    without_function_tags,
+)
+
+TREEBANKS = Path(__file__).parents[2] / "shared" / "data" / "trees"
+
+SYMBOLS = st.text(st.characters(codec="utf-8", exclude_characters="()", exclude_categories=("Z", "C")), min_size=1)
+TREES = st.recursive(
+    st.builds(lambda label, word: Tree(label, word=word), SYMBOLS, SYMBOLS),
+    lambda inner: st.builds(lambda label, children: Tree(label, tuple(children)), SYMBOLS, st.lists(inner, min_size=1)),
+)
 
 
 def test_reading_and_writing() -> None:
@@ -15,24 +37,57 @@ def test_reading_and_writing() -> None:
     assert [(leaf.label, leaf.word) for leaf in tree.leaves()] == [
         ("DT", "The"), ("NN", "dog"), ("VBZ", "sleeps"), (".", "."),
     ]  # fmt: skip
+    assert tree.words() == ["The", "dog", "sleeps", "."]
+    assert [node.label for node in tree.nodes()] == ["TOP", "S", "NP-SBJ", "DT", "NN", "VP", "VBZ", "."]
     assert parse_tree("  ( (S\n (VB Go)))  ") == Tree("TOP", (Tree("S", (Tree("VB", word="Go"),)),))
+
+
+@given(TREES)
+def test_what_is_written_is_read(tree: Tree) -> None:
+    assert parse_tree(str(tree)) == tree
+
+
+@given(st.lists(TREES), st.randoms(use_true_random=False))
+def test_lines_may_break_anywhere_between_brackets(trees: list[Tree], draw: object) -> None:
+    text = " ".join(map(str, trees)).replace(") (", ")\n \t(").replace("))", ") )\n")
+    assert list(parse_trees(text.split("\n"))) == trees
+
+
+def test_deep_trees_need_no_deep_stack() -> None:
+    depth = 5000
+    text = "(S " * depth + "(NN dog)" + ")" * depth
+    tree = parse_tree(text)
+    assert str(tree) == text
+    assert tree.words() == ["dog"]
+    assert str(plain(tree)) == f"(TOP {text})"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "column 1: expected '('"),
-        ("word", "column 1: expected '\\('"),
-        ("(S (NP (NN dog))", "column 1: the bracket 'S' is never closed"),
-        ("(S (NN dog))) ", "column 13: the tree has ended"),
-        ("(S (NN dog)) (S (NN cat))", "column 14: the tree has ended"),
-        ("(S ())", "column 4: the bracket .* is empty"),
-        ("(S dog cat)", "column 4: expected '\\(', got 'dog'"),
+        ("", "line 1, column 1: expected '(', got nothing"),
+        ("word", "line 1, column 1: expected '(', got 'word'"),
+        ("(S (NP (NN dog))", "line 1, column 1: the bracket 'S' is never closed"),
+        ("(S (NN dog))) ", "line 1, column 13: the tree has ended, got ')'"),
+        ("(S (NN dog)) (S (NN cat))", "line 1, column 14: the tree has ended, got '('"),
+        ("(S ())", "line 1, column 4: the bracket '' is empty"),
+        ("(S (NP ))", "line 1, column 4: the bracket 'NP' is empty"),
+        ("(S dog cat)", "line 1, column 8: expected '(' or ')', got 'cat'"),
+        ("(S (NN dog) cat)", "line 1, column 13: expected '(' or ')', got 'cat'"),
+        ("(S dog (NN cat))", "line 1, column 1: the bracket 'S' has a word, 'dog', and other brackets"),
     ],
 )
-def test_what_is_no_tree_is_refused_with_its_column(text: str, message: str) -> None:
-    with pytest.raises(TreeError, match=message.replace("'('", "'\\('")):
+def test_what_is_no_tree_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(TreeError) as error:
         parse_tree(text)
+    assert str(error.value) == message
+
+
+def test_the_place_is_that_in_the_file() -> None:
+    with pytest.raises(TreeError, match=r"^line 3, column 3: the bracket 'NP' is empty$"):
+        list(parse_trees(["(S (NN dog))", "(S", "  (NP", "))"]))
+    with pytest.raises(TreeError, match=r"^line 2, column 1: the bracket 'S' is never closed$"):
+        list(parse_trees(["(S (NN dog))", "(S (NN cat)"]))
 
 
 def test_a_node_has_children_or_a_word() -> None:
@@ -40,3 +95,68 @@ def test_a_node_has_children_or_a_word() -> None:
         Tree("NP")
     with pytest.raises(TreeError, match="children or a word"):
         Tree("NP", (Tree("NN", word="dog"),), word="dog")
+
+
+@pytest.mark.parametrize("line", ["", "  ", "()", "(())", "(TOP )", "( (S ))", "(TOP (S (NP)))"])
+def test_a_line_without_a_word_has_no_tree(line: str) -> None:
+    assert tree_or_none(line) is None
+
+
+@pytest.mark.parametrize("line", ["word", "(S (NN dog)", "(()", "(S dog cat)"])
+def test_a_broken_line_is_an_error_all_the_same(line: str) -> None:
+    with pytest.raises(TreeError):
+        tree_or_none(line)
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ("( (S (NP-SBJ-1 (-NONE- *)) (VP (VB Go))))", "(TOP (S (VP (VB Go))))"),
+        ("(ROOT (S=2 (NP (NP-A (-NONE- *T*-1))) (VP-B=3 (VB Go))))", "(TOP (S (VP (VB Go))))"),
+        ("(S1 (VB Go))", "(TOP (VB Go))"),
+        ("(S (-LRB- -LRB-) (VB-X Go))", "(TOP (S (-LRB- -LRB-) (VB-X Go)))"),
+        ("(NN dog)", "(TOP (NN dog))"),
+    ],
+)
+def test_what_the_evaluation_does_not_see_is_taken_away(tree: str, expected: str) -> None:
+    assert str(plain(parse_tree(tree))) == expected
+
+
+def test_nothing_but_traces() -> None:
+    with pytest.raises(TreeError, match="nothing but traces"):
+        plain(parse_tree("(TOP (NP (-NONE- *)))"))
+
+
+@given(TREES)
+def test_plain_trees_stay_plain(tree: Tree) -> None:
+    try:
+        once = plain(tree)
+    except TreeError:
+        assert all(leaf.label == "-NONE-" for leaf in tree.leaves())
+        return
+    assert plain(once) == once
+    assert once.words() == [leaf.word for leaf in tree.leaves() if leaf.label != "-NONE-"]
+    assert once.label == "TOP"
+
+
+def test_brackets_in_words() -> None:
+    assert unescape_brackets("-LRB--RRB--LSB--RSB--LCB--RCB-") == "()[]{}"
+    assert unescape_brackets("-LRB") == "-LRB"
+    assert escape_brackets("a(b)c") == "a-LRB-b-RRB-c"
+    assert [without_function_tags(label) for label in ("NP-SBJ", "NP=1", "-NONE-", "PRP$")] == [
+        "NP", "NP", "-NONE-", "PRP$",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["gum/dev", "craft/dev", "nltk_wsj_sample/dev"])
+def test_treebanks_are_read_and_written_unchanged(name: str) -> None:
+    path = TREEBANKS / f"{name}.ptb.xz"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    with lzma.open(path, "rt", encoding="utf-8", newline="\n") as lines:
+        kept = [line.rstrip("\n") for line in lines]
+    trees = list(parse_trees(kept))
+    assert len(trees) == len(kept) > 200
+    assert [str(tree) for tree in trees] == kept
+    for tree in trees:
+        assert plain(tree).words() == [leaf.word for leaf in tree.leaves() if leaf.label != "-NONE-"]

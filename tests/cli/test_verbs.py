@@ -263,6 +263,31 @@ def test_attention_page(transduce: CommandLine, micro_model: Path, tmp_path: Pat
     assert "The dog sleeps." in page.read_text(encoding="utf-8")
 
 
+def test_parseval(transduce: CommandLine, tmp_path: Path) -> None:
+    gold, test = tmp_path / "gold.mrg", tmp_path / "test.mrg"
+    tree = "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ sleeps)) (. .)))\n"
+    gold.write_text(tree * 3)
+    test.write_text(tree + tree.replace("(VP (", "(PP (") + "(())\n")
+    outcome = transduce("parseval", gold, test, "--json", "--details")
+    values = json.loads(outcome.out)
+    assert (values["valid"], values["skipped"], values["errors"]) == (2, 1, 0)
+    assert values["f1"] == pytest.approx(100 * 5 / 6)
+    assert values["tagging_accuracy"] == 100
+    assert values["length_40"]["f1"] == values["f1"]
+    assert [each["status"] for each in values["sentences"]] == ["valid", "valid", "skipped"]
+    assert {"recall", "precision", "complete_match", "average_crossing", "no_crossing"} <= values.keys()
+    text = transduce("parseval", gold, test).out
+    assert "labelled F1                83.33          83.33" in text
+    assert "correct tags" not in text
+    assert "correct tags" in transduce("parseval", gold, test, "--details").out
+    test.write_text(tree + "(S (NN dog)\n" + tree)
+    broken = transduce("parseval", gold, test)
+    assert broken.code == 1
+    assert broken.err == f"error: {test}: line 2, column 1: the bracket 'S' is never closed\n"
+    test.write_text(tree)
+    assert f"{gold} has 3 lines, {test} 1; trees align" in transduce("parseval", gold, test).err
+
+
 def test_every_verb_and_flag_is_known() -> None:
     """The surface of the command line is frozen: a change here is a change for users, and belongs into the README."""
     import typer
@@ -298,6 +323,7 @@ def test_every_verb_and_flag_is_known() -> None:
         ],
         "model": ["--json", "--length", "--vocab-size"],
         "paper": ["--data", "--device", "--json", "--out", "--scale", "--sentence", "--short", "--work"],
+        "parseval": ["--details", "--json"],
         "prepare": ["--data", "--json", "--out", "--set"],
         "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
         "train": [

@@ -21,6 +21,7 @@ from transduce.cli import (
     evaluate,
     model,
     paper,
+    parseval,
     prepare,
     score,
     train,
@@ -64,6 +65,7 @@ app.command()(average.average)
 app.command()(translate.translate)
 app.command()(score.score)
 app.command()(evaluate.evaluate)
+app.command()(parseval.parseval)
 app.command()(model.model)
 app.command()(attention.attention)
 app.command()(paper.paper)

@@ -1,4 +1,4 @@
-"""Numbers that judge translations: sacreBLEU's BLEU and chrF, the tokenised BLEUs of papers, perplexity, significance.
+"""Numbers that judge: sacreBLEU's BLEU and chrF, the tokenised BLEUs of papers, perplexity, significance; PARSEVAL.
 
 Nothing here knows torch. A score always comes with a signature: the settings that produced it.
 """
@@ -6,6 +6,7 @@ Nothing here knows torch. A score always comes with a signature: the settings th
 from __future__ import annotations
 
 from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score
+from transduce.metrics.parseval import Parseval, parseval
 from transduce.metrics.perplexity import perplexity
 from transduce.metrics.scores import TranslationScores, score_translations
 from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
@@ -13,6 +14,7 @@ from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, pap
 
 __all__ = [
     "PairedBootstrap",
+    "Parseval",
     "Score",
     "TranslationScores",
     "chrf_score",
@@ -21,6 +23,7 @@ __all__ = [
     "multi30k_bleu",
     "paired_bootstrap",
     "paper_bleu",
+    "parseval",
     "perplexity",
     "sacrebleu_score",
     "score_translations",

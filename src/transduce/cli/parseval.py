@@ -1,0 +1,80 @@
+"""``transduce parseval``. Imports no torch: it starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transduce.cli.options import JsonOption
+from transduce.cli.output import print_json
+from transduce.errors import DataError, TreeError
+
+if TYPE_CHECKING:
+    from transduce.metrics import Parseval
+    from transduce.trees import Tree
+
+__all__ = ["parseval"]
+
+NAMES = {
+    "recall": "labelled recall",
+    "precision": "labelled precision",
+    "f1": "labelled F1",
+    "complete_match": "complete match",
+    "average_crossing": "average crossing",
+    "no_crossing": "no crossing",
+    "two_or_less_crossing": "two or less crossing",
+    "tagging_accuracy": "tagging accuracy",
+    "valid": "valid sentences",
+    "skipped": "skipped sentences",
+    "errors": "error sentences",
+}
+
+
+def parseval(
+    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Trees, one a line.", show_default=False)],
+    test: Annotated[
+        Path, typer.Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)
+    ],
+    details: Annotated[bool, typer.Option("--details", help="Also each sentence's own figures.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision and F1, crossing brackets, tags.
+
+    Percentages are of sums over valid sentences. A sentence whose words differ in the two files is an error and in no
+    total: a figure is worth something where errors are 0.
+    """
+    from transduce.metrics import parseval as compare
+    from transduce.metrics.parseval import lines_of_details
+
+    gold_trees, test_trees = _trees(gold), _trees(test)
+    if len(gold_trees) != len(test_trees):
+        raise DataError(f"{gold} has {len(gold_trees):,} lines, {test} {len(test_trees):,}; trees align line by line")
+    result = compare(gold_trees, test_trees)
+    if json:
+        sentences = {"sentences": [each.as_json() for each in result.sentences]} if details else {}
+        print_json({**asdict(result.all), "length_40": asdict(result.length_40), **sentences})
+        return
+    if details:
+        print("\n".join(lines_of_details(result.sentences)), end="\n\n")
+    _print_totals(result)
+
+
+def _trees(path: Path) -> list[Tree | None]:
+    from transduce.files import read_lines
+    from transduce.trees import tree_or_none
+
+    try:
+        return [tree_or_none(line, number=number) for number, line in enumerate(read_lines(path), start=1)]
+    except TreeError as error:
+        raise TreeError(f"{path}: {error}") from error
+
+
+def _print_totals(result: Parseval) -> None:
+    columns: list[dict[str, Any]] = [asdict(result.all), asdict(result.length_40)]
+    print(f"{'':<22}{'all':>10}{'length <= 40':>15}")
+    for key, name in NAMES.items():
+        pattern = ",d" if isinstance(columns[0][key], int) else ".2f"
+        print(f"{name:<22}{format(columns[0][key], pattern):>10}{format(columns[1][key], pattern):>15}")

@@ -1,0 +1,237 @@
+"""PARSEVAL: how many labelled brackets a parser gets right, as the treebank's standard evaluation counts them.
+
+The rules are those of EVALB with its parameter file COLLINS.prm, which is what work on the Wall Street Journal reports
+(section 6.3, Table 4). A sentence whose words differ in the two files is an *error*: it leaves all totals, so that an
+F1 is worth what is said beside it only where errors are 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from transduce.errors import DataError
+from transduce.trees import TRACE, Tree
+
+__all__ = [
+    "DROPPED_LABELS",
+    "Parseval",
+    "SentenceScore",
+    "Status",
+    "Totals",
+    "constituent_label",
+    "lines_of_details",
+    "parseval",
+]
+
+Status = Literal["valid", "skipped", "error"]
+
+# Words with these labels are left out, each by the label it has in its own file; so are constituents.
+DROPPED_LABELS = frozenset({"TOP", TRACE, ",", ":", "``", "''", "."})
+EQUAL_LABELS = {"PRT": "ADVP"}
+LONGEST_SHORT = 40  # words, punctuation among them
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceScore:
+    """What is counted in one sentence. In those that are not valid only the length and the words are."""
+
+    length: int  # words of the gold tree without traces, punctuation among them
+    status: Status
+    n_matched: int = 0
+    n_gold: int = 0  # constituents
+    n_test: int = 0
+    n_crossing: int = 0  # test constituents that cross a gold one
+    n_words: int = 0  # that are kept
+    n_right_tags: int = 0
+
+    @property
+    def recall(self) -> float:
+        """In percent."""
+        return _percent(self.n_matched, self.n_gold)
+
+    @property
+    def precision(self) -> float:
+        """In percent."""
+        return _percent(self.n_matched, self.n_test)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every constituent is right and none is missing."""
+        return self.n_matched == self.n_gold == self.n_test
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``transduce parseval --details --json``."""
+        return {
+            "length": self.length,
+            "status": self.status,
+            "recall": self.recall,
+            "precision": self.precision,
+            "matched": self.n_matched,
+            "gold": self.n_gold,
+            "test": self.n_test,
+            "crossing": self.n_crossing,
+            "words": self.n_words,
+            "correct_tags": self.n_right_tags,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures over sentences; those of brackets are of corpus-level sums over the valid ones."""
+
+    recall: float  # in percent, as all but the average and the counts
+    precision: float
+    f1: float
+    complete_match: float
+    average_crossing: float  # brackets a sentence
+    no_crossing: float
+    two_or_less_crossing: float
+    tagging_accuracy: float
+    valid: int
+    skipped: int
+    errors: int
+
+    @staticmethod
+    def of(sentences: Iterable[SentenceScore]) -> Totals:
+        """Over some sentences."""
+        all_of_them = list(sentences)
+        valid = [each for each in all_of_them if each.status == "valid"]
+        matched, gold, test = (sum(getattr(each, name) for each in valid) for name in ("n_matched", "n_gold", "n_test"))
+        recall, precision = _percent(matched, gold), _percent(matched, test)
+        return Totals(
+            recall=recall,
+            precision=precision,
+            f1=2 * recall * precision / (recall + precision) if recall + precision else 0.0,
+            complete_match=_percent(sum(each.is_complete for each in valid), len(valid)),
+            average_crossing=sum(each.n_crossing for each in valid) / max(1, len(valid)),
+            no_crossing=_percent(sum(each.n_crossing == 0 for each in valid), len(valid)),
+            two_or_less_crossing=_percent(sum(each.n_crossing <= 2 for each in valid), len(valid)),
+            tagging_accuracy=_percent(sum(each.n_right_tags for each in valid), sum(each.n_words for each in valid)),
+            valid=len(valid),
+            skipped=sum(each.status == "skipped" for each in all_of_them),
+            errors=sum(each.status == "error" for each in all_of_them),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Parseval:
+    """All figures of a test file: over all sentences, over those of at most 40 words, and each sentence's own."""
+
+    all: Totals
+    length_40: Totals
+    sentences: tuple[SentenceScore, ...]
+
+
+def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | None]) -> Parseval:
+    """Compare trees one by one; None is a line without a tree. Raises DataError if there are not as many of both.
+
+    >>> from transduce.trees import parse_tree
+    >>> gold = parse_tree("(TOP (S (NP (DT a) (NN dog)) (VP (VBZ sleeps)) (. .)))")
+    >>> test = parse_tree("(TOP (S (NP (DT a) (NN dog)) (ADVP (VBZ sleeps)) (. .)))")
+    >>> round(parseval([gold], [test]).all.f1, 2)
+    66.67
+    """
+    if len(gold) != len(test):
+        raise DataError(f"{len(gold):,} gold trees but {len(test):,} test trees; they must align line by line")
+    sentences = tuple(_compare(_Brackets.of(g), _Brackets.of(t)) for g, t in zip(gold, test, strict=True))
+    short = (each for each in sentences if each.length <= LONGEST_SHORT)
+    return Parseval(Totals.of(sentences), Totals.of(short), sentences)
+
+
+def constituent_label(label: str) -> str:
+    """What is compared of a constituent's label: up to the first ``-`` or ``=``; ADVP and PRT are the same.
+
+    >>> constituent_label("NP-SBJ-1"), constituent_label("PRT")
+    ('NP', 'ADVP')
+    """
+    cut = re.split("[-=]", label, maxsplit=1)[0]
+    return EQUAL_LABELS.get(cut, cut)
+
+
+@dataclass(frozen=True, slots=True)
+class _Brackets:
+    """A tree as it is compared: kept words with their tags, and constituents over them in order of opening."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    constituents: tuple[tuple[str, int, int], ...]  # label, first word, after the last word
+    length: int
+
+    @staticmethod
+    def of(tree: Tree | None) -> _Brackets:
+        leaves = list(tree.leaves()) if tree is not None else []
+        kept = [leaf for leaf in leaves if leaf.label not in DROPPED_LABELS]
+        constituents = _constituents(tree) if tree is not None else ()
+        return _Brackets(
+            words=tuple(leaf.word or "" for leaf in kept),
+            tags=tuple(EQUAL_LABELS.get(leaf.label, leaf.label) for leaf in kept),
+            constituents=tuple(constituents),
+            length=sum(leaf.label != TRACE for leaf in leaves),
+        )
+
+
+def _constituents(tree: Tree) -> list[tuple[str, int, int]]:
+    """Those that count: over some word, and not named as what is dropped. Without recursion, for deep trees."""
+    spans: list[tuple[str, int, int]] = []
+    n_kept = 0
+    stack: list[tuple[Tree, int | None]] = [(tree, None)]  # a node, and its place in ``spans`` once it was opened
+    while stack:
+        node, place = stack.pop()
+        if place is not None:
+            label, start, _ = spans[place]
+            spans[place] = (label, start, n_kept)
+        elif node.word is not None:
+            n_kept += node.label not in DROPPED_LABELS
+        else:
+            stack.append((node, len(spans)))
+            spans.append((constituent_label(node.label), n_kept, n_kept))
+            stack.extend((child, None) for child in reversed(node.children))
+    return [(label, start, end) for label, start, end in spans if start < end and label not in DROPPED_LABELS]
+
+
+def _compare(gold: _Brackets, test: _Brackets) -> SentenceScore:
+    if not test.words:
+        return SentenceScore(gold.length, "skipped", n_words=len(gold.words))
+    if gold.words != test.words:
+        return SentenceScore(gold.length, "error", n_words=len(gold.words))
+    matched = Counter(gold.constituents) & Counter(test.constituents)
+    gold_spans = {(start, end) for _, start, end in gold.constituents}
+    return SentenceScore(
+        length=gold.length,
+        status="valid",
+        n_matched=matched.total(),
+        n_gold=len(gold.constituents),
+        n_test=len(test.constituents),
+        n_crossing=sum(_crosses(start, end, gold_spans) for _, start, end in test.constituents),
+        n_words=len(gold.words),
+        n_right_tags=sum(a == b for a, b in zip(gold.tags, test.tags, strict=True)),
+    )
+
+
+def _crosses(start: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:
+    """Whether a span overlaps one of ``spans`` and neither holds the other."""
+    return any(first < start < last < end or start < first < end < last for first, last in spans)
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100 * part / whole if whole else 0.0
+
+
+def lines_of_details(sentences: Sequence[SentenceScore]) -> Iterator[str]:
+    """One line a sentence under a line of names, for people.
+
+    >>> print("\\n".join(lines_of_details([SentenceScore(3, "valid", 1, 2, 1, 0, 3, 3)])))
+    sentence  length  status   recall  precision  matched  gold  test  crossing  words  correct tags
+           1       3  valid     50.00     100.00        1     2     1         0      3             3
+    """
+    yield "sentence  length  status   recall  precision  matched  gold  test  crossing  words  correct tags"
+    for number, each in enumerate(sentences, start=1):
+        yield (
+            f"{number:>8}  {each.length:>6}  {each.status:<7} {each.recall:>7.2f}  {each.precision:>9.2f}"
+            f"  {each.n_matched:>7}  {each.n_gold:>4}  {each.n_test:>4}  {each.n_crossing:>8}  {each.n_words:>5}"
+            f"  {each.n_right_tags:>12}"
+        )
