@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -29,11 +29,18 @@ def logits_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[float, ...]
     return tuple(random.gauss(0.0, 2.0) for _ in range(n_classes))
 
 
-def log_probs_after(seed: int, prefix: Prefix, n_classes: int) -> dict[int, float]:
+def allowed_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[int, ...]:
+    """What a constraint here lets a sentence go on with: always the end, and some other symbols."""
+    random = Random(hash((seed, prefix, 1)))
+    return (EOS, *random.sample(range(3, n_classes), random.randint(0, n_classes - 3)))
+
+
+def log_probs_after(seed: int, prefix: Prefix, n_classes: int, *, is_constrained: bool) -> dict[int, float]:
     """The symbols that are allowed, with the probabilities that they have among all."""
     logits = logits_after(seed, prefix, n_classes)
     log_sum = math.log(math.fsum(map(math.exp, logits)))
-    return {index: logit - log_sum for index, logit in enumerate(logits) if index not in FORBIDDEN}
+    allowed = allowed_after(seed, prefix, n_classes) if is_constrained else range(n_classes)
+    return {index: logits[index] - log_sum for index in sorted(allowed) if index not in FORBIDDEN}
 
 
 @dataclass(frozen=True)
@@ -84,23 +91,30 @@ class Case:
     seeds: list[int]
     limits: list[int]
     alpha: float
+    is_constrained: bool
+
+    def constraint(self, sentence: int, prefix: Prefix) -> tuple[int, ...]:
+        return allowed_after(self.seeds[sentence], prefix, self.n_classes)
+
+    def log_probs(self, place: int, prefix: Prefix) -> dict[int, float]:
+        return log_probs_after(self.seeds[place], prefix, self.n_classes, is_constrained=self.is_constrained)
 
     def beam(self, *, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
         model = Model(self.n_classes)
         options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SYMBOLS}
+        options["constraint"] = self.constraint if self.is_constrained else None
         return beam_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
 
     def greedy(self) -> list[Hypothesis]:
         model = Model(self.n_classes)
-        return greedy_search(
-            model, model.start(self.seeds), limits_B=torch.tensor(self.limits), alpha=self.alpha, **SYMBOLS
-        )
+        options = {"alpha": self.alpha, "constraint": self.constraint if self.is_constrained else None, **SYMBOLS}
+        return greedy_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha
 
     def single(self, place: int) -> Case:
-        return Case(self.n_classes, [self.seeds[place]], [self.limits[place]], self.alpha)
+        return replace(self, seeds=[self.seeds[place]], limits=[self.limits[place]])
 
 
 @st.composite
@@ -111,6 +125,7 @@ def cases(draw: st.DrawFn, *, most_sentences: int, longest: int) -> Case:
         seeds=draw(st.lists(st.integers(0, 10**6), min_size=n_sentences, max_size=n_sentences, unique=True)),
         limits=draw(st.lists(st.integers(1, longest), min_size=n_sentences, max_size=n_sentences)),
         alpha=draw(st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0])),
+        is_constrained=draw(st.booleans()),
     )
 
 
@@ -119,7 +134,7 @@ def every_output(case: Case, place: int) -> Iterator[tuple[float, Prefix]]:
     pending: list[tuple[float, Prefix]] = [(0.0, ())]
     while pending:
         log_prob, prefix = pending.pop()
-        for index, more in log_probs_after(case.seeds[place], prefix, case.n_classes).items():
+        for index, more in case.log_probs(place, prefix).items():
             if index == EOS:
                 yield (log_prob + more) / case.penalty(len(prefix) + 1), prefix
             elif len(prefix) + 1 < case.limits[place]:
@@ -138,7 +153,7 @@ def slow_beam_search(case: Case, place: int, *, beam_size: int) -> list[tuple[fl
         candidates = {
             (*prefix, index): log_prob + more
             for prefix, log_prob in alive.items()
-            for index, more in log_probs_after(case.seeds[place], prefix, case.n_classes).items()
+            for index, more in case.log_probs(place, prefix).items()
         }
         candidates = best(candidates, 2 * beam_size)
         ended = {ids[:-1]: log_prob / case.penalty(length) for ids, log_prob in candidates.items() if ids[-1] == EOS}
@@ -179,7 +194,7 @@ def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int
         assert case.single(place).beam(beam_size=beam_size, n_best=beam_size) == [together[place]]
         assert case.single(place).greedy() == [greedy_together[place]]
     order = random.sample(range(len(case.seeds)), len(case.seeds))
-    shuffled = Case(case.n_classes, [case.seeds[i] for i in order], [case.limits[i] for i in order], case.alpha)
+    shuffled = replace(case, seeds=[case.seeds[i] for i in order], limits=[case.limits[i] for i in order])
     assert shuffled.beam(beam_size=beam_size, n_best=beam_size) == [together[i] for i in order]
     assert shuffled.greedy() == [greedy_together[i] for i in order]
 
@@ -197,10 +212,7 @@ def test_outputs_are_sorted_distinct_within_their_limit_and_scored_by_their_ids(
             symbols = (*output.ids, EOS) if output.is_finished else output.ids
             assert len(symbols) == case.limits[place] or (output.is_finished and len(symbols) < case.limits[place])
             assert not {EOS, *FORBIDDEN} & set(output.ids)
-            log_prob = sum(
-                log_probs_after(case.seeds[place], symbols[:position], case.n_classes)[index]
-                for position, index in enumerate(symbols)
-            )
+            log_prob = sum(case.log_probs(place, symbols[:position])[index] for position, index in enumerate(symbols))
             assert output.log_prob == pytest.approx(log_prob, abs=1e-9)
             penalty = case.penalty(len(symbols)) if output.is_finished else 1.0
             assert output.score == pytest.approx(log_prob / penalty, abs=1e-9)
@@ -217,7 +229,7 @@ def test_asking_for_more_outputs_does_not_change_the_best(case: Case, beam_size:
 @settings(max_examples=30, deadline=None)
 @given(cases(most_sentences=3, longest=6))
 def test_a_beam_of_one_is_never_less_probable_than_greedy(case: Case) -> None:
-    case = Case(case.n_classes, case.seeds, case.limits, alpha=0.0)
+    case = replace(case, alpha=0.0)
     for [of_beam], greedy in zip(case.beam(beam_size=1), case.greedy(), strict=True):
         # Cut at the limit, greedy may be the more probable: the beam prefers an end that it passed.
         assert of_beam.log_prob >= greedy.log_prob or (of_beam.is_finished and not greedy.is_finished)

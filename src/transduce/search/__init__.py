@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from transduce.search.beam import beam_search
+from transduce.search.constraint import Constraint
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.protocol import DecodingState, StateT, StepFunction
 
 __all__ = [
+    "Constraint",
     "DecodingState",
     "Hypothesis",
     "StateT",

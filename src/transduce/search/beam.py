@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments, dead_end
+from transduce.search.constraint import Constraint, blocked_symbols
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.protocol import StateT, StepFunction
@@ -74,6 +75,7 @@ def beam_search(
     bos_id: int,
     eos_id: int,
     forbidden_ids: Sequence[int],
+    constraint: Constraint | None = None,
 ) -> list[list[Hypothesis]]:
     """At least one and at most ``n_best`` outputs of each sentence, best score first, in the order of the input.
 
@@ -86,7 +88,8 @@ def beam_search(
 
     ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
     may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``forbidden_ids`` (padding, begin) are never produced. Sentences that are over leave the batch at once.
+    ``forbidden_ids`` (padding, begin) are never produced, nor is what ``constraint`` does not allow; probabilities
+    stay the model's own. Sentences that are over leave the batch at once.
 
     Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
 
@@ -111,7 +114,9 @@ def beam_search(
     results: dict[int, list[Hypothesis]] = {}
     while len(beam.sentences_B):
         logits_NV, state = step(beam.alive_ids_BWT[:, :, -1].flatten(), state)
-        candidates = _grow(beam, logits_NV, beam_size=beam_size, forbidden_ids=forbidden)
+        is_blocked_NV = None if constraint is None else _blocked(beam, constraint, vocab_size=logits_NV.shape[1])
+        top = top_tokens(logits_NV, 2 * beam_size, forbidden_ids=forbidden, is_blocked_NV=is_blocked_NV)
+        candidates = _grow(beam, *top, beam_size=beam_size)
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
         is_over_B = _is_over(beam, alpha=alpha, n_best=n_best)
         if is_over_B.any():
@@ -137,13 +142,24 @@ def _start(limits_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
     )
 
 
-def _grow(beam: _Beam, logits_NV: Tensor, /, *, beam_size: int, forbidden_ids: Tensor) -> _Candidates:
+def _blocked(beam: _Beam, constraint: Constraint, /, *, vocab_size: int) -> Tensor:
+    """(N, V), what a constraint does not let the alive beams go on with."""
+    n_beams = beam.alive_log_probs_BW.shape[1]
+    return blocked_symbols(
+        constraint,
+        beam.sentences_B.repeat_interleave(n_beams),
+        beam.alive_ids_BWT.flatten(0, 1),
+        beam.alive_log_probs_BW.flatten() > -torch.inf,
+        vocab_size=vocab_size,
+    )
+
+
+def _grow(beam: _Beam, log_probs_NK: Tensor, ids_NK: Tensor, /, *, beam_size: int) -> _Candidates:
     """The best continuations of each sentence: twice the beam, so that enough are left where many of them end.
 
     All are of one length, so that to rank them by log-probability is to rank them by score.
     """
     n_candidates = 2 * beam_size
-    log_probs_NK, ids_NK = top_tokens(logits_NV, n_candidates, forbidden_ids=forbidden_ids)
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
     n_of_a_beam = ids_NK.shape[1]  # less than n_candidates where the vocabulary is smaller
     log_probs_BWK = beam.alive_log_probs_BW[:, :, None] + log_probs_NK.view(n_sentences, n_beams, -1)

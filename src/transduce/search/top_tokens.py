@@ -16,11 +16,13 @@ CPU_BLOCK_ENTRIES = 2**20
 CHUNK = 64  # entries that are looked at together; rows with fewer than its square are sorted as a whole
 
 
-def top_tokens(logits_NV: Tensor, k: int, /, *, forbidden_ids: Tensor) -> tuple[Tensor, Tensor]:
+def top_tokens(
+    logits_NV: Tensor, k: int, /, *, forbidden_ids: Tensor, is_blocked_NV: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Log-probabilities and ids, best first, of the ``min(k, V)`` most probable symbols of each row.
 
-    Probabilities are the model's own, over all its classes: forbidden symbols come last with -inf, and nothing is
-    shared out among the others. Computed in float32, or in float64 where the logits are.
+    Probabilities are the model's own, over all its classes: symbols that are forbidden, or blocked in a row, come last
+    with -inf, and nothing is shared out among the others. Computed in float32, or in float64 where the logits are.
 
     >>> logits_NV = torch.tensor([[0.5, 0.25, 0.25]]).log()
     >>> log_probs_NK, ids_NK = top_tokens(logits_NV, 2, forbidden_ids=torch.tensor([0]))
@@ -30,15 +32,23 @@ def top_tokens(logits_NV: Tensor, k: int, /, *, forbidden_ids: Tensor) -> tuple[
     n_rows, n_classes = logits_NV.shape
     on_cpu = logits_NV.device.type == "cpu"
     block_rows = max(1, CPU_BLOCK_ENTRIES // n_classes) if on_cpu else n_rows
-    blocks = [_top_of_block(block, min(k, n_classes), forbidden_ids) for block in torch.split(logits_NV, block_rows)]
+    blocked = None if is_blocked_NV is None else torch.split(is_blocked_NV, block_rows)
+    blocks = [
+        _top_of_block(block, min(k, n_classes), forbidden_ids, None if blocked is None else blocked[number])
+        for number, block in enumerate(torch.split(logits_NV, block_rows))
+    ]
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([log_probs for log_probs, _ in blocks]), torch.cat([ids for _, ids in blocks])
 
 
-def _top_of_block(logits_NV: Tensor, k: int, forbidden_ids: Tensor) -> tuple[Tensor, Tensor]:
+def _top_of_block(
+    logits_NV: Tensor, k: int, forbidden_ids: Tensor, is_blocked_NV: Tensor | None
+) -> tuple[Tensor, Tensor]:
     dtype = torch.promote_types(logits_NV.dtype, torch.float32)
     log_probs_NV = F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, forbidden_ids, -torch.inf)
+    if is_blocked_NV is not None:
+        log_probs_NV.masked_fill_(is_blocked_NV, -torch.inf)
     return top_k(log_probs_NV, k)
 
 
