@@ -1,0 +1,149 @@
+"""Trees as sequences of symbols and back: what a parser reads and writes. Section 6.3, after Vinyals et al. (2015).
+
+The source is the words. The target is a walk through the tree, depth first: an opening bracket with its label, a tag in
+the place of each word, a closing bracket with the label of the one that it closes. The outermost TOP is left out.
+
+    He runs    (S (NP PRP )NP (VP VBZ )VP )S
+
+Deviates: the authors' code writes ``S`` and ``/S`` for the brackets. With ``(S`` and ``)S``, as Vinyals et al. have it,
+a tag is never taken for a bracket, so that every tree comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from transduce.errors import TreeError
+from transduce.trees import ROOT_LABEL, Tree
+
+__all__ = ["ANY_TAG", "PUNCTUATION_TAGS", "delinearise", "linearise", "repair", "target_tag"]
+
+ANY_TAG = "XX"
+# PARSEVAL leaves out words with these tags, so a parser must say which they are even where other tags are not told.
+PUNCTUATION_TAGS = frozenset({",", ":", "``", "''", "."})
+# What a repair puts round words for which there is no bracket at all.
+UNKNOWN_PHRASE = "X"
+
+
+def linearise(tree: Tree, *, keeps_tags: bool = True) -> list[str]:
+    """The symbols of a tree whose root is TOP; without ``keeps_tags``, tags other than punctuation's become XX.
+
+    >>> from transduce.trees import parse_tree
+    >>> " ".join(linearise(parse_tree("(TOP (S (NP (PRP He)) (VP (VBZ runs)) (. .)))"), keeps_tags=False))
+    '(S (NP XX )NP (VP XX )VP . )S'
+    """
+    symbols: list[str] = []
+    stack: list[Tree | str] = list(reversed(tree.children))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            symbols.append(node)
+        elif node.word is not None:
+            symbols.append(node.label if keeps_tags else target_tag(node.label))
+        else:
+            symbols.append(f"({node.label}")
+            stack.append(f"){node.label}")
+            stack.extend(reversed(node.children))
+    return symbols
+
+
+def target_tag(tag: str) -> str:
+    """What stands for a tag where tags are not told.
+
+    >>> target_tag("NN"), target_tag(",")
+    ('XX', ',')
+    """
+    return tag if tag in PUNCTUATION_TAGS else ANY_TAG
+
+
+def delinearise(symbols: Iterable[str], words: Sequence[str]) -> Tree:
+    """The inverse of ``linearise``. Raises TreeError where brackets do not match, or tags and words are not as many."""
+    building = _Building()
+    left = iter(words)
+    for place, symbol in enumerate(symbols, start=1):
+        if symbol.startswith("("):
+            building.open(symbol[1:])
+        elif symbol.startswith(")"):
+            if building.innermost != symbol[1:]:
+                raise TreeError(f"symbol {place}, {symbol!r}, closes {building.innermost or 'nothing'!r}")
+            if not building.close():
+                raise TreeError(f"symbol {place}, {symbol!r}, closes a bracket without words")
+        else:
+            word = next(left, None)
+            if word is None:
+                raise TreeError(f"symbol {place}, {symbol!r}, is a tag for no word; there are {len(words)}")
+            building.add(Tree(symbol, word=word))
+    if building.innermost is not None:
+        raise TreeError(f"the bracket {building.innermost!r} is never closed")
+    missing = next(left, None)
+    if missing is not None:
+        raise TreeError(f"there is no tag for the word {missing!r}")
+    return building.tree()
+
+
+def repair(symbols: Iterable[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
+    """A tree over all of the words, whatever the symbols: the tree they say, where they say one.
+
+    A closing bracket closes the innermost one of its label with all that is open inside it, or nothing; brackets
+    without words go; surplus tags go; words that are left are added where the symbols end, with their tag of ``tags``,
+    or XX.
+    Raises TreeError if there are no words.
+    """
+    if not words:
+        raise TreeError("there is no word to make a tree of")
+    building = _Building()
+    n_words = 0
+    for symbol in symbols:
+        if symbol.startswith("("):
+            building.open(symbol[1:])
+        elif symbol.startswith(")"):
+            if building.has_open(symbol[1:]):
+                while building.innermost != symbol[1:]:
+                    building.close()
+                building.close()
+        elif n_words < len(words):
+            building.add(Tree(symbol, word=words[n_words]))
+            n_words += 1
+    for place in range(n_words, len(words)):
+        building.add(Tree(tags[place] if tags else ANY_TAG, word=words[place]))
+    while building.innermost is not None:
+        building.close()
+    return building.tree()
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    label: str
+    children: list[Tree]
+
+
+class _Building:
+    """A tree from its brackets, one after the other."""
+
+    def __init__(self) -> None:
+        self._stack = [_Open(ROOT_LABEL, [])]
+
+    @property
+    def innermost(self) -> str | None:
+        """The label of the innermost open bracket."""
+        return self._stack[-1].label if len(self._stack) > 1 else None
+
+    def has_open(self, label: str) -> bool:
+        return any(each.label == label for each in self._stack[1:])
+
+    def open(self, label: str) -> None:
+        self._stack.append(_Open(label or UNKNOWN_PHRASE, []))
+
+    def add(self, node: Tree) -> None:
+        self._stack[-1].children.append(node)
+
+    def close(self) -> bool:
+        """Close the innermost bracket; whether there was a word in it."""
+        closed = self._stack.pop()
+        if closed.children:
+            self.add(Tree(closed.label, tuple(closed.children)))
+        return bool(closed.children)
+
+    def tree(self) -> Tree:
+        return Tree(ROOT_LABEL, tuple(self._stack[0].children))

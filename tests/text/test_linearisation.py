@@ -1,0 +1,103 @@
+"""Trees as symbols: the inverse is exact, and any symbols at all make a tree over the words."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.errors import TreeError
+from transduce.text.linearisation import ANY_TAG, delinearise, linearise, repair, target_tag
+from transduce.trees import Tree, parse_tree, parse_trees, plain
+
+TREEBANKS = Path(__file__).parents[3] / "shared" / "data" / "trees"
+HE_RUNS = parse_tree("(TOP (S (NP (PRP He)) (VP (VBZ runs)) (. .)))")
+
+LABELS = st.sampled_from(["S", "NP", "VP", "NN", ",", "X"])
+WORDS = st.sampled_from(["a", "b", ",", "(S"])
+INNER = st.recursive(
+    st.builds(lambda tag, word: Tree(tag, word=word), LABELS, WORDS),
+    lambda inner: st.builds(lambda label, children: Tree(label, tuple(children)), LABELS, st.lists(inner, min_size=1)),
+)
+TREES = st.builds(lambda children: Tree("TOP", tuple(children)), st.lists(INNER, min_size=1))
+SYMBOLS = st.lists(st.sampled_from(["(S", ")S", "(NP", ")NP", "(", ")", "NN", ",", "XX"]))
+
+
+def test_the_form_of_the_paper() -> None:
+    assert linearise(HE_RUNS) == "(S (NP PRP )NP (VP VBZ )VP . )S".split()
+    assert linearise(HE_RUNS, keeps_tags=False) == "(S (NP XX )NP (VP XX )VP . )S".split()
+    assert [target_tag(tag) for tag in ("NN", ":", "``", "$", "-LRB-", "HYPH")] == ["XX", ":", "``", "XX", "XX", "XX"]
+
+
+@given(TREES)
+def test_every_tree_comes_back(tree: Tree) -> None:
+    words = tree.words()
+    assert delinearise(linearise(tree), words) == tree
+    assert repair(linearise(tree), words) == tree
+    without_tags = delinearise(linearise(tree, keeps_tags=False), words)
+    assert linearise(without_tags, keeps_tags=False) == linearise(tree, keeps_tags=False)
+    assert without_tags.words() == words
+
+
+@given(SYMBOLS, st.lists(WORDS, min_size=1))
+def test_any_symbols_make_a_tree_over_the_words(symbols: list[str], words: list[str]) -> None:
+    tree = repair(symbols, words)
+    assert tree.words() == words
+    assert tree.label == "TOP"
+    assert repair(linearise(tree), words) == tree
+    try:
+        assert delinearise(symbols, words) == tree
+    except TreeError:
+        assert linearise(tree) != symbols
+
+
+@pytest.mark.parametrize(
+    ("symbols", "expected"),
+    [
+        # The bracket that closes S closes all inside it; the word that is left stands after it.
+        ("(S (NP PRP (VP VBZ )S", "(TOP (S (NP (PRP He) (VP (VBZ runs)))) (XX .))"),
+        ("(S (NP PRP )NP (VP VBZ )S .", "(TOP (S (NP (PRP He)) (VP (VBZ runs))) (. .))"),
+        ("(S )NP PRP VBZ . )S", "(TOP (S (PRP He) (VBZ runs) (. .)))"),
+        ("(S (NP )NP PRP VBZ . NN NN )S", "(TOP (S (PRP He) (VBZ runs) (. .)))"),
+        ("", "(TOP (XX He) (XX runs) (XX .))"),
+        ("(S (NP PRP )NP", "(TOP (S (NP (PRP He)) (XX runs) (XX .)))"),
+    ],
+)
+def test_repairs(symbols: str, expected: str) -> None:
+    assert str(repair(symbols.split(), ["He", "runs", "."])) == expected
+
+
+def test_words_that_are_left_have_the_tags_that_are_known() -> None:
+    tree = repair(["(S", "PRP"], ["He", "runs", "."], [ANY_TAG, ANY_TAG, "."])
+    assert str(tree) == "(TOP (S (PRP He) (XX runs) (. .)))"
+    with pytest.raises(TreeError, match="no word"):
+        repair(["(S"], [])
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        ("(S PRP )NP", r"symbol 3, '\)NP', closes 'S'"),
+        ("PRP )NP", r"symbol 2, '\)NP', closes 'nothing'"),
+        ("(S (NP )NP", r"symbol 3, '\)NP', closes a bracket without words"),
+        ("(S PRP VBZ . . )S", "symbol 5, '.', is a tag for no word; there are 3"),
+        ("(S PRP VBZ .", "the bracket 'S' is never closed"),
+        ("(S PRP )S", "there is no tag for the word 'runs'"),
+    ],
+)
+def test_what_is_no_tree_is_refused(symbols: str, message: str) -> None:
+    with pytest.raises(TreeError, match=message):
+        delinearise(symbols.split(), ["He", "runs", "."])
+
+
+@pytest.mark.parametrize("name", ["gum/dev", "craft/dev", "nltk_wsj_sample/dev"])
+def test_treebanks_come_back(name: str) -> None:
+    path = TREEBANKS / f"{name}.ptb.xz"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    with lzma.open(path, "rt", encoding="utf-8", newline="\n") as lines:
+        for tree in map(plain, parse_trees(lines)):
+            assert delinearise(linearise(tree), tree.words()) == tree
