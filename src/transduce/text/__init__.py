@@ -2,7 +2,9 @@
 
 from transduce.text.bpe import train_bpe
 from transduce.text.bpe_dropout import BpeDropout
+from transduce.text.linearisation import delinearise, linearise, repair
 from transduce.text.normalise import normalise
+from transduce.text.symbols import train_symbols
 from transduce.text.tokenizer import WORD_BEGIN, Tokenizer, Tokenizers, load_tokenizer
 from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS, UNK_ID
 from transduce.text.wordpiece import train_wordpiece
@@ -17,8 +19,12 @@ __all__ = [
     "BpeDropout",
     "Tokenizer",
     "Tokenizers",
+    "delinearise",
+    "linearise",
     "load_tokenizer",
     "normalise",
+    "repair",
     "train_bpe",
+    "train_symbols",
     "train_wordpiece",
 ]

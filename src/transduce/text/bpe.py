@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models, pre_tokenizers, trainers
 
 from transduce.errors import ConfigError, DataError
-from transduce.text.byte_level import byte_level
+from transduce.text.frames import byte_level
 from transduce.text.tokenizer import Tokenizer
 from transduce.text.vocabulary import SPECIAL_SYMBOLS
 

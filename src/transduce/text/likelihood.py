@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.byte_level import CONTINUATION
+from transduce.text.frames import CONTINUATION
 
 __all__ = ["learn_pieces", "spell"]
 

@@ -1,8 +1,8 @@
 """Tokenizers: text to ids and back, in one file that says all about itself.
 
 A ``Tokenizer`` is whatever its description (the JSON of the ``tokenizers`` library) makes it; this module knows what
-every kind has in common: special symbols at ids 0 to 3, byte-level spelling, no loss. How a kind is learned stands in a
-module of its own (``bpe.py``, ``wordpiece.py``).
+every kind has in common: special symbols at ids 0 to 3, and for text byte-level spelling, without loss. How a kind is
+learned stands in a module of its own (``bpe.py``, ``wordpiece.py``; ``symbols.py`` for what is no text).
 
 A tokenizer encodes what it is given. Callers pass text through ``normalise`` first.
 """
@@ -22,7 +22,7 @@ from tokenizers import models
 
 from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
-from transduce.text.byte_level import CONTINUATION, MAX_WORD_BYTES, byte_level
+from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, between_blanks, byte_level
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
 
 __all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
@@ -137,7 +137,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
     _check_description(read_json(path, error=CheckpointError), path)
     try:
         tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
-        is_lossless = tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
+        is_closed = json.loads(tokenizer._description)["model"]["type"] == "WordLevel"  # symbols, no text
+        is_lossless = is_closed or tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
     except Exception as error:  # the library raises no narrower type
         reason = " ".join(str(error).split())  # it may quote the file
         raise CheckpointError(f"{path} is not a tokenizer that can be used: {reason:.200}") from error
@@ -155,6 +156,7 @@ _PROBE = " ".join(SPECIAL_SYMBOLS) + "".join(
 # What a model of each kind sets beside its vocabulary and merges.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "BPE": {},
+    "WordLevel": {"unk_token": SPECIAL_SYMBOLS[UNK_ID]},
     "WordPiece": {
         "unk_token": SPECIAL_SYMBOLS[UNK_ID],
         "continuing_subword_prefix": CONTINUATION,
@@ -205,8 +207,14 @@ def _check_description(description: dict[str, Any], path: Path) -> None:
 @cache
 def _frame(kind: str) -> dict[str, Any]:
     """What stands round the model of a tokenizer that was trained here, as the library of today writes it."""
-    model = models.BPE() if kind == "BPE" else models.WordPiece()
-    frame: dict[str, Any] = json.loads(byte_level(model).to_str())
+    match kind:
+        case "WordLevel":
+            library = between_blanks(models.WordLevel())
+        case "WordPiece":
+            library = byte_level(models.WordPiece())
+        case _:
+            library = byte_level(models.BPE())
+    frame: dict[str, Any] = json.loads(library.to_str())
     return frame
 
 

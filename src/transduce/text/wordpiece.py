@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models, pre_tokenizers
 
 from transduce.errors import ConfigError, DataError
-from transduce.text.byte_level import CONTINUATION, MAX_WORD_BYTES, byte_level
+from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, byte_level
 from transduce.text.likelihood import learn_pieces
 from transduce.text.tokenizer import Tokenizer
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID

@@ -1,7 +1,7 @@
-"""What stands round the model of a tokenizer: text is cut into words and spelled in bytes on the way in, and back.
+"""What stands round the model of a tokenizer: how text is cut on the way in, and put together on the way out.
 
-The first words of a text must be spelled as they are elsewhere, with the space before them. So every text is given one
-space at its start, and loses one when it is decoded.
+Text of a language is cut into words, which are spelled in bytes. The first words of a text must be spelled as they are
+elsewhere, with the space before them. So every text is given one space at its start, and loses one when it is decoded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import assert_never
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
 
-__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "byte_level"]
+__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "between_blanks", "byte_level"]
 
 CONTINUATION = "…"  # begins a WordPiece that goes on with a word; the byte-level alphabet does not have it
 MAX_WORD_BYTES = 64  # WordPiece cuts longer words, since the library tries all ends
@@ -33,4 +33,11 @@ def byte_level(model: models.BPE | models.WordPiece) -> LibraryTokenizer:
             tokenizer.decoder = decoders.Sequence([decoders.Replace(CONTINUATION, ""), read, lose_a_space])
         case _:
             assert_never(model)
+    return tokenizer
+
+
+def between_blanks(model: models.WordLevel) -> LibraryTokenizer:
+    """``model`` between blanks: text is cut at them, and put together with one between any two."""
+    tokenizer = LibraryTokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return tokenizer
