@@ -1,0 +1,126 @@
+"""What a parser may write next: brackets that match, every word once, an end that is reached. No model, only ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from transduce.errors import DataError
+from transduce.text.linearisation import PUNCTUATION_TAGS
+from transduce.text.vocabulary import EOS_ID, SPECIAL_SYMBOLS
+
+__all__ = ["BracketGrammar", "SymbolKinds"]
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolKinds:
+    """The symbols of linearised trees by what they do."""
+
+    opening: tuple[int, ...]
+    closing_of: Mapping[int, int]  # opening bracket -> the one that closes it
+    punctuation: tuple[int, ...]  # tags
+    other_tags: tuple[int, ...]
+
+    @staticmethod
+    def of(vocabulary: Mapping[str, int]) -> SymbolKinds:
+        """From symbols and their ids. Raises DataError if a bracket has not its other half, or there is no tag.
+
+        >>> SymbolKinds.of({"(S": 4, ")S": 5, ",": 6, "XX": 7}).closing_of
+        {4: 5}
+        """
+        symbols = {symbol: id for symbol, id in vocabulary.items() if symbol not in SPECIAL_SYMBOLS}
+        opening = {symbol[1:]: id for symbol, id in symbols.items() if symbol.startswith("(")}
+        closing = {symbol[1:]: id for symbol, id in symbols.items() if symbol.startswith(")")}
+        if opening.keys() != closing.keys():
+            odd = min(opening.keys() ^ closing.keys())
+            raise DataError(f"the bracket {odd!r} has only one half in the vocabulary")
+        tags = {symbol: id for symbol, id in symbols.items() if not symbol.startswith(("(", ")"))}
+        if not tags:
+            raise DataError("there is no tag in the vocabulary, so no word can be written")
+        return SymbolKinds(
+            opening=tuple(opening.values()),
+            closing_of={opening[label]: closing[label] for label in opening},
+            punctuation=tuple(id for symbol, id in tags.items() if symbol in PUNCTUATION_TAGS),
+            other_tags=tuple(id for symbol, id in tags.items() if symbol not in PUNCTUATION_TAGS),
+        )
+
+    @property
+    def tags(self) -> tuple[int, ...]:
+        """Of both kinds."""
+        return (*self.punctuation, *self.other_tags)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What matters of a prefix."""
+
+    brackets: tuple[int, ...] = ()  # that are open, the innermost last
+    is_empty: bool = False  # nothing stands in the innermost one yet
+    n_words: int = 0
+
+
+class BracketGrammar:
+    """A constraint for search, for some sentences: a tree over all words of each, within its limit.
+
+    Brackets close in the order in which they opened, and none without a word in it; each word has one tag, out of those
+    that are allowed for it; the end comes when all words are written and all brackets are closed. No bracket opens that
+    could not be closed within the limit, so an output always ends.
+    """
+
+    def __init__(self, kinds: SymbolKinds, tags: Sequence[Sequence[Sequence[int]]], limits: Sequence[int]) -> None:
+        """``tags``: for each sentence and word, the ids that it may have; ``limits``: most symbols, the end included.
+
+        Raises DataError if a sentence has no words, or a limit leaves no room for its words and the end.
+        """
+        for number, (words, limit) in enumerate(zip(tags, limits, strict=True)):
+            if not words or not all(words):
+                raise DataError(f"sentence {number} (counted from 0) has no word, or a word without a tag")
+            if limit <= len(words):
+                raise DataError(f"sentence {number} (counted from 0) has {len(words)} words and a limit of {limit}")
+        self.kinds, self.tags, self.limits = kinds, tags, limits
+        self._opening = frozenset(kinds.opening)
+        self._closing = frozenset(kinds.closing_of.values())
+        self._length = 0
+        self._shorter: dict[tuple[int, tuple[int, ...]], _Written] = {}
+        self._known: dict[tuple[int, tuple[int, ...]], _Written] = {}
+
+    def __call__(self, sentence: int, prefix: tuple[int, ...], /) -> list[int]:
+        """Ids that may follow ``prefix``, which is made of ids that were allowed."""
+        written = self._written(sentence, prefix)
+        tags = self.tags[sentence]
+        n_left = len(tags) - written.n_words
+        allowed: list[int] = []
+        if n_left:
+            allowed += tags[written.n_words]
+            # One bracket more, then all words, all closing brackets and the end.
+            if len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1 <= self.limits[sentence]:
+                allowed += self.kinds.opening
+        if written.brackets and not written.is_empty:
+            allowed.append(self.kinds.closing_of[written.brackets[-1]])
+        if not written.brackets and not n_left:
+            allowed.append(EOS_ID)
+        return allowed
+
+    def _written(self, sentence: int, prefix: tuple[int, ...]) -> _Written:
+        """What a prefix comes to: by that of the prefix before it, which is remembered for one step."""
+        if len(prefix) != self._length:
+            self._shorter = self._known if len(prefix) == self._length + 1 else {}
+            self._known, self._length = {}, len(prefix)
+        key = sentence, prefix
+        if key not in self._known:
+            before = self._shorter.get((sentence, prefix[:-1]))
+            if before is not None:
+                self._known[key] = self._after(before, prefix[-1])
+            else:
+                written = _Written()
+                for id in prefix:
+                    written = self._after(written, id)
+                self._known[key] = written
+        return self._known[key]
+
+    def _after(self, written: _Written, id: int) -> _Written:
+        if id in self._opening:
+            return replace(written, brackets=(*written.brackets, id), is_empty=True)
+        if id in self._closing:
+            return replace(written, brackets=written.brackets[:-1], is_empty=False)
+        return replace(written, is_empty=False, n_words=written.n_words + 1)

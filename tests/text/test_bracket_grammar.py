@@ -1,0 +1,107 @@
+"""Whatever is chosen of what is allowed becomes a tree, and every tree can be chosen."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.errors import DataError
+from transduce.text import EOS_ID, delinearise, linearise, train_symbols
+from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
+from transduce.trees import Tree
+
+TOKENIZER = train_symbols(["(S (NP XX )NP , )S"])
+KINDS = SymbolKinds.of(TOKENIZER.vocabulary)
+ID = TOKENIZER.vocabulary
+
+
+def names(ids: list[int]) -> set[str]:
+    return {"END" if id == EOS_ID else TOKENIZER.pieces([id])[0] for id in ids}
+
+
+def grammar(*n_words: int, limits: list[int] | None = None) -> BracketGrammar:
+    return BracketGrammar(KINDS, [[KINDS.tags] * n for n in n_words], limits or [n + 300 for n in n_words])
+
+
+def after(symbols: str, *, n_words: int = 2, limit: int = 300) -> set[str]:
+    return names(grammar(n_words, limits=[limit])(0, tuple(ID[symbol] for symbol in symbols.split())))
+
+
+def test_what_may_follow() -> None:
+    opening, tags = {"(S", "(NP"}, {"XX", ","}
+    assert after("") == opening | tags
+    assert after("(S") == opening | tags  # no bracket closes without a word
+    assert after("(S XX") == opening | tags | {")S"}
+    assert after("(S (NP XX") == opening | tags | {")NP"}
+    assert after("(S (NP XX )NP") == opening | tags | {")S"}
+    assert after("(S (NP XX )NP ,") == {")S"}  # all words are written: nothing opens any more
+    assert after("(S (NP XX )NP , )S") == {"END"}
+    assert after("XX") == opening | tags
+    assert after("XX ,") == {"END"}
+
+
+def test_each_word_has_its_own_tags() -> None:
+    constraint = BracketGrammar(KINDS, [[KINDS.other_tags, KINDS.punctuation]], [9])
+    assert names(constraint(0, ())) == {"XX", "(S", "(NP"}
+    assert names(constraint(0, (ID["XX"],))) == {",", "(S", "(NP"}
+
+
+def test_no_bracket_opens_that_could_not_be_closed() -> None:
+    assert after("", n_words=2, limit=3) == {"XX", ","}
+    assert after("", n_words=2, limit=5) == {"XX", ",", "(S", "(NP"}
+    assert after("(S", n_words=2, limit=5) == {"XX", ","}
+    assert after("(S XX", n_words=2, limit=5) == {"XX", ",", ")S"}
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 40))
+def test_any_walk_ends_in_a_tree_within_its_limit(seed: int, n_words: list[int], room: int) -> None:
+    draw = random.Random(seed)
+    limits = [n + room for n in n_words]
+    constraint = grammar(*n_words, limits=limits)
+    prefixes: list[tuple[int, ...]] = [()] * len(n_words)
+    is_over = [False] * len(n_words)
+    while not all(is_over):
+        for sentence, prefix in enumerate(prefixes):
+            if not is_over[sentence]:
+                allowed = constraint(sentence, prefix)
+                assert allowed == grammar(*n_words, limits=limits)(sentence, prefix)  # whatever it remembers
+                chosen = draw.choice(allowed)
+                is_over[sentence] = chosen == EOS_ID
+                prefixes[sentence] = prefix if is_over[sentence] else (*prefix, chosen)
+    for prefix, n, limit in zip(prefixes, n_words, limits, strict=True):
+        assert len(prefix) + 1 <= limit
+        words = [f"w{place}" for place in range(n)]
+        tree = delinearise(TOKENIZER.pieces(prefix), words)
+        assert tree.words() == words
+
+
+def random_tree(draw: random.Random, n_words: int) -> Tree:
+    if n_words == 1 and draw.random() < 0.6:
+        return Tree(draw.choice(["XX", ","]), word="w")
+    cuts = sorted(draw.sample(range(1, n_words), draw.randint(0, n_words - 1)))
+    sizes = [end - start for start, end in zip([0, *cuts], [*cuts, n_words], strict=True)]
+    return Tree(draw.choice(["S", "NP"]), tuple(random_tree(draw, size) for size in sizes))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
+    draw = random.Random(seed)
+    tree = Tree("TOP", (random_tree(draw, n_words),))
+    ids = TOKENIZER.encode(" ".join(linearise(tree)))
+    constraint = grammar(n_words, limits=[len(ids) + 1])
+    for place, id in enumerate([*ids, EOS_ID]):
+        assert id in constraint(0, tuple(ids[:place]))
+
+
+def test_what_cannot_be_parsed_is_refused() -> None:
+    with pytest.raises(DataError, match=r"sentence 1 .* has no word"):
+        grammar(1, 0)
+    with pytest.raises(DataError, match="has 3 words and a limit of 3"):
+        grammar(3, limits=[3])
+    with pytest.raises(DataError, match="the bracket 'VP' has only one half"):
+        SymbolKinds.of({"(VP": 4, "XX": 5})
+    with pytest.raises(DataError, match="no tag"):
+        SymbolKinds.of({"(VP": 4, ")VP": 5})
