@@ -146,6 +146,13 @@ class DataConfig(_Record):
     test_src: FileName | None = None  # as train_src, for a last evaluation; without, the first corpus that has test
     test_tgt: FileName | None = None  # as train_tgt, for a last evaluation
     test_tsv: FileName | None = None  # as train_tsv, for a last evaluation
+    # What stands on the target side: text of another language, or trees of the source's own sentences (section 6.3).
+    target: Literal["text", "trees"] = "text"
+    keeps_tags: bool = False  # trees: write each word's part of speech; without, XX for all but punctuation
+    train_trees: FileName | None = None  # trees, with corpus = "files": Penn brackets in any layout
+    dev_trees: FileName | None = None  # likewise, for validation
+    test_trees: FileName | None = None  # likewise, for a last evaluation
+    treebank: FileName | None = None  # trees, with corpus = "wsj": the folder with the sections 00 to 24 (--treebank)
     tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
@@ -173,6 +180,8 @@ class DataConfig(_Record):
     def _corpora_are_named(self) -> Self:
         if not self.weights:
             raise ValueError("corpus should name at least one corpus, got an empty table")
+        if self.target == "trees" and self.shared_vocabulary:
+            raise ValueError("target = 'trees' needs shared_vocabulary = false: words and brackets share no symbols")
         if self.bpe_dropout and self.tokenizer != "bpe":
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self
@@ -193,6 +202,10 @@ class DataConfig(_Record):
                 return self.test_src, self.test_tgt, self.test_tsv
             case _:
                 assert_never(split)
+
+    def trees_of(self, split: Split) -> str | None:
+        """The file of trees that is named for a part."""
+        return {"train": self.train_trees, "dev": self.dev_trees, "test": self.test_trees}[split]
 
     @property
     def src_language(self) -> str:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.errors import DataError
-from transduce.text import EOS_ID, delinearise, linearise, train_symbols
+from transduce.linearisation import delinearise, linearise
+from transduce.text import EOS_ID, train_symbols
 from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
 from transduce.trees import Tree
 

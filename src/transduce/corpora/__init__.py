@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from transduce.config import DataConfig
 from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Corpus, Text, corpus_named, text_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.download import Progress
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import GrammarPair, generate_pairs
 from transduce.corpora.layout import cache_folder, data_folders, directions_here, find_text, has_training_text
+from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
+from transduce.corpora.treebank_text import TREEBANKS, WSJ, Treebank, TreebankText, read_trees, sentence_of
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
     "BUILT_IN",
     "CATALOGUE",
     "OWN_FILES",
+    "TREEBANKS",
+    "WSJ",
     "CleaningReport",
     "CleaningRules",
     "Corpus",
     "GrammarPair",
+    "PairedText",
     "ParallelText",
     "Progress",
     "Text",
+    "Treebank",
+    "TreebankText",
     "cache_folder",
     "clean",
     "corpus_named",
@@ -32,8 +42,19 @@ __all__ = [
     "generate_pairs",
     "get_corpus",
     "has_training_text",
+    "paired_text",
     "read_aligned_files",
     "read_tab_separated",
+    "read_trees",
+    "sentence_of",
     "text_named",
     "write_grammar_corpus",
 ]
+
+
+def paired_text(config: DataConfig, data_folder: Path | None = None) -> PairedText:
+    """The text that a configuration names: sentences with translations, or with trees.
+
+    Raises ConfigError or DataError if it is not there.
+    """
+    return TreebankText(config, data_folder) if config.target == "trees" else ParallelText(config, data_folder)

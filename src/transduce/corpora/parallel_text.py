@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.detokenising import detokenised
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
+from transduce.corpora.paired_text import Pairs, UncleanedPairs
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
 from transduce.errors import ConfigError, DataError
 from transduce.files import open_binary
@@ -20,9 +20,6 @@ __all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText"]
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
-
-Pairs = Iterator[tuple[str, str]]
-UncleanedPairs = Iterator[tuple[str, str] | None]  # None: a line that is no pair
 
 N_NAMES_SHOWN = 8  # of the files in a folder, in an error
 

@@ -139,17 +139,24 @@ def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers) -> Iterator[Pa
 
 
 class PairDropout:
-    """Several random encodings of each pair, both sides by BPE-dropout. Provilkov et al. (2020), section 3.2."""
+    """Several random encodings of each pair by BPE-dropout, on both sides. Provilkov et al. (2020), section 3.2.
+
+    A side that is not spelled in merged pairs, the symbols of trees, stays as it is.
+    """
 
     def __init__(self, tokenizers: Tokenizers, *, p_drop: float, n_encodings: int, seed: int) -> None:
         self.n_encodings = n_encodings
         self._src = BpeDropout(tokenizers.src, p_drop=p_drop, seed=2 * seed)
-        self._tgt = BpeDropout(tokenizers.tgt, p_drop=p_drop, seed=2 * seed + 1)
+        has_merges = tokenizers.tgt.merges is not None
+        self._tgt = BpeDropout(tokenizers.tgt, p_drop=p_drop, seed=2 * seed + 1) if has_merges else None
 
     def draw(self, texts: list[tuple[str, str]], plain: list[PairOfIds], *, max_length: int) -> list[PairOfIds]:
         """``n_encodings`` rows for each pair, one pair after the other; ``plain`` where a draw is too long."""
         src_draws = self._src.sample([src for src, _ in texts], self.n_encodings)
-        tgt_draws = self._tgt.sample([tgt for _, tgt in texts], self.n_encodings)
+        if self._tgt is not None:
+            tgt_draws = self._tgt.sample([tgt for _, tgt in texts], self.n_encodings)
+        else:
+            tgt_draws = [[tgt_ids] * self.n_encodings for _, tgt_ids in plain]
         return [
             drawn if max(map(len, drawn)) < max_length else fallback
             for src_ids, tgt_ids, fallback in zip(src_draws, tgt_draws, plain, strict=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import assert_never
 
 from transduce.config import DataConfig, Split, config_from_mapping
-from transduce.corpora import CleaningReport, ParallelText, read_aligned_files
+from transduce.corpora import CleaningReport, PairedText, paired_text, read_aligned_files
 from transduce.data import PairDropout, StoreSummary, TokenStore, write_store
 from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import (
@@ -30,7 +30,7 @@ from transduce.files import (
     write_lines,
     write_manifest,
 )
-from transduce.text import Tokenizers, normalise, train_bpe, train_wordpiece
+from transduce.text import Tokenizers, normalise, train_bpe, train_symbols, train_wordpiece
 
 __all__ = ["Prepared", "open_prepared", "prepare"]
 
@@ -79,7 +79,7 @@ def prepare(
     ``data_folder`` is where corpora are looked for first. ``tell`` receives a line about each step.
     Raises DataError if the text cannot be used, ConfigError if it is not named.
     """
-    text = ParallelText(config, data_folder)
+    text = paired_text(config, data_folder)
     with atomic_folder(folder) as temporary:
         for split in filter(text.has, EVALUATED):  # first, since what is wrong there should not be found after hours
             _write_text(text, split, temporary)
@@ -157,7 +157,7 @@ def _text_files(split: Split) -> tuple[str, str]:
     return f"{split}.src", f"{split}.tgt"
 
 
-def _train_tokenizers(text: ParallelText) -> Tokenizers:
+def _train_tokenizers(text: PairedText) -> Tokenizers:
     """Raises DataError, with what the cleaning has found, if it leaves no text to learn from."""
     reports = _new_reports(text)
     try:
@@ -169,11 +169,11 @@ def _train_tokenizers(text: ParallelText) -> Tokenizers:
         raise DataError(f"no training pair can be used: {found}") from error
 
 
-def _new_reports(text: ParallelText) -> dict[str, CleaningReport]:
+def _new_reports(text: PairedText) -> dict[str, CleaningReport]:
     return {corpus: CleaningReport() for corpus in text.corpora}
 
 
-def _learn_tokenizers(text: ParallelText, reports: Mapping[str, CleaningReport]) -> Tokenizers:
+def _learn_tokenizers(text: PairedText, reports: Mapping[str, CleaningReport]) -> Tokenizers:
     config = text.config
     match config.tokenizer:
         case "bpe":
@@ -182,6 +182,9 @@ def _learn_tokenizers(text: ParallelText, reports: Mapping[str, CleaningReport])
             train = train_wordpiece
         case _:
             assert_never(config.tokenizer)
+    if config.target == "trees":
+        src = train(_sides(text, (0,), reports), vocab_size=config.vocab_size)
+        return Tokenizers(src, train_symbols(_sides(text, (1,), reports)))
     if config.shared_vocabulary:
         shared = train(_sides(text, (0, 1), reports), vocab_size=config.vocab_size)
         return Tokenizers(shared, shared)
@@ -189,7 +192,7 @@ def _learn_tokenizers(text: ParallelText, reports: Mapping[str, CleaningReport])
     return Tokenizers(src, tgt)
 
 
-def _sides(text: ParallelText, sides: tuple[int, ...], reports: Mapping[str, CleaningReport]) -> Iterator[str]:
+def _sides(text: PairedText, sides: tuple[int, ...], reports: Mapping[str, CleaningReport]) -> Iterator[str]:
     """The training text of one side or both, clean and normalised."""
     for corpus, report in reports.items():
         for pair in text.clean_train_pairs(corpus, report):
@@ -203,7 +206,7 @@ def _dropout(config: DataConfig, tokenizers: Tokenizers) -> PairDropout | None:
     return PairDropout(tokenizers, p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
 
 
-def _write_text(text: ParallelText, split: Split, folder: Path) -> None:
+def _write_text(text: PairedText, split: Split, folder: Path) -> None:
     """Write dev or test as it came: scores are of the text itself, not of what the tokenizer makes of it."""
     pairs = list(text.pairs(split))
     if not any(src.strip() for src, _ in pairs):
@@ -216,7 +219,8 @@ def _write_text(text: ParallelText, split: Split, folder: Path) -> None:
 def _sentence_about_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
     src, tgt = f"{tokenizers.src.size:,}", f"{tokenizers.tgt.size:,}"
     sizes = src if tokenizers.is_shared else f"{src} and {tgt}"
-    is_small = min(tokenizers.src.size, tokenizers.tgt.size) < config.vocab_size
+    learned = (tokenizers.src.size, *([] if config.target == "trees" else [tokenizers.tgt.size]))
+    is_small = min(learned) < config.vocab_size
     why = f" ({config.vocab_size:,} were asked for, but no other pair occurs twice)" if is_small else ""
     return f"tokenizer: {sizes} symbols{why}"
 

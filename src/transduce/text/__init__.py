@@ -2,7 +2,6 @@
 
 from transduce.text.bpe import train_bpe
 from transduce.text.bpe_dropout import BpeDropout
-from transduce.text.linearisation import delinearise, linearise, repair
 from transduce.text.normalise import normalise
 from transduce.text.symbols import train_symbols
 from transduce.text.tokenizer import WORD_BEGIN, Tokenizer, Tokenizers, load_tokenizer
@@ -19,11 +18,8 @@ __all__ = [
     "BpeDropout",
     "Tokenizer",
     "Tokenizers",
-    "delinearise",
-    "linearise",
     "load_tokenizer",
     "normalise",
-    "repair",
     "train_bpe",
     "train_symbols",
     "train_wordpiece",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transduce.errors import DataError
-from transduce.text.linearisation import PUNCTUATION_TAGS
+from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.text.vocabulary import EOS_ID, SPECIAL_SYMBOLS
 
 __all__ = ["BracketGrammar", "SymbolKinds"]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.errors import TreeError
-from transduce.text.linearisation import ANY_TAG, delinearise, linearise, repair, target_tag
+from transduce.linearisation import ANY_TAG, delinearise, linearise, repair, target_tag
 from transduce.trees import Tree, parse_tree, parse_trees, plain
 
-TREEBANKS = Path(__file__).parents[3] / "shared" / "data" / "trees"
+TREEBANKS = Path(__file__).parents[2] / "shared" / "data" / "trees"
 HE_RUNS = parse_tree("(TOP (S (NP (PRP He)) (VP (VBZ runs)) (. .)))")
 
 LABELS = st.sampled_from(["S", "NP", "VP", "NN", ",", "X"])

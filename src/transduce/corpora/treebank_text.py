@@ -1,0 +1,199 @@
+"""Treebanks as pairs of a sentence and its tree, written as symbols. Section 6.3.
+
+A data folder holds them in ``trees/NAME/train.ptb``, ``dev.ptb`` and ``test.ptb``: Penn brackets in any layout, plain
+or compressed. ``wsj`` is read from the folder of the treebank itself, by sections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from transduce.config import DataConfig, Split
+from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
+from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
+from transduce.corpora.grammar import generate_pairs
+from transduce.corpora.layout import COMPRESSIONS, data_folders
+from transduce.corpora.paired_text import Pairs
+from transduce.corpora.parallel_text import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS
+from transduce.errors import ConfigError, DataError, TreeError
+from transduce.files import read_lines
+from transduce.linearisation import linearise
+from transduce.trees import Tree, parse_tree, parse_trees, plain, unescape_brackets
+
+__all__ = ["TREEBANKS", "WSJ", "Treebank", "TreebankText", "read_trees", "sentence_of"]
+
+WSJ = "wsj"  # the Wall Street Journal of the Penn Treebank: for those who hold it
+WSJ_SECTIONS: Mapping[Split, range] = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
+FOLDER = "trees"
+ENDINGS = ("ptb", "mrg")
+
+
+@dataclass(frozen=True, slots=True)
+class Treebank:
+    """What is known of one that has a name."""
+
+    folder: str  # in the folder trees of a data folder
+    size: str
+    licence: str
+    source: str
+
+
+TREEBANKS: Mapping[str, Treebank] = {
+    "gum": Treebank(
+        "gum",
+        "10,224 sentences; dev 1,575; test 1,464",
+        "CC BY 4.0 (annotation); texts by genre, some not commercial",
+        "GUM, many genres of English; github.com/amir-zeldes/gum, const",
+    ),
+    "craft": Treebank(
+        "craft", "26,010 sentences; dev 2,483", "CC BY 3.0", "CRAFT, articles on biology; github.com/UCDenver-ccp/CRAFT"
+    ),
+    "wsj-sample": Treebank(
+        "nltk_wsj_sample",
+        "3,396 sentences; dev 273",
+        "(C) LDC 1995, not commercial",
+        "a sample of the Penn Treebank; github.com/nltk/nltk_data, corpora/treebank",
+    ),
+}
+
+
+class TreebankText:
+    """Sentences with their trees by corpus, as preparation reads them.
+
+    >>> text = TreebankText(DataConfig(corpus="grammar", target="trees", n_pairs=2, shared_vocabulary=False))
+    >>> next(text.pairs("dev"))[1].split()[:3]
+    ['(S', '(NP', 'XX']
+    """
+
+    def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
+        """Look in ``data_folder`` and where corpora are kept else.
+
+        Raises ConfigError or DataError if a treebank is not there.
+        """
+        self.config = config
+        self._folders = data_folders(data_folder)
+        self._train_files = {name: self._required(name) for name in self.corpora if name != BUILT_IN}
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """The names of those that training reads."""
+        return tuple(self.config.weights)
+
+    def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
+        """Sentences and trees of a corpus to train on; none is left out but for its length."""
+        rules = CleaningRules(
+            max_characters=self.config.max_characters,
+            max_length_ratio=math.inf,
+            drop_identical=False,
+            drop_duplicates=self.config.drop_duplicates,
+        )
+        return clean(map(self._pair, self._train_trees(corpus)), rules, report)
+
+    def has(self, split: Split) -> bool:
+        """Whether there is such a part; training text is always there."""
+        return split == "train" or self.config.trees_of(split) is not None or self._first_with(split) is not None
+
+    def pairs(self, split: Split) -> Pairs:
+        """Those of dev or test. Raises DataError if a tree cannot be read."""
+        return map(self._pair, self.trees(split))
+
+    def trees(self, split: Split) -> Iterator[Tree]:
+        """The trees of dev or test, without what the evaluation does not see."""
+        own = self.config.trees_of(split)
+        if own is not None:
+            return read_trees([Path(own)])
+        name = self._first_with(split)
+        if name is None:
+            raise ConfigError(f"no {split} trees: set data.{split}_trees")
+        return self._grammar_trees(split) if name == BUILT_IN else read_trees(self._files(name, split))
+
+    def name_of(self, split: Split) -> str:
+        """What dev or test trees are called, to be told beside a score; "" where there are none."""
+        own = self.config.trees_of(split)
+        if own is not None:
+            return own
+        name = self._first_with(split)
+        return f"{name} {split}" if name else ""
+
+    def _pair(self, tree: Tree) -> tuple[str, str]:
+        return sentence_of(tree), " ".join(linearise(tree, keeps_tags=self.config.keeps_tags))
+
+    def _train_trees(self, corpus: str) -> Iterator[Tree]:
+        return self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
+
+    def _first_with(self, split: Split) -> str | None:
+        """The first corpus that has dev or test."""
+        return next((name for name in self.corpora if name == BUILT_IN or self._files(name, split)), None)
+
+    def _required(self, name: str) -> list[Path]:
+        """The training files of a corpus. Raises DataError or ConfigError unless there are some."""
+        files = self._files(name, "train")
+        if files:
+            return files
+        if name == OWN_FILES:
+            raise ConfigError("corpus = 'files' needs data.train_trees, a file of Penn brackets")
+        if name == WSJ:
+            where = self.config.treebank or "nothing"
+            raise DataError(
+                f"wsj: --treebank should name the folder with the sections 00 to 24 of *.mrg files, got {where}"
+            )
+        folders = ", ".join(str(folder / FOLDER / _folder_of(name)) for folder in self._folders)
+        known = ", ".join((*TREEBANKS, WSJ, BUILT_IN, OWN_FILES))
+        raise DataError(
+            f"{name}: there is no train.ptb (plain, .gz or .xz) in {folders}; treebanks with a name: {known}"
+        )
+
+    def _files(self, name: str, split: Split) -> list[Path]:
+        """Where the trees of a corpus are; none where it has no such part."""
+        if name == OWN_FILES:
+            own = self.config.trees_of(split)
+            return [] if own is None else [Path(own)]
+        if name == WSJ:
+            if self.config.treebank is None:
+                return []
+            sections = [Path(self.config.treebank) / f"{section:02}" for section in WSJ_SECTIONS[split]]
+            return sorted(chain.from_iterable(section.glob("*.mrg") for section in sections))
+        for folder in self._folders:
+            for ending in ENDINGS:
+                for compression in COMPRESSIONS:
+                    path = folder / FOLDER / _folder_of(name) / f"{split}.{ending}{compression}"
+                    if path.is_file():
+                        return [path]
+        return []
+
+    def _grammar_trees(self, split: Split) -> Iterator[Tree]:
+        config = self.config
+        n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
+        pairs = generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
+        return (plain(parse_tree(pair.tree)) for pair in pairs)
+
+
+def _folder_of(name: str) -> str:
+    return TREEBANKS[name].folder if name in TREEBANKS else name
+
+
+def read_trees(paths: list[Path]) -> Iterator[Tree]:
+    """The trees of some files, without what the evaluation does not see; those of traces alone are left out.
+
+    Raises DataError, with file, line and column, for what is no tree.
+    """
+    for path in paths:
+        try:
+            for tree in parse_trees(read_lines(path)):
+                if any(leaf.label != "-NONE-" for leaf in tree.leaves()):
+                    yield plain(tree)
+        except TreeError as error:
+            raise DataError(f"{path}: {error}") from error
+
+
+def sentence_of(tree: Tree) -> str:
+    """What the parser reads of a tree: its words between blanks, brackets as people write them.
+
+    >>> sentence_of(parse_tree("(TOP (PRN (-LRB- -LRB-) (NN sic) (-RRB- -RRB-)))"))
+    '( sic )'
+    """
+    return " ".join(map(unescape_brackets, tree.words()))
