@@ -97,7 +97,7 @@ class OurDecoder:
 
         from transduce.config import SearchConfig
         from transduce.data import pad_rows
-        from transduce.tasks.translator import run_search
+        from transduce.tasks.batch_search import run_search
         from transduce.text import EOS_ID
 
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])

@@ -30,8 +30,8 @@ from transduce.config import ModelConfig, SearchConfig, TrainingConfig
 from transduce.data import pad_rows
 from transduce.model import Transformer, cost_of, for_inference
 from transduce.recipes import preset
+from transduce.tasks.batch_search import run_search
 from transduce.tasks.translation import TranslationObjective
-from transduce.tasks.translator import run_search
 from transduce.training import Trainer, inverse_sqrt_lr
 
 VOCABULARY = 37_000

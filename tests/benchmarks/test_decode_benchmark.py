@@ -12,7 +12,7 @@ import torch
 from transduce.config import ModelConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.model import Transformer
-from transduce.tasks.translator import run_search
+from transduce.tasks.batch_search import run_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS
 
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -7,7 +7,7 @@ import torch
 
 from transduce.config import ModelConfig, SearchConfig
 from transduce.model import Transformer, for_inference
-from transduce.tasks.translator import run_search
+from transduce.tasks.batch_search import run_search
 from transduce.training import cross_entropy
 
 pytestmark = [

@@ -15,6 +15,7 @@ from transduce.errors import CheckpointError
 from transduce.files import write_manifest
 from transduce.model import Ensemble, Transformer
 from transduce.tasks import Translator
+from transduce.tasks.batch_search import BatchSearch
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 
 WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
@@ -80,9 +81,11 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
     with torch.no_grad():  # the end symbol's row of the tied matrix: no state is like it
         ends_never.tgt_embedding.weight[EOS_ID] = 0
         ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.tgt_embedding.weight[4] * 100
-    translator = Translator(ends_never.eval(), random_translator.tokenizers, SearchConfig(), direction="en-de")
+    search_all = BatchSearch([ends_never.eval()], random_translator.tokenizers.src)
     for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
-        ((output, *_),) = translator._search([ids], search)
+        found = search_all(["the dog"], search)
+        assert found is not None
+        output = found[0].hypotheses[0]
         assert not output.is_finished
         assert len(output.ids) == len(ids) + 1 + search.max_extra_tokens
 

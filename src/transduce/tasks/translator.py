@@ -1,34 +1,26 @@
-"""A trained model as a translator: lines in, one translation out for each, in order.
-
-Shapes: B sentences, S source positions, W beams of a sentence.
-"""
+"""A trained model as a translator: lines in, one translation out for each, in order."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from transduce.config import InferencePrecision, SearchConfig
-from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError, DataError
-from transduce.model import EncoderDecoder, Ensemble, LearnedPositions, for_inference
-from transduce.search import Hypothesis, StateT, beam_search, greedy_search
+from transduce.model import EncoderDecoder
+from transduce.search import Hypothesis
+from transduce.tasks.batch_search import BatchSearch
 from transduce.tasks.model_folder import read_model_folder
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, normalise
+from transduce.text import Tokenizers, normalise
 
 __all__ = ["ScoredText", "Translation", "Translator"]
 
 # Lines read before the first is translated: enough to find sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
-# Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
-MAX_SOURCE_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +70,7 @@ class Translator:
         others: Sequence[EncoderDecoder] = (),
     ) -> None:
         self.model, self.tokenizers, self.search = model, tokenizers, search
-        fast = [for_inference(each, precision) for each in (model, *others)]
-        self._writer: Writer[Any] = Ensemble(fast) if others else fast[0]
-        self._max_positions = min(map(_max_positions, (model, *others)))
+        self._search_all = BatchSearch((model, *others), tokenizers.src, precision=precision)
         self.src_language, self.tgt_language = direction.split("-")
 
     @classmethod
@@ -139,11 +129,11 @@ class Translator:
     @property
     def max_source_tokens(self) -> int:
         """The longest source that is not cut, its end symbol included."""
-        return min(MAX_SOURCE_TOKENS, self._max_positions)
+        return self._search_all.max_source_tokens
 
     def source_ids(self, text: str) -> list[int]:
         """What the model reads for a text, without the end symbol. Raises DataError if that is nothing."""
-        ids = self.tokenizers.src.encode(normalise(text))[: self.max_source_tokens - 1]
+        ids = self._search_all.source_ids([text])[0][: self.max_source_tokens - 1]
         if not ids:
             raise DataError("there is no word to translate; give a sentence")
         return ids
@@ -152,20 +142,13 @@ class Translator:
         self, lines: Sequence[str], search: SearchConfig, should_stop: Callable[[], bool] = lambda: False
     ) -> list[Translation] | None:
         """One translation for each line; None if it was asked to stop before the last search."""
+        found = self._search_all(lines, search, should_stop=should_stop)
+        if found is None:
+            return None
         nothing = (ScoredText("", 0.0),)
-        encoded = self.tokenizers.src.encode_batch([normalise(line) for line in lines])
-        cut = [ids[: self.max_source_tokens - 1] for ids in encoded]
-        places = [place for place, ids in enumerate(cut) if ids]
-        n_best: dict[int, tuple[ScoredText, ...]] = {}
-        for rows in plan_by_length([len(cut[place]) + 1 for place in places], max_tokens=search.max_tokens_per_batch):
-            if should_stop():
-                return None
-            chosen = [places[row] for row in rows]
-            for place, hypotheses in zip(chosen, self._search([cut[place] for place in chosen], search), strict=True):
-                n_best[place] = self._texts(hypotheses)
         return [
-            Translation(line, n_best.get(place, nothing), is_cut=len(cut[place]) < len(encoded[place]))
-            for place, line in enumerate(lines)
+            Translation(line, self._texts(each.hypotheses) or nothing, is_cut=each.is_cut)
+            for line, each in zip(lines, found, strict=True)
         ]
 
     def _texts(self, hypotheses: Sequence[Hypothesis]) -> tuple[ScoredText, ...]:
@@ -173,55 +156,3 @@ class Translator:
         # Normalised again: nothing that a model writes may break a line.
         scored = zip(texts, hypotheses, strict=True)
         return tuple(ScoredText(normalise(text), hypothesis.score) for text, hypothesis in scored)
-
-    @torch.no_grad()
-    def _search(self, sources: Sequence[Sequence[int]], search: SearchConfig) -> list[list[Hypothesis]]:
-        """The n best outputs for source ids without end symbols."""
-        device = self.model.output_weight.device
-        src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(device)
-        limits = [min(len(ids) + 1 + search.max_extra_tokens, self._max_positions) for ids in sources]
-        limits_B = torch.tensor(limits, device=device)
-        return run_search(self._writer, src_BS, limits_B, search)
-
-
-def _max_positions(model: EncoderDecoder) -> int:
-    has_table = any(isinstance(module, LearnedPositions) for module in model.modules())
-    return model.config.n_positions if has_table else sys.maxsize
-
-
-class Writer(Protocol[StateT]):
-    """What writes translations, a step at a time: a model or several."""
-
-    def start(self, src_BS: Tensor, /) -> StateT:
-        """Encode, and prepare to write one row for each sentence."""
-
-    def step(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
-        """Scores of the token after ``last_ids``, (N, V), and the state that has seen it."""
-
-
-def run_search(model: Writer[StateT], src_BS: Tensor, limits_B: Tensor, search: SearchConfig) -> list[list[Hypothesis]]:
-    """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
-    state = model.start(src_BS)
-    forbidden_ids = (PAD_ID, BOS_ID)
-    if search.beam_size == 1:
-        best = greedy_search(
-            model.step,
-            state,
-            limits_B=limits_B,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            forbidden_ids=forbidden_ids,
-            alpha=search.alpha,
-        )
-        return [[hypothesis] for hypothesis in best]
-    return beam_search(
-        model.step,
-        state,
-        limits_B=limits_B,
-        beam_size=search.beam_size,
-        alpha=search.alpha,
-        n_best=search.n_best,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-        forbidden_ids=forbidden_ids,
-    )

@@ -1,0 +1,148 @@
+"""Search over many texts at a time: batches of about equal length, one list of hypotheses for each text, in order.
+
+Shapes: B sentences, S source positions, N rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from transduce.config import InferencePrecision, SearchConfig
+from transduce.data import pad_rows, plan_by_length
+from transduce.model import EncoderDecoder, Ensemble, LearnedPositions, for_inference
+from transduce.search import Constraint, Hypothesis, StateT, beam_search, greedy_search
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
+
+__all__ = ["BatchSearch", "Found", "Writer", "run_search"]
+
+# Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
+MAX_SOURCE_TOKENS = 1024
+
+# For the texts at some places, with the most symbols that each output may have: what may be written.
+ConstraintMaker = Callable[[Sequence[int], Sequence[int]], Constraint]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found for a text."""
+
+    hypotheses: tuple[Hypothesis, ...]  # best first; none for a blank text
+    is_cut: bool  # the source was too long and lost its end
+
+
+class BatchSearch:
+    """One model that writes, or several together, and the tokenizer of what they read.
+
+    The weights are those that the models have when this is made.
+    """
+
+    def __init__(
+        self, models: Sequence[EncoderDecoder], src_tokenizer: Tokenizer, *, precision: InferencePrecision = "fp32"
+    ) -> None:
+        fast = [for_inference(each, precision) for each in models]
+        self._writer: Writer[Any] = Ensemble(fast) if len(fast) > 1 else fast[0]
+        self._max_positions = min(map(_max_positions, models))
+        self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
+
+    @property
+    def max_source_tokens(self) -> int:
+        """The longest source that is not cut, its end symbol included."""
+        return min(MAX_SOURCE_TOKENS, self._max_positions)
+
+    def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """What the model reads of each text, without the end symbol, whole."""
+        return self._src_tokenizer.encode_batch([normalise(text) for text in texts])
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        search: SearchConfig,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        constrain: ConstraintMaker | None = None,
+    ) -> list[Found] | None:
+        """One result for each text; None if ``should_stop``, which is asked before each batch, says so."""
+        encoded = self.source_ids(texts)
+        cut = [ids[: self.max_source_tokens - 1] for ids in encoded]
+        places = [place for place, ids in enumerate(cut) if ids]
+        found: dict[int, tuple[Hypothesis, ...]] = {}
+        for rows in plan_by_length([len(cut[place]) + 1 for place in places], max_tokens=search.max_tokens_per_batch):
+            if should_stop():
+                return None
+            chosen = [places[row] for row in rows]
+            hypotheses = self._search([cut[place] for place in chosen], search, chosen, constrain)
+            found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
+        return [
+            Found(found.get(place, ()), is_cut=len(cut[place]) < len(encoded[place])) for place in range(len(texts))
+        ]
+
+    @torch.no_grad()
+    def _search(
+        self,
+        sources: Sequence[Sequence[int]],
+        search: SearchConfig,
+        places: Sequence[int],
+        constrain: ConstraintMaker | None,
+    ) -> list[list[Hypothesis]]:
+        """The n best outputs for source ids without end symbols."""
+        src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(self._device)
+        limits = [min(len(ids) + 1 + search.max_extra_tokens, self._max_positions) for ids in sources]
+        constraint = None if constrain is None else constrain(places, limits)
+        return run_search(self._writer, src_BS, torch.tensor(limits, device=self._device), search, constraint)
+
+
+def _max_positions(model: EncoderDecoder) -> int:
+    has_table = any(isinstance(module, LearnedPositions) for module in model.modules())
+    return model.config.n_positions if has_table else sys.maxsize
+
+
+class Writer(Protocol[StateT]):
+    """What writes translations, a step at a time: a model or several."""
+
+    def start(self, src_BS: Tensor, /) -> StateT:
+        """Encode, and prepare to write one row for each sentence."""
+
+    def step(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
+        """Scores of the token after ``last_ids``, (N, V), and the state that has seen it."""
+
+
+def run_search(
+    model: Writer[StateT],
+    src_BS: Tensor,
+    limits_B: Tensor,
+    search: SearchConfig,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
+    """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
+    state = model.start(src_BS)
+    forbidden_ids = (PAD_ID, BOS_ID)
+    if search.beam_size == 1:
+        best = greedy_search(
+            model.step,
+            state,
+            limits_B=limits_B,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            forbidden_ids=forbidden_ids,
+            alpha=search.alpha,
+            constraint=constraint,
+        )
+        return [[hypothesis] for hypothesis in best]
+    return beam_search(
+        model.step,
+        state,
+        limits_B=limits_B,
+        beam_size=search.beam_size,
+        alpha=search.alpha,
+        n_best=search.n_best,
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
+        forbidden_ids=forbidden_ids,
+        constraint=constraint,
+    )
