@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from transduce.data import Batch, TokenStore, write_store
-from transduce.tasks.translation import StoreBatches
+from transduce.tasks.objective import StoreBatches
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
 
 __all__ = ["IGNORED", "LONGEST", "PaddedBatch", "open_batches", "padded", "write_token_store"]

@@ -31,7 +31,7 @@ from transduce.data import pad_rows
 from transduce.model import Transformer, cost_of, for_inference
 from transduce.recipes import preset
 from transduce.tasks.batch_search import run_search
-from transduce.tasks.translation import TranslationObjective
+from transduce.tasks.objective import PairObjective
 from transduce.training import Trainer, inverse_sqrt_lr
 
 VOCABULARY = 37_000
@@ -113,7 +113,7 @@ def train(
 
     trainer = Trainer(
         model=model,
-        objective=TranslationObjective(model, training),
+        objective=PairObjective(model, training),
         batches=open_batches(store, max_tokens=max_tokens, device=device),
         learning_rate=lambda step: inverse_sqrt_lr(step, d_model=config.d_model, warmup_steps=training.warmup_steps),
         config=training,

@@ -106,7 +106,7 @@ def _measure(point: Point, precision: str, pipe: Any) -> None:
     from transduce.config import TrainingConfig
     from transduce.model import Transformer
     from transduce.recipes import preset
-    from transduce.tasks.translation import TranslationObjective
+    from transduce.tasks.objective import PairObjective
     from transduce.training.optimiser import make_optimiser
 
     keep_freed_memory()
@@ -115,7 +115,7 @@ def _measure(point: Point, precision: str, pipe: Any) -> None:
     config = preset("small").model.with_vocabulary(point.vocabulary, point.vocabulary).model_copy(update=layers)
     model = Transformer(config).train()
     training = TrainingConfig()
-    objective, optimiser = TranslationObjective(model, training), make_optimiser(model, training)
+    objective, optimiser = PairObjective(model, training), make_optimiser(model, training)
     batch = make_batch(point)
     seconds = []
     for _ in range(1 + N_COUNTED):

@@ -16,7 +16,7 @@ from torch import nn
 
 from transduce.config import ModelConfig, TrainingConfig
 from transduce.model import Transformer
-from transduce.tasks.translation import TranslationObjective
+from transduce.tasks.objective import PairObjective
 from transduce.training import Trainer, inverse_sqrt_lr
 
 __all__ = ["CHOICES", "MICRO", "NAMES", "OURS", "TUNED", "Setup", "System", "make_system"]
@@ -73,7 +73,7 @@ class OurTraining:
         self.n_parameters = _count(model)
         self.trainer = Trainer(
             model=model,
-            objective=TranslationObjective(model, config),
+            objective=PairObjective(model, config),
             batches=open_batches(setup.store, max_tokens=config.max_tokens_per_batch),
             learning_rate=lambda step: inverse_sqrt_lr(
                 step, d_model=setup.model.d_model, warmup_steps=config.warmup_steps

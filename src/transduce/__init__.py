@@ -27,7 +27,7 @@ from transduce.errors import (
 
 if TYPE_CHECKING:
     from transduce.model import Transformer
-    from transduce.tasks import Translator, train
+    from transduce.tasks import Parser, Translator, train
 
 __all__ = [
     "CheckpointError",
@@ -35,6 +35,7 @@ __all__ = [
     "DataError",
     "ElsewhereError",
     "ModelConfig",
+    "Parser",
     "RunConfig",
     "SearchError",
     "ShapeError",
@@ -46,7 +47,12 @@ __all__ = [
     "train",
 ]
 
-_HOME_OF = {"Transformer": "transduce.model", "Translator": "transduce.tasks", "train": "transduce.tasks"}
+_HOME_OF = {
+    "Parser": "transduce.tasks",
+    "Transformer": "transduce.model",
+    "Translator": "transduce.tasks",
+    "train": "transduce.tasks",
+}
 
 
 def __getattr__(name: str) -> Any:

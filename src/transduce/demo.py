@@ -24,7 +24,7 @@ from transduce.corpora import (
 )
 from transduce.errors import DataError
 from transduce.metrics import TranslationScores
-from transduce.tasks import RunResult, Translator, open_prepared, train
+from transduce.tasks import ParsingScores, RunResult, Translator, open_prepared, train
 from transduce.training import Listener
 from transduce.view import attention_of_translation, write_attention_page
 
@@ -167,6 +167,8 @@ def run_demo(
     )
     if run.model_folder is None:
         return DemoResult(run, None, (), None)
+    scores = run.scores
+    assert not isinstance(scores, ParsingScores)  # its corpora are for translation
     translator = Translator.load(run.model_folder, device=device)
     prepared = open_prepared(folder / "store")
     sources, references = prepared.text("test") or prepared.text("dev") or ([], [])
@@ -178,8 +180,8 @@ def run_demo(
         for (source, reference), translation in zip(chosen, translations, strict=True)
     )
     if not examples:
-        return DemoResult(run, run.scores, (), None)
+        return DemoResult(run, scores, (), None)
     page = folder / PAGE_FILE
     maps = [attention_of_translation(translator, example.source, example.translation) for example in examples]
     write_attention_page(page, maps, title="Attention of a small Transformer")
-    return DemoResult(run, run.scores, examples, page)
+    return DemoResult(run, scores, examples, page)

@@ -18,7 +18,8 @@ from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, T
 from transduce.data import Batch, TokenStore
 from transduce.errors import DataError, TransduceError
 from transduce.model import Transformer
-from transduce.tasks.translation import StoreBatches, TranslationObjective, TranslationValidation
+from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.translation import TranslationValidation
 from transduce.text import Tokenizers
 from transduce.training import (
     MetricsFile,
@@ -110,7 +111,7 @@ def train(
     metrics = MetricsFile(folder / "metrics.jsonl")
     trainer: Trainer[Batch] = Trainer(
         model=model,
-        objective=TranslationObjective(model, training),
+        objective=PairObjective(model, training),
         batches=Failing(
             TokenStore.open(prepared / "train"), max_tokens=training.max_tokens_per_batch, seed=1, device=CPU
         ),

@@ -12,7 +12,7 @@ from transduce.config import DataConfig, ModelConfig, TrainingConfig
 from transduce.errors import TrainingError
 from transduce.model import Transformer
 from transduce.tasks import Prepared, prepare
-from transduce.tasks.translation import StoreBatches, TranslationObjective
+from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.training import Trainer, checkpoint_folders, read_tensors
 
 pytestmark = [
@@ -38,7 +38,7 @@ def make_trainer(prepared: Prepared, checkpoints: Path, *, d_model: int = 64, **
     ).to(device)  # fmt: skip
     trainer: Trainer[Any] = Trainer(
         model=model,
-        objective=TranslationObjective(model, config),
+        objective=PairObjective(model, config),
         batches=StoreBatches(prepared.train, max_tokens=config.max_tokens_per_batch, seed=1, device=device),
         learning_rate=lambda step: 1e-3,
         config=config,

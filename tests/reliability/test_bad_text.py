@@ -109,6 +109,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tokenizers=translator.tokenizers,
         search=translator.search,
         direction="en-de",
+        task="translation",
         card="",
     )
     return folder

@@ -12,7 +12,7 @@ from transduce.config import ModelConfig, TrainingConfig
 from transduce.errors import TrainingError
 from transduce.model import Transformer
 from transduce.tasks import open_prepared
-from transduce.tasks.translation import StoreBatches, TranslationObjective
+from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.training import Processes, make_optimiser, trial
 from transduce.training.gradients import GradientMaker
 from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
@@ -53,7 +53,7 @@ def maker(micro_run: Path) -> tuple[GradientMaker[object], torch.optim.Optimizer
                     src_vocab_size=size, tgt_vocab_size=size)
     )  # fmt: skip
     batches = StoreBatches(prepared.train, max_tokens=3000, seed=1, device=torch.device("cpu"))
-    gradients = GradientMaker(model, TranslationObjective(model, config), batches, config, Processes())
+    gradients = GradientMaker(model, PairObjective(model, config), batches, config, Processes())
     return gradients, make_optimiser(model, config)  # type: ignore[return-value]
 
 

@@ -21,6 +21,7 @@ from transduce.cli import (
     evaluate,
     model,
     paper,
+    parse,
     parseval,
     prepare,
     score,
@@ -65,6 +66,7 @@ app.command()(average.average)
 app.command()(translate.translate)
 app.command()(score.score)
 app.command()(evaluate.evaluate)
+app.command()(parse.parse)
 app.command()(parseval.parseval)
 app.command()(model.model)
 app.command()(attention.attention)

@@ -5,12 +5,30 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transduce.metrics import TranslationScores
+from transduce.metrics import Parseval, TranslationScores
 
-__all__ = ["is_speaker", "print_json", "print_scores", "say", "say_error", "say_stopped"]
+if TYPE_CHECKING:
+    from transduce.tasks import ParsingScores
+
+__all__ = ["is_speaker", "print_json", "print_parseval", "print_scores", "say", "say_error", "say_stopped"]
+
+PARSEVAL_NAMES = {
+    "recall": "labelled recall",
+    "precision": "labelled precision",
+    "f1": "labelled F1",
+    "complete_match": "complete match",
+    "average_crossing": "average crossing",
+    "no_crossing": "no crossing",
+    "two_or_less_crossing": "two or less crossing",
+    "tagging_accuracy": "tagging accuracy",
+    "valid": "valid sentences",
+    "skipped": "skipped sentences",
+    "errors": "error sentences",
+}
 
 
 def _rank_of_run() -> int:
@@ -49,9 +67,21 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
-def print_scores(scores: TranslationScores) -> None:
+def print_scores(scores: TranslationScores | ParsingScores) -> None:
     """Each score with the settings that produced it."""
+    if not isinstance(scores, TranslationScores):
+        print_parseval(scores.result)
+        return
     for name, entry in scores.as_json().items():
         if isinstance(entry, dict):
             print(f"{name:<14} {entry['score']:6.2f}   {entry['signature']}")
     print(f"{'sentences':<14} {scores.sentences:6,}", flush=True)
+
+
+def print_parseval(result: Parseval) -> None:
+    """All figures, over all sentences and over short ones."""
+    columns: list[dict[str, Any]] = [asdict(result.all), asdict(result.length_40)]
+    print(f"{'':<22}{'all':>10}{'length <= 40':>15}")
+    for key, name in PARSEVAL_NAMES.items():
+        pattern = ",d" if isinstance(columns[0][key], int) else ".2f"
+        print(f"{name:<22}{format(columns[0][key], pattern):>10}{format(columns[1][key], pattern):>15}")

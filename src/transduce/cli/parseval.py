@@ -4,33 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transduce.cli.options import JsonOption
-from transduce.cli.output import print_json
+from transduce.cli.output import print_json, print_parseval
 from transduce.errors import DataError, TreeError
 
 if TYPE_CHECKING:
-    from transduce.metrics import Parseval
     from transduce.trees import Tree
 
 __all__ = ["parseval"]
-
-NAMES = {
-    "recall": "labelled recall",
-    "precision": "labelled precision",
-    "f1": "labelled F1",
-    "complete_match": "complete match",
-    "average_crossing": "average crossing",
-    "no_crossing": "no crossing",
-    "two_or_less_crossing": "two or less crossing",
-    "tagging_accuracy": "tagging accuracy",
-    "valid": "valid sentences",
-    "skipped": "skipped sentences",
-    "errors": "error sentences",
-}
 
 
 def parseval(
@@ -59,7 +44,7 @@ def parseval(
         return
     if details:
         print("\n".join(lines_of_details(result.sentences)), end="\n\n")
-    _print_totals(result)
+    print_parseval(result)
 
 
 def _trees(path: Path) -> list[Tree | None]:
@@ -70,11 +55,3 @@ def _trees(path: Path) -> list[Tree | None]:
         return [tree_or_none(line, number=number) for number, line in enumerate(read_lines(path), start=1)]
     except TreeError as error:
         raise TreeError(f"{path}: {error}") from error
-
-
-def _print_totals(result: Parseval) -> None:
-    columns: list[dict[str, Any]] = [asdict(result.all), asdict(result.length_40)]
-    print(f"{'':<22}{'all':>10}{'length <= 40':>15}")
-    for key, name in NAMES.items():
-        pattern = ",d" if isinstance(columns[0][key], int) else ".2f"
-        print(f"{name:<22}{format(columns[0][key], pattern):>10}{format(columns[1][key], pattern):>15}")

@@ -60,9 +60,10 @@ class TrainingProgress:
             case UpdateRecord():
                 self._show_update(record)
             case ValidationRecord():
-                bleu = "" if record.bleu is None else f"   BLEU {record.bleu:.2f}"
+                score = "" if record.bleu is None else f"   BLEU {record.bleu:.2f}"
+                score = score if record.f1 is None else f"   F1 {record.f1:.2f}"
                 best = "   best so far" if record.is_best else ""
-                self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{bleu}{best}")
+                self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{score}{best}")
             case SkipRecord():
                 self.tell(f"warning: {record.message}")
             case CheckpointRecord():

@@ -21,6 +21,7 @@ from transduce.cli.options import (
     RerankWeightOption,
 )
 from transduce.cli.output import print_json, say
+from transduce.cli.stdin import piped_lines
 
 if TYPE_CHECKING:
     from transduce.tasks import Reranker, Translation, Translator
@@ -50,7 +51,7 @@ def translate(
     )
     search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_talk = sys.stdin.isatty()
-    lines = _typed_lines(translator) if is_talk else _piped_lines()
+    lines = _typed_lines(translator) if is_talk else piped_lines()
     translations = translator.translate_lines(lines, search=search, chunk_lines=1 if is_talk else buffer)
     for number, translation in enumerate(translations, start=1):
         if translation.is_cut:
@@ -63,16 +64,6 @@ def translate(
         else:
             print(translation.text)
         sys.stdout.flush()
-
-
-def _piped_lines() -> Iterator[str]:
-    """The lines of stdin, split at line feeds only. Bytes that are not UTF-8 become U+FFFD, with a warning."""
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
-        line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
-        line = line.removeprefix("\ufeff") if number == 1 else line
-        if "\ufffd" in line and "\ufffd".encode() not in raw:
-            say(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
-        yield line
 
 
 def _typed_lines(translator: Translator | Reranker) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from transduce.tasks.evaluation import Evaluation, dev_perplexity, evaluate
+from transduce.tasks.parser import Parse, Parser, tagged_words
+from transduce.tasks.parsing import ParsingScores, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.reranking import Reranker, log_probabilities
 from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, train
@@ -10,6 +12,9 @@ from transduce.tasks.translator import ScoredText, Translation, Translator
 
 __all__ = [
     "Evaluation",
+    "Parse",
+    "Parser",
+    "ParsingScores",
     "Prepared",
     "Reranker",
     "RunResult",
@@ -19,10 +24,12 @@ __all__ = [
     "average_run",
     "dev_perplexity",
     "evaluate",
+    "evaluate_parser",
     "log_probabilities",
     "open_prepared",
     "prepare",
     "read_run_config",
     "resume_config",
+    "tagged_words",
     "train",
 ]

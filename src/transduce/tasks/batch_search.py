@@ -66,8 +66,12 @@ class BatchSearch:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         constrain: ConstraintMaker | None = None,
+        least_symbols: Sequence[int] | None = None,
     ) -> list[Found] | None:
-        """One result for each text; None if ``should_stop``, which is asked before each batch, says so."""
+        """One result for each text; None if ``should_stop``, which is asked before each batch, says so.
+
+        ``least_symbols``: how many symbols an output may have whatever the length of its source, the end included.
+        """
         encoded = self.source_ids(texts)
         cut = [ids[: self.max_source_tokens - 1] for ids in encoded]
         places = [place for place, ids in enumerate(cut) if ids]
@@ -76,7 +80,11 @@ class BatchSearch:
             if should_stop():
                 return None
             chosen = [places[row] for row in rows]
-            hypotheses = self._search([cut[place] for place in chosen], search, chosen, constrain)
+            limits = [min(len(cut[place]) + 1 + search.max_extra_tokens, self._max_positions) for place in chosen]
+            if least_symbols is not None:
+                limits = [max(limit, least_symbols[place]) for limit, place in zip(limits, chosen, strict=True)]
+            constraint = None if constrain is None else constrain(chosen, limits)
+            hypotheses = self._search([cut[place] for place in chosen], limits, search, constraint)
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
             Found(found.get(place, ()), is_cut=len(cut[place]) < len(encoded[place])) for place in range(len(texts))
@@ -86,15 +94,14 @@ class BatchSearch:
     def _search(
         self,
         sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
         search: SearchConfig,
-        places: Sequence[int],
-        constrain: ConstraintMaker | None,
+        constraint: Constraint | None,
     ) -> list[list[Hypothesis]]:
         """The n best outputs for source ids without end symbols."""
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(self._device)
-        limits = [min(len(ids) + 1 + search.max_extra_tokens, self._max_positions) for ids in sources]
-        constraint = None if constrain is None else constrain(places, limits)
-        return run_search(self._writer, src_BS, torch.tensor(limits, device=self._device), search, constraint)
+        limits_B = torch.tensor(limits, device=self._device)
+        return run_search(self._writer, src_BS, limits_B, search, constraint)
 
 
 def _max_positions(model: EncoderDecoder) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from transduce.config import DataConfig, RunConfig, TrainingConfig
 from transduce.corpora import OWN_FILES
 from transduce.metrics import TranslationScores
 from transduce.model import cost_of
+from transduce.tasks.parsing import ABOUT_SCORES, ParsingScores
 from transduce.tasks.preparation import Prepared
 from transduce.training import TrainState
 
@@ -26,17 +28,14 @@ def model_card(
     state: TrainState,
     *,
     n_averaged: int,
-    scores: TranslationScores | None = None,
+    scores: TranslationScores | ParsingScores | None = None,
     split: str | None = None,
 ) -> str:
     """Markdown for ``README.md`` of a model folder."""
     model, training, data = config.model, config.training, config.data
     cost, n_passes = cost_of(model), 2 if training.r_drop else 1
     lines = [
-        f"# A Transformer for {data.src_language} to {data.tgt_language}",
-        "",
-        "Made by transduce. Use it with `transduce translate <this folder>`,",
-        "or in Python: `Translator.load(folder).translate([...])`.",
+        *_title(data),
         "",
         "## Model",
         "",
@@ -59,19 +58,38 @@ def model_card(
         f"- weights: the mean of the last {n_averaged} checkpoints",
     ]
     if scores is not None and split is not None:
-        lines += [
-            "",
-            f"## Scores on {split}: {prepared.text_names[split]} ({scores.sentences:,} sentences)",
-            "",
-            f"Beam {config.search.beam_size}, alpha {config.search.alpha}.",
+        lines += ["", f"## Scores on {split}: {prepared.text_names[split]}", "", *_scores(scores, config)]
+    return "\n".join(lines) + "\n"
+
+
+def _title(data: DataConfig) -> list[str]:
+    if data.target == "trees":
+        what, verb, call = f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])"
+    else:
+        what = f"{data.src_language} to {data.tgt_language}"
+        verb, call = "translate", "Translator.load(folder).translate([...])"
+    use = f"Made by transduce. Use it with `transduce {verb} <this folder>`,"
+    return [f"# A Transformer for {what}", "", use, f"or in Python: `{call}`."]
+
+
+def _scores(scores: TranslationScores | ParsingScores, config: RunConfig) -> list[str]:
+    search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}"
+    if isinstance(scores, TranslationScores):
+        rows = [
+            f"| {name} | {entry['score']:.2f} | `{entry['signature'].replace('|', ' ')}` |"
+            for name, entry in scores.as_json().items()
+            if isinstance(entry, dict)
+        ]
+        return [
+            f"{scores.sentences:,} sentences. {search}.",
             "",
             "| metric | score | signature |",
             "| --- | --- | --- |",
+            *rows,
         ]
-        for name, entry in scores.as_json().items():
-            if isinstance(entry, dict):
-                lines.append(f"| {name} | {entry['score']:.2f} | `{entry['signature'].replace('|', ' ')}` |")
-    return "\n".join(lines) + "\n"
+    of_all, of_short = asdict(scores.result.all), asdict(scores.result.length_40)
+    rows = [f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in of_all]
+    return [f"{search}. {ABOUT_SCORES}", "", "| PARSEVAL | all | length <= 40 |", "| --- | --- | --- |", *rows]
 
 
 def _method(config: RunConfig) -> str:

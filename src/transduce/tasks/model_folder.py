@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -21,9 +21,11 @@ from transduce.model import EncoderDecoder, make_model
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
-__all__ = ["ModelFolder", "read_model_folder", "write_model_card", "write_model_folder"]
+__all__ = ["ModelFolder", "Task", "read_model_folder", "write_model_card", "write_model_folder"]
 
-FORMAT, TASK = 1, "translation"
+FORMAT = 1
+Task = Literal["translation", "parsing"]
+TASKS: tuple[Task, ...] = get_args(Task)
 WEIGHT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
@@ -35,7 +37,8 @@ class ModelFolder:
     model: EncoderDecoder
     tokenizers: Tokenizers
     search: SearchConfig
-    direction: str  # "en-de"
+    direction: str  # "en-de"; of a parser, only the first counts
+    task: Task
 
 
 def write_model_folder(
@@ -46,6 +49,7 @@ def write_model_folder(
     tokenizers: Tokenizers,
     search: SearchConfig,
     direction: str,
+    task: Task,
     card: str,
 ) -> None:
     """Write a model folder, whole or not at all; an older one of that name is replaced.
@@ -60,7 +64,7 @@ def write_model_folder(
             temporary / CONFIG_FILE,
             {
                 "format": FORMAT,
-                "task": TASK,
+                "task": task,
                 "direction": direction,
                 "model": config.model_dump(),
                 "search": search.model_dump(),
@@ -83,10 +87,12 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     """
     verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder)))
     values = read_json(folder / CONFIG_FILE, error=CheckpointError)
-    for name, wanted in (("format", FORMAT), ("task", TASK)):
-        if values.get(name) != wanted:
-            got = quoted(values.get(name))
-            raise CheckpointError(f"{folder / CONFIG_FILE}: {name} {got}, this version reads {wanted}")
+    if values.get("format") != FORMAT:
+        got = quoted(values.get("format"))
+        raise CheckpointError(f"{folder / CONFIG_FILE}: format {got}, this version reads {FORMAT}")
+    task = values.get("task")
+    if task not in TASKS:
+        raise CheckpointError(f"{folder / CONFIG_FILE}: task {quoted(task)}, this version reads {' and '.join(TASKS)}")
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
         raise CheckpointError(f"{folder / CONFIG_FILE}: direction should be as in 'en-de', got {quoted(direction)}")
@@ -108,7 +114,7 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
         load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
     model = make_model(config)
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
-    return ModelFolder(model.to(device).eval(), tokenizers, search, direction)
+    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task)
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

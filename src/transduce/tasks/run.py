@@ -30,10 +30,13 @@ from transduce.metrics import TranslationScores
 from transduce.model import EncoderDecoder, make_model
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.model_card import model_card
-from transduce.tasks.model_folder import write_model_card, write_model_folder
+from transduce.tasks.model_folder import Task, write_model_card, write_model_folder
+from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.parser import Parser
+from transduce.tasks.parsing import ParsingScores, ParsingValidation, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.run_lock import LOCK_FILE, only_writer
-from transduce.tasks.translation import StoreBatches, TranslationObjective, TranslationValidation
+from transduce.tasks.translation import TranslationValidation
 from transduce.tasks.translator import Translator
 from transduce.training import (
     Listener,
@@ -53,7 +56,7 @@ from transduce.training import (
     whole_weights,
 )
 
-__all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "train"]
+__all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "task_of", "train"]
 
 RUN_FILE, METRICS_FILE, STORE_POINTER = "run.json", "metrics.jsonl", "prepared_at.json"
 STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
@@ -86,7 +89,7 @@ class RunResult:
     reason: StopReason
     updates: int
     model_folder: Path | None  # None: stopped by request, to be resumed
-    scores: TranslationScores | None  # of the averaged model on test, or on dev where there is no test
+    scores: TranslationScores | ParsingScores | None  # of the averaged model on test, or on dev where there is no test
     scored_split: str | None
     scored_text: str | None  # what the text of that split is called
 
@@ -107,8 +110,9 @@ def train(
     while_training: AbstractContextManager[object] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
-    """Train a translator as ``config`` says, in ``folder``; end with an averaged and evaluated model folder.
+    """Train a translator, or a parser, as ``config`` says; end with an averaged and evaluated model folder.
 
+    All of it is in ``folder``, which is made.
     ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
     looked for first. ``processes`` are those that train together, with the model divided among them (FSDP2) if
     ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``should_stop`` is asked
@@ -240,7 +244,8 @@ class _Run:
         text = prepared.text("dev")
         validate = None
         if prepared.dev is not None and text is not None:
-            validate = TranslationValidation(
+            validation = ParsingValidation if config.data.target == "trees" else TranslationValidation
+            validate = validation(
                 lambda: self._undivided(model),
                 prepared.tokenizers,
                 prepared.dev,
@@ -251,7 +256,7 @@ class _Run:
             )
         return Trainer(
             model=model,
-            objective=TranslationObjective(model, training),
+            objective=PairObjective(model, training),
             batches=self._batches(config),
             learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,
@@ -295,7 +300,7 @@ def average_run(
     out: Path | None = None,
     device: str | torch.device = "cpu",
     tell: Callable[[str], None] = lambda line: None,
-) -> tuple[Path, TranslationScores | None, str | None]:
+) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
     Returns the folder, the scores and the split that they are of. Raises CheckpointError if there is no checkpoint.
@@ -317,6 +322,7 @@ def average_run(
         tokenizers=prepared.tokenizers,
         search=config.search,
         direction=config.data.direction,
+        task=task_of(config),
         card=model_card(config, prepared, state, n_averaged=len(chosen)),
     )
     tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
@@ -324,11 +330,20 @@ def average_run(
     text, split = (test, "test") if test else (dev, "dev")
     if text is None:
         return model_folder, None, None
-    scores = evaluate(Translator.load(model_folder, device=device), *text).scores
+    scores: TranslationScores | ParsingScores
+    if task_of(config) == "parsing":
+        scores = evaluate_parser(Parser.load(model_folder, device=device), *text)
+    else:
+        scores = evaluate(Translator.load(model_folder, device=device), *text).scores
     write_model_card(
         model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
     )
     return model_folder, scores, split
+
+
+def task_of(config: RunConfig) -> Task:
+    """What a run trains for."""
+    return "parsing" if config.data.target == "trees" else "translation"
 
 
 def read_run_config(folder: Path) -> RunConfig:

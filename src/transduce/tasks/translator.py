@@ -87,6 +87,9 @@ class Translator:
         has no products of that precision.
         """
         first, *more = (read_model_folder(Path(each), device=torch.device(device)) for each in (folder, *others))
+        for place, read in zip((folder, *others), (first, *more), strict=True):
+            if read.task != "translation":
+                raise CheckpointError(f"{place} holds a model for {read.task}; use transduce parse")
         for place, read in zip(others, more, strict=True):
             if (read.tokenizers.fingerprint, read.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(

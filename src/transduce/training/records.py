@@ -46,6 +46,7 @@ class ValidationRecord:
     signature: str | None
     is_best: bool
     elapsed_s: float
+    f1: float | None = None  # of parsers, in percent
 
     kind = "validation"
 

@@ -32,8 +32,8 @@ class TensorBoardEvents:
                 self._write(record.update, {f"train/{name}": getattr(record, name) for name in names})
             case ValidationRecord():
                 scores = {"dev/nll_nats": record.nll_nats, "dev/perplexity": record.perplexity}
-                if record.bleu is not None:
-                    scores["dev/bleu"] = record.bleu
+                scored = {"dev/bleu": record.bleu, "dev/f1": record.f1}
+                scores |= {name: score for name, score in scored.items() if score is not None}
                 self._write(record.update, scores)
             case UpdateRecord() | CheckpointRecord() | SkipRecord():
                 pass

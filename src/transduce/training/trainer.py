@@ -54,6 +54,7 @@ class Validation:
     nll_nats: float  # per target token, not smoothed
     bleu: float | None = None
     signature: str | None = None
+    f1: float | None = None  # of parsers, in percent
 
 
 class Validate(Protocol):
@@ -281,6 +282,7 @@ class Trainer(Generic[BatchT]):
                 validation.signature,
                 is_best,
                 self._elapsed_s(),
+                validation.f1,
             )
         )
         return is_best

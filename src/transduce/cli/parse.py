@@ -1,0 +1,91 @@
+"""``transduce parse``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.models import search_as_asked
+from transduce.cli.options import AlphaOption, BeamOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
+from transduce.cli.output import print_json, say
+from transduce.cli.stdin import piped_lines
+from transduce.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transduce.tasks import Parse
+    from transduce.tasks.parser import TaggedWords
+
+__all__ = ["parse"]
+
+NO_TREE = "()"
+
+
+def parse(
+    folder: ModelArgument,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
+    ] = False,
+    trees: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of stdin: the sentences of these trees, of which punctuation is known, as in evaluations.",
+            show_default=False,
+        ),
+    ] = None,
+    pretty: Annotated[bool, typer.Option("--pretty", help="Each tree on several lines, indented.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Also draw the first tree to this file.", show_default=False)] = None,
+    free: Annotated[
+        bool, typer.Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
+    ] = False,
+    beam: BeamOption = None,
+    alpha: AlphaOption = None,
+    buffer: Annotated[
+        int, typer.Option(min=1, help="Sentences read before the first is parsed: 1 answers each, more is faster.")
+    ] = 1000,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
+    json: JsonOption = False,
+) -> None:
+    """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line."""
+    from transduce.tasks import Parser
+    from transduce.view.trees import draw_tree, indented
+
+    if raw and trees is not None:
+        raise ConfigError("--raw and --trees exclude each other: trees have words already")
+    device = chosen_device(device)
+    parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
+    search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)
+    sentences = _sentences(trees, is_raw=raw)
+    for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=buffer), start=1):
+        if result.is_cut:
+            say(f"warning: sentence {number} is too long to be read whole; its tree has all words")
+        if svg is not None and number == 1 and result.tree is not None:
+            svg.write_text(draw_tree(result.tree), encoding="utf-8")
+        if json:
+            print_json(_as_json(number, result))
+        elif result.tree is None:
+            print(NO_TREE)
+        else:
+            print(indented(result.tree) if pretty else result.tree)
+        sys.stdout.flush()
+
+
+def _sentences(trees: Path | None, *, is_raw: bool) -> Iterator[TaggedWords]:
+    from transduce.corpora import read_trees
+    from transduce.tasks import tagged_words
+    from transduce.text.treebank_words import treebank_words
+
+    if trees is not None:
+        return map(tagged_words, read_trees([trees]))
+    lines = piped_lines()
+    return map(tagged_words, (" ".join(treebank_words(line)) for line in lines) if is_raw else lines)
+
+
+def _as_json(number: int, result: Parse) -> dict[str, Any]:
+    tree = None if result.tree is None else str(result.tree)
+    return {"line": number, "words": list(result.words), "tree": tree, "score": result.score}

@@ -1,0 +1,20 @@
+"""Lines of standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from transduce.cli.output import say
+
+__all__ = ["piped_lines"]
+
+
+def piped_lines() -> Iterator[str]:
+    """The lines of stdin, split at line feeds only. Bytes that are not UTF-8 become U+FFFD, with a warning."""
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+        line = line.removeprefix("\ufeff") if number == 1 else line
+        if "\ufffd" in line and "\ufffd".encode() not in raw:
+            say(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
+        yield line

@@ -1,0 +1,133 @@
+"""What training minimises for every task whose data are pairs: batches from a store, the objective over a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import floor
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transduce.config import TrainingConfig
+from transduce.data import (
+    Batch,
+    BatchStatistics,
+    TokenStore,
+    batch_statistics,
+    collate,
+    epoch_rows,
+    plan_batches,
+    require_fit,
+)
+from transduce.errors import ConfigError, DataError
+from transduce.model import EncoderDecoder, side_losses
+from transduce.training import LossSum, cross_entropy, r_drop
+
+__all__ = ["PairObjective", "StoreBatches"]
+
+
+class StoreBatches:
+    """The batches of every epoch, planned when first asked for."""
+
+    def __init__(
+        self,
+        store: TokenStore,
+        *,
+        max_tokens: int,
+        seed: int,
+        device: torch.device,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        """``weights``: how often an epoch reads the pairs of each corpus of the store; once, where they are missing.
+
+        Raises DataError if a pair is too long for any batch, ConfigError if there are epochs that read nothing.
+        """
+        try:
+            require_fit(store.src_lengths, store.tgt_lengths, max_tokens=max_tokens)
+        except DataError as error:
+            raise DataError(f"{store.folder}: {error}") from None
+        self.store, self.max_tokens, self.seed, self.device = store, max_tokens, seed, device
+        self._weights = [(weights or {}).get(corpus, 1.0) for corpus in store.summary.n_pairs_of]
+        self._planned: tuple[int, Sequence[NDArray[np.int64]]] | None = None
+        n_pairs_of = store.summary.n_pairs_of
+        if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
+            raise ConfigError(f"data.corpus: with these weights there are epochs without any pair, got {weights}")
+
+    def n_batches(self, epoch: int) -> int:
+        """How many batches this epoch has."""
+        return len(self._plan(epoch))
+
+    def n_rows(self, epoch: int, index: int) -> int:
+        """Pairs of a batch."""
+        return len(self._plan(epoch)[index])
+
+    def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
+        """Source and target tokens of a batch, end symbols included."""
+        rows = self._plan(epoch)[index]
+        return int(self.store.src_lengths[rows].sum()), int(self.store.tgt_lengths[rows].sum())
+
+    def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> Batch:
+        """One of them, or every ``n_parts``-th pair of it: a part has about equal lengths, as they stand in order."""
+        return collate(self.store, self._plan(epoch)[index][part::n_parts]).to(self.device)
+
+    def largest(self, epoch: int) -> list[int]:
+        """The batch with the most tokens, and that with the most cells of attention."""
+        src_lengths, tgt_lengths = self.store.src_lengths.astype(np.int64), self.store.tgt_lengths.astype(np.int64)
+        costs = []
+        for rows in self._plan(epoch):
+            n_src, n_tgt = int(src_lengths[rows].max()), int(tgt_lengths[rows].max())
+            n_cells = len(rows) * (n_src * n_src + n_tgt * n_tgt + n_src * n_tgt)
+            costs.append((int(src_lengths[rows].sum() + tgt_lengths[rows].sum()), n_cells))
+        return sorted({max(range(len(costs)), key=lambda index: costs[index][kind]) for kind in (0, 1)})
+
+    def name(self, epoch: int, index: int) -> str:
+        """Where it stands, and its first pairs in the store."""
+        rows = self._plan(epoch)[index]
+        some = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+        return f"batch {index} of epoch {epoch} (rows {some} of the store)"
+
+    def statistics(self, epoch: int) -> BatchStatistics:
+        """How full the batches of an epoch are."""
+        return batch_statistics(self.store.src_lengths, self.store.tgt_lengths, self._plan(epoch))
+
+    def _plan(self, epoch: int) -> Sequence[NDArray[np.int64]]:
+        if self._planned is None or self._planned[0] != epoch:
+            self._planned = epoch, self._new_plan(epoch)
+        return self._planned[1]
+
+    def _new_plan(self, epoch: int) -> Sequence[NDArray[np.int64]]:
+        store, seed = self.store, self.seed
+        n_pairs_of, n_encodings = list(store.summary.n_pairs_of.values()), store.summary.n_encodings
+        rows_R = epoch_rows(n_pairs_of, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
+        lengths = store.src_lengths, store.tgt_lengths
+        return plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_R=rows_R)
+
+
+class PairObjective:
+    """Label-smoothed cross-entropy of the target given the source. Sections 3.1 and 5.4."""
+
+    def __init__(self, model: EncoderDecoder, config: TrainingConfig) -> None:
+        self.model, self.config = model, config
+
+    def __call__(self, batch: Batch) -> LossSum:
+        """The loss of one batch."""
+        config, model = self.config, self.model
+        is_twice = config.r_drop > 0 and model.training
+        src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
+        with side_losses() as others:
+            states_ND = model(src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)) if is_twice else model(src_BS, tgt_BT)
+        eps_ls, smoothing = config.eps_ls, config.smoothing
+        if is_twice:
+            loss = r_drop(
+                states_ND.unflatten(0, (2, -1)),
+                model.output_weight,
+                batch.tgt_out_M,
+                eps_ls=eps_ls,
+                smoothing=smoothing,
+                alpha=config.r_drop,
+            )
+        else:
+            loss = cross_entropy(states_ND, model.output_weight, batch.tgt_out_M, eps_ls=eps_ls, smoothing=smoothing)
+        return replace(loss, loss_nats=loss.loss_nats + sum(others) / (2 if is_twice else 1)) if others else loss

@@ -1,0 +1,158 @@
+"""A trained model as a constituency parser: sentences in, one tree out for each, in order. Section 6.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from transduce.config import InferencePrecision, SearchConfig
+from transduce.errors import CheckpointError
+from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair
+from transduce.model import EncoderDecoder
+from transduce.search import Constraint
+from transduce.tasks.batch_search import BatchSearch, Found
+from transduce.tasks.model_folder import read_model_folder
+from transduce.text import Tokenizers
+from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
+from transduce.trees import Tree, escape_brackets, unescape_brackets
+
+__all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
+
+CHUNK_LINES = 1000  # sentences read before the first is parsed
+
+# A word, and its tag where it is known and punctuation, or known to be none: then XX. None: for the parser to say.
+TaggedWords = Sequence[tuple[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """What became of one sentence."""
+
+    words: tuple[str, ...]
+    tree: Tree | None  # None where there was no word
+    score: float  # log-probability over length penalty
+    is_cut: bool  # the sentence was too long to be read whole; its tree has all words all the same
+
+
+class Parser:
+    """Parses sentences whose words stand between blanks, as treebanks have them.
+
+    ``Parser.load(folder).parse(["..."])`` is all that most users need. Search is constrained: whatever the model has
+    learned, brackets match and every word is in the tree once. Without (``is_constrained=False``) what it writes is
+    repaired.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        search: SearchConfig,
+        *,
+        precision: InferencePrecision = "fp32",
+        is_constrained: bool = True,
+    ) -> None:
+        """Raises DataError if the target side of the tokenizers has no brackets and tags."""
+        self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
+        self.kinds = SymbolKinds.of(tokenizers.tgt.vocabulary)
+        self._search_all = BatchSearch([model], tokenizers.src, precision=precision)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        device: str | torch.device = "cpu",
+        precision: InferencePrecision = "fp32",
+        is_constrained: bool = True,
+    ) -> Parser:
+        """From a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
+        read = read_model_folder(Path(folder), device=torch.device(device))
+        if read.task != "parsing":
+            raise CheckpointError(f"{folder} holds a model for {read.task}; use transduce translate")
+        return cls(read.model, read.tokenizers, read.search, precision=precision, is_constrained=is_constrained)
+
+    def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:
+        """The tree of each sentence; None for one without words.
+
+        Raises TypeError for a single string, which would be parsed letter by letter.
+        """
+        if isinstance(sentences, str):
+            raise TypeError("parse takes a list of sentences; for one sentence, parse([sentence])[0]")
+        return [parse.tree for parse in self.parse_lines(sentences, search=search)]
+
+    def parse_lines(
+        self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
+    ) -> Iterator[Parse]:
+        """A stream of sentences to a stream of trees, one for each, in order."""
+        return self.parse_tagged((tagged_words(line) for line in lines), search=search, chunk_lines=chunk_lines)
+
+    def parse_tagged(
+        self, sentences: Iterable[TaggedWords], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
+    ) -> Iterator[Parse]:
+        """The same where it is known which words are punctuation, as in the evaluation of parsers."""
+        stream = iter(sentences)
+        while chunk := list(islice(stream, chunk_lines)):
+            parses = self.parse_unless(lambda: False, chunk, search=search)
+            assert parses is not None  # nobody asks to stop
+            yield from parses
+
+    def parse_unless(
+        self, should_stop: Callable[[], bool], sentences: Sequence[TaggedWords], *, search: SearchConfig | None = None
+    ) -> list[Parse] | None:
+        """Trees; None if ``should_stop``, which is asked before each search, says so."""
+
+        def constrain(places: Sequence[int], limits: Sequence[int]) -> Constraint:
+            tags = [[self._allowed(*pair) for pair in sentences[place]] for place in places]
+            return BracketGrammar(self.kinds, tags, limits)
+
+        texts = [" ".join(unescape_brackets(word) for word, _ in words) for words in sentences]
+        found = self._search_all(
+            texts,
+            search or self.search,
+            should_stop=should_stop,
+            constrain=constrain if self.is_constrained else None,
+            least_symbols=[len(words) + 1 for words in sentences],
+        )
+        if found is None:
+            return None
+        return [self._parse(words, each) for words, each in zip(sentences, found, strict=True)]
+
+    def _parse(self, tagged: TaggedWords, found: Found) -> Parse:
+        words = tuple(word for word, _ in tagged)
+        if not words:
+            return Parse(words, None, 0.0, found.is_cut)
+        # A word may be nothing that a tokenizer sees: then nothing was searched.
+        ids, score = (found.hypotheses[0].ids, found.hypotheses[0].score) if found.hypotheses else ((), 0.0)
+        tree = repair(
+            self.tokenizers.tgt.pieces(ids),
+            [escape_brackets(word) for word in words],
+            [tag or ANY_TAG for _, tag in tagged],
+        )
+        return Parse(words, tree, score, found.is_cut)
+
+    def _allowed(self, word: str, tag: str | None) -> Sequence[int]:
+        """The tags that a word may have. With a letter or a digit it is no punctuation, whatever the model finds."""
+        kinds = self.kinds
+        if tag is None:
+            is_word = any(map(str.isalnum, unescape_brackets(word)))
+            return (kinds.other_tags or kinds.tags) if is_word else kinds.tags
+        if tag in PUNCTUATION_TAGS:
+            known = self.tokenizers.tgt.vocabulary.get(tag)
+            return (known,) if known is not None else kinds.punctuation or kinds.tags
+        return kinds.other_tags or kinds.tags
+
+
+def tagged_words(sentence: str | Tree) -> list[tuple[str, str | None]]:
+    """The words of a sentence, of which nothing is known; those of a tree, with what it says of punctuation.
+
+    >>> from transduce.trees import parse_tree
+    >>> tagged_words("Go !"), tagged_words(parse_tree("(TOP (VB Go) (. !))"))
+    ([('Go', None), ('!', None)], [('Go', 'XX'), ('!', '.')])
+    """
+    if isinstance(sentence, str):
+        return [(word, None) for word in sentence.split()]
+    return [(leaf.word or "", leaf.label if leaf.label in PUNCTUATION_TAGS else ANY_TAG) for leaf in sentence.leaves()]

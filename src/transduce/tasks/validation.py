@@ -1,0 +1,92 @@
+"""What every task does at a validation: perplexity of the dev store, and a score of what the model writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import torch
+
+from transduce.config import RunConfig
+from transduce.data import TokenStore
+from transduce.model import EncoderDecoder
+from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.text import Tokenizers
+from transduce.training import Processes, Validation
+
+__all__ = ["TaskValidation"]
+
+
+class TaskValidation(ABC):
+    """Perplexity of the dev store, and a score of the first dev sentences by the run's own search.
+
+    Outputs and score come from the functions that the evaluation at the end calls. Several processes take turns at
+    batches and at sentences; what they find is put together in order, so that it is what one would find.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[], EncoderDecoder],
+        tokenizers: Tokenizers,
+        store: TokenStore,
+        text: tuple[Sequence[str], Sequence[str]],
+        config: RunConfig,
+        *,
+        device: torch.device,
+        processes: Processes | None = None,
+    ) -> None:
+        """``model`` gives the model to look at, with all its weights, in evaluation mode."""
+        self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
+        self._batches = StoreBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
+        self._device_type = device.type
+        n_sentences = config.training.validation_sentences
+        self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
+        self._processes = processes or Processes()
+
+    @abstractmethod
+    def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
+        """The outputs for the dev sentences at some places; None if it was asked to stop."""
+
+    @abstractmethod
+    def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
+        """All that is known, with the score of the outputs for all sentences."""
+
+    def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
+        """Look once; None, in all processes, if one of them was asked to stop meanwhile."""
+        model = self._model()
+        nll_nats = self._mean_nll_nats(model, should_stop)
+        if nll_nats is None or not self.config.validation_bleu:
+            return None if nll_nats is None else Validation(nll_nats)
+        outputs = self._outputs(model, should_stop)
+        return None if outputs is None else self._judged(nll_nats, outputs)
+
+    def mean_nll_nats(self) -> float:
+        """Not smoothed, per target token of the whole dev store. Section 6.2."""
+        nll_nats = self._mean_nll_nats(self._model(), lambda: False)
+        assert nll_nats is not None
+        return nll_nats
+
+    def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
+        objective = PairObjective(model, self.config)
+        rank, n = self._processes.rank, self._processes.n
+        n_batches = self._batches.n_batches(0)
+        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last tells of a stop
+        n_tokens = sum(self._batches.n_tokens(0, index)[1] for index in range(n_batches))
+        for index in range(rank, n_batches, n):
+            if should_stop():
+                nll_of_batch[-1] = 1
+                break
+            with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+                nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
+        # Each batch is one process's, the others have 0 for it.
+        *nlls, n_asked = self._processes.gather(nll_of_batch).sum(dim=0).tolist()
+        return None if n_asked else sum(nlls) / n_tokens
+
+    def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
+        """Of the first sentences of dev, with the weights of now."""
+        rank, n = self._processes.rank, self._processes.n
+        own = self._write(model, range(rank, len(self._sources), n), should_stop)
+        of_process = self._processes.gather_words(own)
+        if None in of_process:
+            return None
+        return [of_process[number % n][number // n] for number in range(len(self._sources))]

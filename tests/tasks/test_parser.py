@@ -1,0 +1,210 @@
+"""A parser from its treebank to its trees: every output is a tree over the words, learned or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import transduce as package
+from transduce.config import SearchConfig
+from transduce.corpora import generate_pairs
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.metrics import parseval
+from transduce.recipes import read_recipe
+from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
+from transduce.trees import Tree, parse_tree, plain
+
+RECIPE = """
+[model]
+n_encoder_layers = 1
+n_decoder_layers = 1
+d_model = 64
+d_ff = 64
+n_heads = 4
+d_k = 16
+d_v = 16
+p_drop = 0.0
+embeddings = "separate"
+[data]
+corpus = "grammar"
+target = "trees"
+n_pairs = 400
+vocab_size = 400
+shared_vocabulary = false
+[training]
+max_updates = 150
+max_tokens_per_batch = 600
+warmup_steps = 40
+lr_factor = 0.5
+validate_every_updates = 75
+validation_sentences = 12
+checkpoint_every_updates = 50
+average_last = 1
+[search]
+beam_size = 2
+max_extra_tokens = 300
+"""
+SENTENCES = [
+    "The dog sleeps .", "", "A ( very ) old dog 's -LRB- bone , is here !", "word " * 40, "?",
+    "unheard-of \u00e9t\u00e9 \u65e5",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("parsing")
+    (folder / "parser.toml").write_text(RECIPE)
+    result = train(read_recipe(folder / "parser.toml"), folder / "run")
+    assert result.scores is not None
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def model(run: Path) -> Path:
+    return run / "model"
+
+
+def test_it_learns_and_is_judged_by_f1(run: Path, model: Path) -> None:
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    scores = [record["f1"] for record in records if record["kind"] == "validation"]
+    assert len(scores) == 2
+    assert scores[1] > max(scores[0], 20)
+    prepared = open_prepared(run / "store")
+    text = prepared.text("test")
+    assert text is not None
+    totals = evaluate_parser(Parser.load(model), text[0][:40], text[1][:40]).result.all
+    assert (totals.valid, totals.errors, totals.skipped) == (40, 0, 0)
+    assert totals.f1 > 20
+    card = (model / "README.md").read_text(encoding="utf-8")
+    assert "parsing en" in card
+    assert "transduce parse" in card
+    assert "| f1 |" in card
+    assert "| errors | 0 | 0 |" in card
+
+
+@pytest.mark.parametrize("is_constrained", [True, False])
+def test_every_sentence_gets_a_tree_over_its_words(model: Path, is_constrained: bool) -> None:
+    parser = Parser.load(model, is_constrained=is_constrained)
+    for beam_size in (1, 2):
+        search = SearchConfig(beam_size=beam_size, max_extra_tokens=6)
+        trees = parser.parse(SENTENCES, search=search)
+        for sentence, tree in zip(SENTENCES, trees, strict=True):
+            if not sentence:
+                assert tree is None
+                continue
+            assert isinstance(tree, Tree)
+            words = [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in sentence.split()]
+            assert tree.words() == words
+            assert parse_tree(str(tree)) == tree
+            assert tree.label == "TOP"
+
+
+def test_words_with_letters_are_no_punctuation_and_what_is_known_is_kept(model: Path) -> None:
+    parser = Parser.load(model)
+    gold = [plain(parse_tree(pair.tree)) for pair in generate_pairs("test", n_pairs=25, seed=5)]
+    from_trees = [parse.tree for parse in parser.parse_tagged(map(tagged_words, gold))]
+    assert parseval(gold, from_trees).all.errors == 0
+    odd = [("dog", "."), (".", "XX"), ("runs", "XX")]  # whatever it is told
+    (parse,) = parser.parse_tagged([odd])
+    assert parse.tree is not None
+    assert [leaf.label == "XX" for leaf in parse.tree.leaves()] == [False, True, True]
+    (tree,) = parser.parse(["dog . runs 's 5"])
+    assert tree is not None
+    labels = [leaf.label for leaf in tree.leaves()]
+    assert labels[0] == labels[2] == labels[3] == labels[4] == "XX"
+
+
+def test_a_tree_does_not_depend_on_its_batch(model: Path) -> None:
+    parser = Parser.load(model)
+    alone = [parser.parse([sentence])[0] for sentence in SENTENCES]
+    assert parser.parse(SENTENCES) == alone
+    assert [parse.tree for parse in parser.parse_lines(SENTENCES, chunk_lines=2)] == alone
+
+
+def test_tags_can_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    settings = ["data.keeps_tags=true", "training.max_updates=2", "training.validation_bleu=false", "data.n_pairs=40"]
+    train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
+    parser = package.Parser.load(tmp_path / "run" / "model")
+    assert {"(NP", ")NP", "NN", "VBZ", "."} <= parser.tokenizers.tgt.vocabulary.keys()
+
+
+def test_own_trees_in_any_layout(tmp_path: Path) -> None:
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    trees = "( (S\n  (NP-SBJ (-NONE- *)) (VP (VB Go)) (. .)))\n\n(ROOT (S (NP (NN dog))\n (VP (VBZ runs)) (. .)))\n" * 6
+    (tmp_path / "own.mrg").write_text(trees)
+    settings = [
+        "data.corpus=files", f"data.train_trees={tmp_path / 'own.mrg'}", f"data.dev_trees={tmp_path / 'own.mrg'}",
+        "training.max_updates=2",
+    ]  # fmt: skip
+    result = train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
+    assert result.scored_split == "dev"
+    text = open_prepared(tmp_path / "run" / "store").text("dev")
+    assert text is not None
+    assert (text[0][:2], text[1][:2]) == (
+        ["Go .", "dog runs ."],
+        ["(S (VP XX )VP . )S", "(S (NP XX )NP (VP XX )VP . )S"],
+    )
+    (tmp_path / "own.mrg").write_text("(S (NN dog)\n")
+    with pytest.raises(DataError, match=r"own.mrg: line 1, column 1: the bracket 'S' is never closed"):
+        train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "other")
+
+
+def test_the_treebank_by_sections(tmp_path: Path) -> None:
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    for section, word in ((2, "two"), (21, "twenty-one"), (22, "dev"), (23, "test"), (24, "none")):
+        folder = tmp_path / "wsj" / f"{section:02}"
+        folder.mkdir(parents=True)
+        (folder / "wsj_0001.mrg").write_text(f"( (S (NP (NN {word})) (VP (VB go)) (. .)) )\n")
+    settings = ["data.corpus=wsj", f"data.treebank={tmp_path / 'wsj'}", "training.max_updates=2"]
+    train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
+    prepared = open_prepared(tmp_path / "run" / "store")
+    assert len(prepared.train) == 2
+    assert [prepared.text(split)[0] for split in ("dev", "test")] == [["dev go ."], ["test go ."]]  # type: ignore[index]
+    with pytest.raises(DataError, match="wsj: --treebank should name the folder"):
+        train(read_recipe(tmp_path / "parser.toml", ["data.corpus=wsj"]), tmp_path / "other")
+
+
+def test_what_does_not_go_together_is_refused(model: Path, micro_model: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds a model for translation; use transduce translate"):
+        Parser.load(micro_model)
+    with pytest.raises(CheckpointError, match="holds a model for parsing; use transduce parse"):
+        Translator.load(model)
+    with pytest.raises(TypeError, match="takes a list of sentences"):
+        Parser.load(model).parse("The dog sleeps .")
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    with pytest.raises(ConfigError, match="target = 'trees' needs shared_vocabulary = false"):
+        read_recipe(tmp_path / "parser.toml", ["data.shared_vocabulary=true"])
+    with pytest.raises(DataError, match=r"gmu: there is no train.ptb .* treebanks with a name: gum, craft"):
+        train(read_recipe(tmp_path / "parser.toml", ["data.corpus=gmu"]), tmp_path / "run")
+
+
+def test_the_command_line(model: Path, tmp_path: Path, transduce: Callable[..., Any]) -> None:
+    sentences = "The dog sleeps .\n\nA ( b ) c .\n"
+    outcome = transduce("parse", model, stdin=sentences.encode())
+    assert outcome.code == 0
+    first, nothing, third = outcome.out.splitlines()
+    assert parse_tree(first).words() == ["The", "dog", "sleeps", "."]
+    assert nothing == "()"
+    assert parse_tree(third).words() == ["A", "-LRB-", "b", "-RRB-", "c", "."]
+    rows = [json.loads(line) for line in transduce("parse", model, "--json", stdin=sentences.encode()).out.splitlines()]
+    assert [row["tree"] for row in rows] == [first, None, third]
+    assert rows[0]["words"] == ["The", "dog", "sleeps", "."]
+    gold, drawing = tmp_path / "gold.ptb", tmp_path / "tree.svg"
+    gold.write_text("(TOP (S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .)))\n")
+    pretty = transduce("parse", model, "--trees", gold, "--pretty", "--svg", drawing).out
+    assert parse_tree(pretty).words() == ["The", "dog", "sleeps", "."]
+    assert drawing.read_text(encoding="utf-8").count("<text") > 4 + 4
+    free = transduce("parse", model, "--free", "--beam", 1, stdin=b"The dog sleeps .\n").out
+    assert parse_tree(free).words() == ["The", "dog", "sleeps", "."]
+    assert transduce("parse", model, "--raw", "--trees", gold).code == 1
+
+
+def test_raw_text_is_cut_into_words(model: Path, transduce: Callable[..., Any]) -> None:
+    pytest.importorskip("nltk")
+    outcome = transduce("parse", model, "--raw", stdin=b"The dog doesn't sleep (yet).\n")
+    assert parse_tree(outcome.out).words() == "The dog does n't sleep -LRB- yet -RRB- .".split()
