@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transduce.errors import DataError
@@ -57,6 +57,13 @@ def test_no_bracket_opens_that_could_not_be_closed() -> None:
     assert after("(S XX", n_words=2, limit=5) == {"XX", ",", ")S"}
 
 
+def test_not_too_many_open_before_a_word() -> None:
+    most = BracketGrammar.MOST_IN_A_ROW
+    assert after("(S " * (most - 1)) == {"XX", ",", "(S", "(NP"}
+    assert after("(S " * most) == {"XX", ","}
+    assert after("(S " * most + "XX") == {"XX", ",", ")S", "(S", "(NP"}
+
+
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 40))
 def test_any_walk_ends_in_a_tree_within_its_limit(seed: int, n_words: list[int], room: int) -> None:
     draw = random.Random(seed)
@@ -91,7 +98,9 @@ def random_tree(draw: random.Random, n_words: int) -> Tree:
 def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
     draw = random.Random(seed)
     tree = Tree("TOP", (random_tree(draw, n_words),))
-    ids = TOKENIZER.encode(" ".join(linearise(tree)))
+    symbols = linearise(tree)
+    assume("(" * (BracketGrammar.MOST_IN_A_ROW + 1) not in "".join(symbol[0] for symbol in symbols))
+    ids = TOKENIZER.encode(" ".join(symbols))
     constraint = grammar(n_words, limits=[len(ids) + 1])
     for place, id in enumerate([*ids, EOS_ID]):
         assert id in constraint(0, tuple(ids[:place]))

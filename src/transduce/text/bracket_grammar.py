@@ -55,7 +55,7 @@ class _Written:
     """What matters of a prefix."""
 
     brackets: tuple[int, ...] = ()  # that are open, the innermost last
-    is_empty: bool = False  # nothing stands in the innermost one yet
+    n_opened: int = 0  # in a row, since the last word or closing bracket
     n_words: int = 0
 
 
@@ -64,8 +64,12 @@ class BracketGrammar:
 
     Brackets close in the order in which they opened, and none without a word in it; each word has one tag, out of those
     that are allowed for it; the end comes when all words are written and all brackets are closed. No bracket opens that
-    could not be closed within the limit, so an output always ends.
+    could not be closed within the limit, so an output always ends; and not more than ``MOST_IN_A_ROW`` open before a
+    word: a model that takes a sentence for ended, while words are left, would open brackets for ever.
     """
+
+    # The most that GUM, CRAFT and the sample of the Wall Street Journal have, in 40,000 trees.
+    MOST_IN_A_ROW = 8
 
     def __init__(self, kinds: SymbolKinds, tags: Sequence[Sequence[Sequence[int]]], limits: Sequence[int]) -> None:
         """``tags``: for each sentence and word, the ids that it may have; ``limits``: most symbols, the end included.
@@ -93,9 +97,10 @@ class BracketGrammar:
         if n_left:
             allowed += tags[written.n_words]
             # One bracket more, then all words, all closing brackets and the end.
-            if len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1 <= self.limits[sentence]:
+            n_symbols = len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1
+            if n_symbols <= self.limits[sentence] and written.n_opened < self.MOST_IN_A_ROW:
                 allowed += self.kinds.opening
-        if written.brackets and not written.is_empty:
+        if written.brackets and not written.n_opened:
             allowed.append(self.kinds.closing_of[written.brackets[-1]])
         if not written.brackets and not n_left:
             allowed.append(EOS_ID)
@@ -120,7 +125,7 @@ class BracketGrammar:
 
     def _after(self, written: _Written, id: int) -> _Written:
         if id in self._opening:
-            return replace(written, brackets=(*written.brackets, id), is_empty=True)
+            return replace(written, brackets=(*written.brackets, id), n_opened=written.n_opened + 1)
         if id in self._closing:
-            return replace(written, brackets=written.brackets[:-1], is_empty=False)
-        return replace(written, is_empty=False, n_words=written.n_words + 1)
+            return replace(written, brackets=written.brackets[:-1], n_opened=0)
+        return replace(written, n_opened=0, n_words=written.n_words + 1)
