@@ -337,7 +337,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--trees",
         ],
         "parseval": ["--details", "--json"],
-        "prepare": ["--data", "--json", "--out", "--set"],
+        "prepare": ["--data", "--json", "--out", "--set", "--treebank"],
         "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
         "train": [
             "--break-lock",
@@ -351,6 +351,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--set",
             "--shard",
             "--store",
+            "--treebank",
         ],
         "translate": [
             "--alpha",

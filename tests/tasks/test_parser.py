@@ -164,7 +164,7 @@ def test_own_trees_in_any_layout(tmp_path: Path) -> None:
         train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "other")
 
 
-def test_the_treebank_by_sections(tmp_path: Path) -> None:
+def test_the_treebank_by_sections(tmp_path: Path, transduce: Callable[..., Any]) -> None:
     (tmp_path / "parser.toml").write_text(RECIPE)
     for section, word in ((2, "two"), (21, "twenty-one"), (22, "dev"), (23, "test"), (24, "none")):
         folder = tmp_path / "wsj" / f"{section:02}"
@@ -175,6 +175,10 @@ def test_the_treebank_by_sections(tmp_path: Path) -> None:
     prepared = open_prepared(tmp_path / "run" / "store")
     assert len(prepared.train) == 2
     assert [prepared.text(split)[0] for split in ("dev", "test")] == [["dev go ."], ["test go ."]]  # type: ignore[index]
+    prepared_folder = tmp_path / "prepared"
+    command = ("prepare", tmp_path / "parser.toml", "--set", "data.corpus=wsj", "--out", prepared_folder)
+    assert transduce(*command, "--treebank", tmp_path / "wsj").code == 0
+    assert open_prepared(prepared_folder).fingerprint == prepared.fingerprint
     with pytest.raises(DataError, match="wsj: --treebank should name the folder"):
         train(read_recipe(tmp_path / "parser.toml", ["data.corpus=wsj"]), tmp_path / "other")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +22,15 @@ __all__ = [
     "RerankOption",
     "RerankWeightOption",
     "SettingsOption",
+    "TreebankOption",
     "require_positive_minutes",
+    "treebank_settings",
 ]
+
+
+def treebank_settings(treebank: Path | None) -> list[str]:
+    """What ``--treebank`` sets."""
+    return [] if treebank is None else [f"data.treebank={json.dumps(str(treebank))}"]
 
 
 def require_positive_minutes(minutes: float | None) -> float | None:
@@ -51,6 +59,14 @@ ModelsArgument = Annotated[
     typer.Argument(metavar="MODEL...", help="A model folder; several write together.", show_default=False),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
+TreebankOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--treebank",
+        help='For data.corpus = "wsj": the folder of the Penn Treebank with the sections 00 to 24.',
+        show_default=False,
+    ),
+]
 PrecisionOption = Annotated[
     str,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DataOption, JsonOption, SettingsOption
+from transduce.cli.options import DataOption, JsonOption, SettingsOption, TreebankOption, treebank_settings
 from transduce.cli.output import print_json, say
 
 __all__ = ["prepare"]
@@ -17,6 +17,7 @@ def prepare(
     recipe: Annotated[Path, typer.Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
     data: DataOption = None,
+    treebank: TreebankOption = None,
     settings: SettingsOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -24,7 +25,8 @@ def prepare(
     from transduce.recipes import read_recipe
     from transduce.tasks import prepare as prepare_text
 
-    prepared = prepare_text(read_recipe(recipe, settings or ()).data, out, data_folder=data, tell=say)
+    changes = [*(settings or ()), *treebank_settings(treebank)]
+    prepared = prepare_text(read_recipe(recipe, changes).data, out, data_folder=data, tell=say)
     if json:
         sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
         n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
+from transduce.cli.options import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    SettingsOption,
+    TreebankOption,
+    require_positive_minutes,
+    treebank_settings,
+)
 from transduce.cli.output import print_json, print_scores, say, say_stopped
 from transduce.errors import ConfigError
 
@@ -25,6 +33,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
     data: DataOption = None,
+    treebank: TreebankOption = None,
     minutes: Annotated[
         float | None,
         typer.Option(callback=require_positive_minutes, help="Stop after this training time, over all sittings."),
@@ -60,6 +69,7 @@ def train(
 
     changes = [
         *(settings or ()),
+        *treebank_settings(treebank),
         *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
         *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
     ]
