@@ -84,9 +84,7 @@ def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experi
     lab = laboratory(tmp_path, [])
     lab.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
-    with pytest.raises(
-        ConfigError, match=r"was made with training.eps_ls = 0.1, now it is 0.2; delete"
-    ):
+    with pytest.raises(ConfigError, match=r"was made with training.eps_ls = 0.1, now it is 0.2; delete"):
         lab.run(other)
     lab.record_path(experiment).write_text('{"name": "base"}')
     with pytest.raises(DataError, match="is no record of this version"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from transduce.errors import DataError, ShapeError
-from transduce.view import AttentionMaps, write_attention_page
+from transduce.view import AttentionMaps, attention_page, write_attention_page
 
 N_LAYERS, N_HEADS, N_SRC, N_TGT = 2, 3, 4, 5
 HARMFUL = [
@@ -109,6 +109,10 @@ def test_policy_allows_its_own_style_and_script_only(tmp_path: Path):
         (content,) = re.findall(rf"<{tag}>(.*?)</{tag.split()[0]}>", page, flags=re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert rules[rule] == f"'sha256-{digest}'"
+
+
+def test_the_page_can_be_had_without_a_file(tmp_path: Path):
+    assert attention_page([example()], title="Attention") == written(tmp_path / "page.html", example())
 
 
 def test_title_is_escaped(tmp_path: Path):

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from transduce.paper.attention.figure3 import make_figure3
+from transduce.paper.attention.figure4 import make_figure4
+from transduce.paper.attention.figure5 import make_figure5
+from transduce.paper.curves import make_curves
+from transduce.paper.figure1 import make_figure1
+from transduce.paper.figure2 import make_figure2
 from transduce.paper.laboratory import Laboratory
+from transduce.paper.notes import make_notes
 from transduce.paper.report import Report
 from transduce.paper.request import Request
+from transduce.paper.table1 import make_table1
 from transduce.paper.table2 import make_table2
 from transduce.paper.table3 import make_table3
 
@@ -16,6 +24,14 @@ Maker = Callable[[Laboratory, Request], Report]
 
 # In the order of the paper.
 ARTEFACTS: Mapping[str, Maker] = {
+    "table1": make_table1,
     "table2": make_table2,
     "table3": make_table3,
+    "figure1": make_figure1,
+    "figure2": make_figure2,
+    "figure3": make_figure3,
+    "figure4": make_figure4,
+    "figure5": make_figure5,
+    "curves": make_curves,
+    "notes": make_notes,
 }

@@ -27,7 +27,16 @@ from transduce.model import cost_of
 from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, prepare, train
 from transduce.training import Record, newest_complete, read_state
 
-__all__ = ["Experiment", "Follower", "Laboratory", "RunRecord", "Scale", "Stopped", "sustained_flops"]
+__all__ = [
+    "Experiment",
+    "Follower",
+    "Laboratory",
+    "RunRecord",
+    "Scale",
+    "Stopped",
+    "machine_in_words",
+    "sustained_flops",
+]
 
 Scale = Literal["cpu", "gpu", "paper"]
 
@@ -188,7 +197,7 @@ class Laboratory:
             src_tokens=state.src_tokens,
             tgt_tokens=state.tgt_tokens,
             minutes=round(state.elapsed_s / 60, 2),
-            machine=_machine(self.device),
+            machine=machine_in_words(self.device),
             torch=str(torch.__version__),
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
@@ -215,7 +224,7 @@ def sustained_flops(device: torch.device, precision: Precision) -> float:
     return 2 * size**3 / median(seconds[1:])
 
 
-def _machine(device: torch.device) -> str:
+def machine_in_words(device: torch.device) -> str:
     """In words: a GPU by its name, a processor by its model and the threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)

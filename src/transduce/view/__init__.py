@@ -1,6 +1,17 @@
-"""Attention as a picture: one HTML page that needs no network."""
+"""Attention as a picture: one HTML page that needs no network, and static drawings."""
 
-from transduce.view.attention_page import AttentionMaps, write_attention_page
+from transduce.view.attention_grid import attention_grid
+from transduce.view.attention_lines import HeadLines, LinePanel, attention_lines
+from transduce.view.attention_page import AttentionMaps, attention_page, write_attention_page
 from transduce.view.translation_attention import attention_of_translation
 
-__all__ = ["AttentionMaps", "attention_of_translation", "write_attention_page"]
+__all__ = [
+    "AttentionMaps",
+    "HeadLines",
+    "LinePanel",
+    "attention_grid",
+    "attention_lines",
+    "attention_of_translation",
+    "attention_page",
+    "write_attention_page",
+]

@@ -2,6 +2,7 @@
 
 const N_COLOURS = 8;
 const LEAST_DRAWN = 0.04; // weaker lines are not drawn: they would only cost time
+const LEAST_SEEN = 0.01; // and a cell of the strip is blank
 const LEAST_DRAWN_IN_CROWD = 0.12; // the same where all rows are shown at once
 
 /** The colours of the theme in force, read from the style sheet. */
@@ -88,6 +89,7 @@ function drawRow(context, query, { heads, nKeys, weightAt, place, theme }) {
     context.setLineDash(dashOfHead(head));
     for (let key = 0; key < nKeys; key++) {
       const weight = weightAt(head, query, key);
+      if (weight < LEAST_SEEN) continue;
       const [y, height] = [place.y(key), place.row - 4];
       context.globalAlpha = single ? 1 : shade(weight); // a bar speaks by its length, a cell by its strength
       const width = single ? place.strip * weight : cell;

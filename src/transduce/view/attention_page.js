@@ -26,6 +26,8 @@ const form = element("choices");
 let examples; // the sentences, weights unpacked
 let state; // { sentence, kind, layer, head (null: all), word (null: none) }, counted from 0
 let pointed = null; // the word under the pointer or the focus, stronger than state.word
+let theme; // the colours in force
+let places; // where words stand: measured when they change, since measuring at each hover would lay out the page twice
 
 window.addEventListener("error", (event) => showError(event.message));
 window.addEventListener("unhandledrejection", (event) => showError(event.reason));
@@ -43,6 +45,11 @@ function create(tag, { text, children = [], ...attributes }) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
   return node;
+}
+
+/** Text that is there already costs no layout. */
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
 }
 
 const readable = (piece) => (piece.trim() === "" ? "\u2423" : piece);
@@ -159,32 +166,36 @@ function renderColumns(view) {
   element("columns").style.setProperty("--type", `${Math.min(16, row - 6)}px`);
 }
 
-function drawLines(view, word) {
+/** Where the words of both columns stand, in pixels of the canvas between them. */
+function measuredPlaces(view) {
   const box = element("lines").getBoundingClientRect();
   const queries = element("queries").getBoundingClientRect();
   const keys = element("keys").getBoundingClientRect();
   const piece = element("keys").querySelector(".piece").getBoundingClientRect();
   const row = queries.height / view.nQueries;
-  const place = {
-    row, left: queries.right - box.left, right: (word === null ? piece.left : keys.left) - box.left,
-    strip: piece.left - keys.left, y: (index) => queries.top - box.top + (index + 0.5) * row,
+  return {
+    row, left: queries.right - box.left, keys: keys.left - box.left, pieces: piece.left - box.left,
+    y: (index) => queries.top - box.top + (index + 0.5) * row,
     fan: (slot) => ((slot + 0.5) / view.heads.length - 0.5) * row * 0.7,
   };
-  const drawing = { ...view, place, theme: themeColours() };
+}
+
+function drawLines(view, word) {
+  const right = word === null ? places.pieces : places.keys;
+  const place = { ...places, right, strip: places.pieces - places.keys };
   const context = freshContext(element("lines"));
-  if (word === null) drawCrowd(context, drawing);
-  else drawRow(context, word, drawing);
+  if (word === null) drawCrowd(context, { ...view, place, theme });
+  else drawRow(context, word, { ...view, place, theme });
 }
 
 // Maps
 
-function drawMap(canvas, view, head, theme) {
+function drawMap(canvas, view, head) {
   const weightAt = (query, key) => (view.isFuture(query, key) ? null : view.weightAt(head, query, key));
   drawCells(canvas, { nRows: view.nQueries, nColumns: view.nKeys, weightAt, colour: colourOfHead(theme, head), theme });
 }
 
 function renderMaps(view) {
-  const theme = themeColours();
   const isGallery = state.head === null;
   element("gallery").hidden = !isGallery;
   element("heat").hidden = isGallery;
@@ -192,16 +203,15 @@ function renderMaps(view) {
   const colour = colourOfHead(theme, state.head ?? 0);
   drawCells(element("scale"), { nRows: 1, nColumns: 256, weightAt: (_, step) => step / 255, colour, theme });
   if (isGallery) {
-    element("gallery").replaceChildren(...view.heads.map((head) => galleryItem(view, head, theme)));
+    element("gallery").replaceChildren(...view.heads.map((head) => galleryItem(view, head)));
     return;
   }
-  drawMap(element("heat-canvas"), view, state.head, theme);
+  drawMap(element("heat-canvas"), view, state.head);
   const sizes = `${view.nQueries} by ${view.nKeys} weights`;
   element("heat-canvas").setAttribute("aria-label", `${view.kind.name}, ${titleOfMap(view)}: ${sizes}`);
   const label = (piece) => create("span", { text: readable(piece), dir: "auto" });
   element("heat-rows").replaceChildren(...view.queries.map(label));
   element("heat-columns").replaceChildren(...view.keys.map(label));
-  fitMap(view);
 }
 
 /** Choose the size of a cell so that the map fills its panel; below the least readable size the panel scrolls. */
@@ -223,9 +233,9 @@ function titleOfMap(view, query = null, key = null) {
   return `${title}: ${readable(view.queries[query])} \u2192 ${readable(view.keys[key])} ${weight}`;
 }
 
-function galleryItem(view, head, theme) {
+function galleryItem(view, head) {
   const canvas = create("canvas", { "aria-hidden": "true" });
-  drawMap(canvas, view, head, theme);
+  drawMap(canvas, view, head);
   const caption = create("span", { class: "caption", children: [swatch(head), `head ${head + 1}`] });
   const map = create("span", { class: "map", children: [canvas, create("span", { class: "mark", hidden: "" })] });
   const label = `show head ${head + 1} alone`;
@@ -259,7 +269,7 @@ function isolate(view, key = null) {
   const greatest = Math.max(...means);
   [...element("keys").children].forEach((item, index) => {
     const future = word !== null && view.isFuture(word, index);
-    item.querySelector(".number").textContent = word === null || future ? "" : numbered(means[index]);
+    setText(item.lastElementChild, word === null || future ? "" : numbered(means[index]));
     item.classList.toggle("faint", means[index] < 0.05);
     item.classList.toggle("strong", word !== null && means[index] === greatest);
   });
@@ -268,6 +278,17 @@ function isolate(view, key = null) {
   element("heat-title").textContent = titleOfMap(view, word, key);
   renderReadout(view, word, means);
   drawLines(view, word);
+}
+
+/** Keep the room of the fullest readout, so that nothing moves when a word is pointed at. */
+function reserveRoom(view) {
+  const panel = element("readout").parentElement;
+  const meansOf = (word) => view.keys.map((_, key) => meanOverHeads(view, word, key));
+  const nShown = (word) => meansOf(word).filter((mean) => mean > 0).length;
+  const fullest = view.queries.map((_, word) => word).reduce((best, word) => (nShown(word) > nShown(best) ? word : best));
+  panel.style.setProperty("--reserved", "0");
+  renderReadout(view, fullest, meansOf(fullest));
+  panel.style.setProperty("--reserved", `${panel.offsetHeight}px`);
 }
 
 function renderReadout(view, word, means) {
@@ -298,12 +319,21 @@ function renderReadout(view, word, means) {
 function render() {
   const view = currentView();
   pointed = null;
+  theme = themeColours();
   element("source").textContent = view.example.source;
   element("translation").textContent = view.example.translation;
   element("explanation").textContent = view.kind.explains;
   renderChoosers(view);
   renderColumns(view);
   renderMaps(view);
+  settle(view);
+}
+
+/** What depends on the size of the window. */
+function settle(view) {
+  fitMap(view);
+  reserveRoom(view);
+  places = measuredPlaces(view);
   isolate(view);
 }
 
@@ -377,10 +407,7 @@ async function start() {
   listenToWords();
   listenToMap();
   fromAddress();
-  new ResizeObserver(() => {
-    fitMap(currentView());
-    isolate(currentView());
-  }).observe(element("columns"));
+  new ResizeObserver(() => settle(currentView())).observe(element("columns"));
   document.documentElement.dataset.ready = "true";
 }
 

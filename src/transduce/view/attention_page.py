@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from transduce.errors import DataError, ShapeError
 from transduce.files import write_text
 
-__all__ = ["AttentionMaps", "write_attention_page"]
+__all__ = ["AttentionMaps", "attention_page", "write_attention_page"]
 
 Weights = NDArray[np.floating[Any]]
 
@@ -97,9 +97,14 @@ def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title
     """
     if not examples:
         raise DataError(f"{path} would show nothing: got no examples; give at least one translation")
+    write_text(path, attention_page(examples, title=title))
+
+
+def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
+    """The page that ``write_attention_page`` writes."""
     style = _part("attention_page.css")
     script = _part("attention_drawing.js") + _part("attention_page.js")
-    page = Template(_part("attention_page.html")).substitute(
+    return Template(_part("attention_page.html")).substitute(
         title=html.escape(title),
         style=style,
         style_hash=_content_hash(style),
@@ -107,7 +112,6 @@ def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title
         script_hash=_content_hash(script),
         data=_script_safe_json([_record(maps) for maps in examples]),
     )
-    write_text(path, page)
 
 
 def _part(name: str) -> str:

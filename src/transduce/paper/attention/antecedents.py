@@ -1,0 +1,84 @@
+"""Pronouns and the nouns that they may stand for, by word lists: enough for captions, and no more is claimed.
+
+A caption with one earlier noun that agrees with its pronoun says what the pronoun stands for, without annotation: "A
+man in a hat is painting his house." Where two agree, or none is in the lists, nobody knows, and nothing is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Anaphor", "find_anaphors", "is_pronoun"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anaphor:
+    """A pronoun and the earlier nouns that agree with it, as places in the sentence, from 0."""
+
+    pronoun: int
+    nouns: tuple[int, ...]
+
+
+# Which pronouns agree with which nouns. What has no gender may be "he" or "she", an animal also "it".
+HE, SHE, IT, THEY = "he him his himself", "she her hers herself", "its itself", "they them their theirs themselves"
+MALE = "man boy guy gentleman male father dad son husband brother grandfather uncle king prince groom bridegroom"
+MALE_AT_WORK = "policeman fireman fisherman businessman cowboy waiter actor salesman craftsman snowman"
+FEMALE = "woman girl lady female mother mom daughter wife sister grandmother aunt queen princess bride"
+FEMALE_AT_WORK = "policewoman businesswoman cowgirl waitress actress ballerina"
+ANYBODY = "person child kid baby toddler infant teenager teen adult youth student teacher player worker singer"
+ANYBODY_AT_WORK = (
+    "officer athlete skateboarder surfer skier snowboarder climber biker cyclist rider runner hiker swimmer diver "
+    "guitarist musician drummer dancer artist painter photographer performer vendor chef cook farmer soldier driver "
+    "boxer wrestler golfer gymnast batter pitcher catcher goalie jockey bicyclist skater jogger passenger pedestrian "
+    "referee coach doctor nurse scientist lawyer engineer pilot gardener baker thief neighbor friend"
+)
+ANIMAL = "dog puppy cat kitten horse bird cow bull goat sheep elephant monkey bear duck animal poodle terrier"
+SEVERAL = (
+    "people men women boys girls guys gentlemen ladies males females fathers sons brothers mothers daughters sisters "
+    "persons children kids babies toddlers infants teenagers teens adults youths students teachers players workers "
+    "singers officers athletes skateboarders surfers skiers snowboarders climbers bikers cyclists riders runners "
+    "hikers swimmers divers guitarists musicians drummers dancers artists painters photographers performers vendors "
+    "chefs cooks farmers soldiers drivers boxers wrestlers golfers gymnasts skaters joggers passengers pedestrians "
+    "friends policemen firemen fishermen businessmen cowboys doctors nurses scientists lawyers engineers pilots "
+    "neighbors dogs puppies cats kittens horses birds cows goats sheep elephants monkeys ducks animals "
+    "group crowd couple team family band pair"
+)
+
+
+def _agreement() -> dict[str, frozenset[str]]:
+    """Pronoun -> the nouns that it may stand for."""
+    groups = {
+        HE: (MALE, MALE_AT_WORK, ANYBODY, ANYBODY_AT_WORK, ANIMAL),
+        SHE: (FEMALE, FEMALE_AT_WORK, ANYBODY, ANYBODY_AT_WORK, ANIMAL),
+        IT: (ANIMAL,),
+        THEY: (SEVERAL,),
+    }
+    return {
+        pronoun: frozenset(" ".join(nouns).split())
+        for pronouns, nouns in groups.items()
+        for pronoun in pronouns.split()
+    }
+
+
+AGREEMENT = _agreement()
+OTHER_PRONOUNS = frozenset(["it"])  # stands for too many things, or for none, to be counted
+
+
+def is_pronoun(word: str) -> bool:
+    """Whether a word is a personal or possessive pronoun of the third person."""
+    return word.lower() in AGREEMENT or word.lower() in OTHER_PRONOUNS
+
+
+def find_anaphors(words: Sequence[str]) -> list[Anaphor]:
+    """Every pronoun of the sentence that could be counted, with the nouns before it that agree, perhaps none.
+
+    >>> find_anaphors("A man and a woman in a car wave to her brother .".split())
+    [Anaphor(pronoun=10, nouns=(4,))]
+    """
+    lower = [word.lower() for word in words]
+    return [
+        Anaphor(place, tuple(before for before in range(place) if lower[before] in AGREEMENT[word]))
+        for place, word in enumerate(lower)
+        if word in AGREEMENT
+    ]

@@ -1,0 +1,126 @@
+"""Which word depends on which, read off the trees of the built-in grammar: what a head that follows structure follows.
+
+Each phrase has a head word: a noun phrase its noun, a verb phrase its verb (the main one, not the auxiliary), a
+prepositional phrase its preposition. The other words of a phrase depend on it. The rules are those that the grammar's
+own trees need, not those of a treebank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transduce.trees import Tree
+
+__all__ = ["GOVERNORS", "Dependency", "dependencies"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Word ``dependent`` belongs to word ``governor``; both are places in the sentence, from 0."""
+
+    dependent: int
+    governor: int
+    relation: str
+
+
+NOUN_PHRASES = ("NP", "NP-TMP", "WHNP")
+CLAUSES = ("S", "SQ", "SBARQ", "TOP")
+NOUNS = ("NN", "NNS", "NNP", "NNPS", "PRP", "EX", "WP")
+VERBS = ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ")
+
+# Each relation, and what the word is on which the dependent one depends.
+GOVERNORS = {
+    **dict.fromkeys(("determiner", "adjective", "possessor", "prepositional phrase", "relative clause"), "noun"),
+    **dict.fromkeys(("subject", "object", "auxiliary", "adverbial", "clause", "question word"), "verb"),
+    **dict.fromkeys(("predicate", "particle", "subordinator"), "verb"),
+    "noun": "preposition",
+    "second noun": "first noun",
+}
+
+# What a child is to the head of its phrase, by its label.
+IN_NOUN_PHRASES = {
+    **dict.fromkeys(("DT", "PRP$", "CD", "WDT", "WHADJP"), "determiner"),
+    **dict.fromkeys(("JJ", "JJR"), "adjective"),
+    "PP": "prepositional phrase",
+    "SBAR": "relative clause",
+}
+WITH_VERBS = {
+    **dict.fromkeys((*VERBS, "MD", "TO"), "auxiliary"),
+    **dict.fromkeys(("ADVP", "NP-TMP", "PP", "RB"), "adverbial"),
+    **dict.fromkeys(("S", "SBAR"), "clause"),
+    **dict.fromkeys(("WHNP", "WHADVP"), "question word"),
+    "ADJP": "predicate",
+    "PRT": "particle",
+}
+
+
+def dependencies(tree: Tree) -> list[Dependency]:
+    """Those whose relation has a name here; punctuation, conjunctions and a few rare ones have none.
+
+    >>> from transduce.trees import parse_tree
+    >>> for each in dependencies(parse_tree("(S (NP (DT the) (NN dog)) (VP (VBZ has) (VP (VBN slept))))")):
+    ...     print(each.dependent, each.governor, each.relation)
+    0 1 determiner
+    2 3 auxiliary
+    1 3 subject
+    """
+    found: list[Dependency] = []
+    _head_word(tree, 0, found)
+    return found
+
+
+def _head_word(node: Tree, start: int, found: list[Dependency]) -> int:
+    """The place of a phrase's head word; what depends on what inside goes to ``found``."""
+    if node.word is not None:
+        return start
+    words, place = [], start
+    for child in node.children:
+        words.append(_head_word(child, place, found))
+        place += sum(1 for _ in child.leaves())
+    head = _head_child(node)
+    for number, child in enumerate(node.children):
+        relation = _relation(node, child, is_before_head=number < head)
+        if relation is not None and number != head:
+            found.append(Dependency(words[number], words[head], relation))
+    return words[head]
+
+
+def _head_child(node: Tree) -> int:
+    """Which child has the head word; the last one where no rule knows."""
+    labels = [child.label for child in node.children]
+
+    def places(*wanted: str) -> list[int]:
+        return [number for number, label in enumerate(labels) if label in wanted]
+
+    match node.label:
+        case label if label in NOUN_PHRASES:
+            candidates = places(*NOUNS)[-1:] or places("NP")
+        case label if label in CLAUSES:
+            candidates = places("S", "SQ") or places("VP") or places(*VERBS)
+        case "VP":
+            candidates = places("VP") or places(*VERBS)
+        case "SBAR":
+            candidates = places("S")
+        case "PP":
+            candidates = places("IN", "TO")
+        case "ADJP":
+            candidates = places("JJ", "JJR")
+        case _:
+            candidates = []
+    return candidates[0] if candidates else len(labels) - 1
+
+
+def _relation(phrase: Tree, child: Tree, *, is_before_head: bool) -> str | None:
+    if phrase.label in NOUN_PHRASES:
+        if child.label == "NP":
+            return "possessor" if is_before_head else "second noun"
+        return IN_NOUN_PHRASES.get(child.label)
+    if phrase.label in (*CLAUSES, "VP"):
+        if child.label == "NP":
+            return "object" if phrase.label == "VP" else "subject"
+        return WITH_VERBS.get(child.label)
+    if phrase.label == "PP":
+        return "noun"
+    if phrase.label == "SBAR":
+        return "subordinator"
+    return None

@@ -1,0 +1,217 @@
+"""The curves behind sections 3.5 and 5.3: learning rate, sinusoids, and what sinusoids are good for.
+
+Shapes: P positions, D d_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce.model.embedding import sinusoid
+from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, OfClass, Positions, by_length, experiment
+from transduce.paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, style
+from transduce.paper.laboratory import Laboratory
+from transduce.paper.report import Cell, Report, Table
+from transduce.paper.request import Request
+from transduce.recipes import preset
+from transduce.training import inverse_sqrt_lr
+
+__all__ = ["deviation_of_shift", "make_curves", "peak", "shift_matrix"]
+
+PRESETS = ("base", "big")
+SHIFTS = (1, 2, 10, 100, 1000)
+N_POSITIONS, D_MODEL = 4096, 512
+POSITIONS: tuple[Positions, ...] = ("sinusoidal", "learned")
+COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOURS[1]}
+
+
+def make_curves(laboratory: Laboratory, request: Request) -> Report:
+    """The learning rate of equation 3, sinusoids as a picture and as a linear map, and on sentences of any length."""
+    judged: dict[Positions, tuple[OfClass, ...]] = {
+        positions: by_length(laboratory, experiment(positions, is_short=request.is_short), is_short=request.is_short)
+        for positions in POSITIONS
+    }
+    return Report(
+        "curves",
+        "Curves: learning rate and positional encoding",
+        (*_about_the_schedule(), *_about_shifts(), *_about_lengths(judged)),
+        drawings={
+            "curves-schedule": _draw_schedule,
+            "curves-sinusoids": _draw_sinusoids,
+            "curves-lengths": lambda path: _draw_lengths(judged, path),
+        },
+    )
+
+
+def peak(d_model: int, warmup_steps: int) -> tuple[int, float]:
+    """The update with the highest learning rate, found by looking at every one, and that rate."""
+    rates = {step: inverse_sqrt_lr(step, d_model=d_model, warmup_steps=warmup_steps) for step in range(1, 20_001)}
+    highest = max(rates, key=lambda step: rates[step])
+    return highest, rates[highest]
+
+
+def shift_matrix(k: int, d_model: int) -> Tensor:
+    """The matrix (D, D) with PE(pos + k) = M_k PE(pos) at any pos: for each sinusoid a rotation of its sine and cosine.
+
+    sin(a + b) = cos b sin a + sin b cos a, cos(a + b) = -sin b sin a + cos b cos a, with a = pos w and b = k w.
+    """
+    of_k_D = sinusoid(k + 1, d_model)[k]  # sin k w and cos k w, side by side for each w
+    sine, cosine = of_k_D[0::2], of_k_D[1::2]
+    rotations = torch.stack((torch.stack((cosine, sine), dim=-1), torch.stack((-sine, cosine), dim=-1)), dim=-2)
+    matrix_DD: Tensor = torch.block_diag(*rotations)  # type: ignore[no-untyped-call]
+    return matrix_DD
+
+
+def deviation_of_shift(matrix_DD: Tensor, k: int, n_positions: int) -> float:
+    """The largest |PE(pos + k) - M PE(pos)| in any dimension, for all pos below ``n_positions``."""
+    table_PD = sinusoid(n_positions + k, len(matrix_DD))
+    return float((table_PD[k:] - table_PD[:n_positions] @ matrix_DD.T).abs().max())
+
+
+def _about_the_schedule() -> tuple[str | Table, ...]:
+    rows: list[tuple[Cell, ...]] = []
+    for name in PRESETS:
+        run = preset(name)
+        d_model, warmup_steps, last = run.model.d_model, run.training.warmup_steps, run.training.max_updates
+        end = inverse_sqrt_lr(last, d_model=d_model, warmup_steps=warmup_steps)
+        rows.append((name, d_model, warmup_steps, *peak(d_model, warmup_steps), last, end))
+    columns = ("model", "d_model", "warmup_steps", "highest at update", "highest rate", "last update", "rate there")
+    return (
+        """\
+## The learning rate
+
+Section 5.3, equation 3: linear warm-up, then proportional to the inverse square root of the update's number. The paper
+gives the formula and warmup_steps = 4000, but no rate; the highest is d_model^-0.5 warmup_steps^-0.5.""",
+        Table("-schedule", columns, tuple(rows), formats={"highest rate": ".3e", "rate there": ".3e"}),
+    )
+
+
+def _about_shifts() -> tuple[str | Table, ...]:
+    rows = tuple(
+        (
+            k,
+            deviation_of_shift(shift_matrix(k, D_MODEL), k, N_POSITIONS),
+            deviation_of_shift(shift_matrix(k + 1, D_MODEL), k, N_POSITIONS),
+        )
+        for k in SHIFTS
+    )
+    columns = ("k", "largest deviation", "with M_(k+1) in its place")
+    return (
+        f"""\
+## Positions as sinusoids
+
+"For any fixed offset k, PE(pos+k) can be represented as a linear function of PE(pos)." The function is a matrix M_k
+that turns each pair of sine and cosine by k times its frequency. Below, the largest |PE(pos+k) - M_k PE(pos)| over the
+first {N_POSITIONS:,} positions and all {D_MODEL} dimensions, in float64; beside it what a wrong matrix, that of k + 1,
+would give. As M_k turns and does not stretch, PE(pos) · PE(pos+k) depends on k alone (the curve in the picture).""",
+        Table("-shifts", columns, rows, formats={columns[1]: ".1e", columns[2]: ".2f"}),
+    )
+
+
+def _about_lengths(judged: Mapping[Positions, Sequence[OfClass]]) -> tuple[str | Table, ...]:
+    sinusoidal, learned = (judged[positions] for positions in POSITIONS)
+    rows = tuple(
+        (str(each), sine.sentences, sine.bleu, table.bleu, sine.perplexity, table.perplexity)
+        for each, sine, table in zip(CLASSES, sinusoidal, learned, strict=True)
+    )
+    columns = ("tokens", "pairs", "BLEU, sinusoidal", "BLEU, learned", "PPL, sinusoidal", "PPL, learned")
+    model = experiment("sinusoidal").config
+    return (
+        f"""\
+## Longer sentences than trained on
+
+Section 3.5: learned positions "produced nearly identical results"; the sinusoidal version was chosen "because it may
+allow the model to extrapolate to sequence lengths longer than the ones encountered during training". The paper does not
+test that. Here two models that differ in their positions only ({model.model.n_encoder_layers} +
+{model.model.n_decoder_layers} layers of width {model.model.d_model}, {model.training.max_updates:,} updates, seed
+{model.training.seed}) are trained on pairs of at most {MAX_TRAINED} tokens of the built-in corpus, and judged on its
+test pairs by the longer of their two sides.
+
+Within the trained lengths: {sinusoidal[0].bleu:.1f} BLEU with sinusoids, {learned[0].bleu:.1f} with learned positions.
+Just beyond: {sinusoidal[1].bleu:.1f} and {learned[1].bleu:.1f}; the longest: {sinusoidal[-1].bleu:.1f} and
+{learned[-1].bleu:.1f}. Positions of a learned table past {MAX_TRAINED} are as they were drawn at the start: no update
+has touched them. Longer sentences also have constructions that short ones have not, for both models alike; how much of
+the fall is due to these is not measured here. One seed each, so differences of a few points say nothing.""",
+        Table(
+            "-lengths",
+            columns,
+            rows,
+            f"sacreBLEU ({sinusoidal[0].signature}) and perplexity per token of the reference.",
+            dict.fromkeys(columns[2:], ".2f"),
+        ),
+    )
+
+
+def _draw_schedule(path: Path) -> None:
+    figure, (panel,) = new_panels(8.5, 4.4)
+    for name, colour in zip(PRESETS, COLOURS, strict=False):
+        run = preset(name)
+        d_model, warmup_steps = run.model.d_model, run.training.warmup_steps
+        steps = range(1, 40_001, 50)
+        rates = [inverse_sqrt_lr(step, d_model=d_model, warmup_steps=warmup_steps) for step in steps]
+        highest, rate = peak(d_model, warmup_steps)
+        label = f"{name}, d_model = {d_model}: at most {rate:.2e}, at update {highest:,}"
+        panel.plot(steps, rates, color=colour, linewidth=2, label=label)
+        panel.plot([highest], [rate], color=colour, marker="o")
+    panel.set(xlabel="update", ylabel="learning rate", xlim=(0, 40_000), ylim=(0, 8e-4))
+    panel.set_xticks(range(0, 40_001, 5000), [f"{step:,}" for step in range(0, 40_001, 5000)])
+    panel.ticklabel_format(axis="y", style="sci", scilimits=(0, 0), useMathText=True)
+    panel.set_title("Equation 3", loc="left")
+    panel.legend(frameon=False)
+    save_svg(figure, path)
+
+
+def _draw_sinusoids(path: Path) -> None:
+    n_shown, dimensions, n_apart = 128, (60, 100, 140, 200), 128
+    figure = new_figure(11, 6)
+    grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.7))
+    sines = figure.add_subplot(grid[:, 0])
+    cosines = figure.add_subplot(grid[:, 1], sharey=sines)
+    waves, likeness = (figure.add_subplot(grid[row, 2]) for row in (0, 1))
+    table_PD = sinusoid(n_shown, D_MODEL).numpy()
+    for panel, first, name in ((sines, 0, "Sines, even dimensions"), (cosines, 1, "Cosines, odd dimensions")):
+        extent = (0, D_MODEL, n_shown, 0)
+        values = table_PD[:, first::2]
+        image = panel.imshow(values, "RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="none", extent=extent)
+        panel.set_title(name, loc="left", fontsize=11)
+        panel.set(xlabel="dimension", xticks=range(0, D_MODEL + 1, 128))
+    sines.set_ylabel("position")
+    cosines.tick_params(labelleft=False)
+    figure.colorbar(image, ax=(sines, cosines), location="bottom", shrink=0.5, ticks=[-1, 0, 1])
+    for dimension, colour in zip(dimensions, COLOURS, strict=False):
+        waves.plot(table_PD[:, dimension], color=colour, label=f"dimension {dimension}")
+    waves.set(xlabel="position", ylabel="PE", ylim=(-1.1, 1.9), yticks=(-1, 0, 1))
+    waves.set_title("Single dimensions", loc="left", fontsize=11)
+    waves.legend(frameon=False, ncols=2, loc="upper center", fontsize=9)
+    # Any position may be the first of the two: the middle one has all others around it here.
+    all_PD = sinusoid(2 * n_apart + 1, D_MODEL)
+    likeness.plot(range(-n_apart, n_apart + 1), (all_PD @ all_PD[n_apart]).numpy(), color=INK)
+    likeness.set(xlabel="k, positions apart", ylabel="PE(pos) · PE(pos + k)", ylim=(0, 0.55 * D_MODEL))
+    likeness.set_title("Likeness depends on the distance alone", loc="left", fontsize=11)
+    for panel in (waves, likeness):
+        style(panel)
+    save_svg(figure, path)
+
+
+def _draw_lengths(judged: Mapping[Positions, Sequence[OfClass]], path: Path) -> None:
+    figure, (bleu, perplexity) = new_panels(10.5, 4.2, 1, 2)
+    places = range(len(CLASSES))
+    for positions, found in judged.items():
+        colour, label = COLOUR_OF[positions], f"{positions} positions"
+        bleu.plot(places, [each.bleu for each in found], color=colour, marker="o", label=label)
+        perplexity.plot(places, [each.perplexity for each in found], color=colour, marker="o", label=label)
+    for panel in (bleu, perplexity):
+        panel.axvspan(-0.4, 0.5, color=GREY, alpha=0.15, linewidth=0)
+        panel.text(-0.34, 0.03, "trained", transform=panel.get_xaxis_transform(), color=GREY)
+        panel.set_xticks(places, [str(each) for each in CLASSES])
+        panel.set(xlabel="tokens of the longer side", xlim=(-0.4, len(CLASSES) - 0.6))
+    bleu.set(ylabel="sacreBLEU", ylim=(0, 100))
+    perplexity.set(ylabel="perplexity per token", yscale="log")
+    bleu.set_title("BLEU by length", loc="left")
+    perplexity.set_title("Perplexity by length", loc="left")
+    bleu.legend(frameon=False)
+    save_svg(figure, path)

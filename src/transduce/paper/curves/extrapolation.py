@@ -1,0 +1,158 @@
+"""Section 3.5's hypothesis: sinusoids may extrapolate to sentences longer than those of training.
+
+Two models of the same size, one with sinusoids, one with learned positions, see only short pairs and are judged on
+pairs of all lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, TrainingConfig
+from transduce.corpora import generate_pairs
+from transduce.errors import DataError
+from transduce.files import read_json, write_json
+from transduce.metrics import perplexity, sacrebleu_score
+from transduce.paper.laboratory import Experiment, Laboratory
+from transduce.tasks import Translator, log_probabilities
+from transduce.text import Tokenizers, normalise
+
+__all__ = [
+    "CLASSES",
+    "MAX_TRAINED",
+    "LengthClass",
+    "OfClass",
+    "Positions",
+    "by_length",
+    "experiment",
+    "pairs_of_classes",
+]
+
+Positions = Literal["sinusoidal", "learned"]
+Pair = tuple[str, str]
+
+MAX_TRAINED = 12  # tokens with the end symbol, on either side
+N_IN_CLASS, N_JUDGED = 200, 8000  # pairs of a class, and of all lengths they are taken from
+
+
+@dataclass(frozen=True, slots=True)
+class LengthClass:
+    """Pairs whose longer side has so many tokens, the end symbol among them."""
+
+    shortest: int
+    longest: int
+
+    def __str__(self) -> str:
+        """As in a table."""
+        return f"{self.shortest} to {self.longest}"
+
+
+CLASSES = tuple(LengthClass(*ends) for ends in ((1, MAX_TRAINED), (13, 15), (16, 18), (19, 21), (22, 30)))
+
+
+@dataclass(frozen=True, slots=True)
+class OfClass:
+    """How well a model does on pairs of one class."""
+
+    sentences: int
+    bleu: float  # sacreBLEU
+    signature: str
+    perplexity: float  # per token of the references, not smoothed
+
+
+def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
+    """A small model on the built-in corpus, pairs of at most ``MAX_TRAINED`` tokens; about two minutes on two cores."""
+    n_pairs, n_updates = (1000, 6) if is_short else (40_000, 1000)
+    width = 32 if is_short else 128
+    config = RunConfig(
+        model=ModelConfig(
+            n_encoder_layers=2,
+            n_decoder_layers=2,
+            d_model=width,
+            d_ff=2 * width,
+            n_heads=4,
+            d_k=width // 4,
+            d_v=width // 4,
+            p_drop=0.0,
+            positions=positions,
+            n_positions=128,
+        ),
+        data=DataConfig(
+            corpus="grammar", n_pairs=n_pairs, vocab_size=1000 if is_short else 4000, max_length=MAX_TRAINED
+        ),
+        training=TrainingConfig(
+            max_updates=n_updates,
+            max_tokens_per_batch=1500,
+            warmup_steps=200,
+            lr_factor=0.4,
+            validate_every_updates=n_updates,
+            validation_bleu=False,
+            checkpoint_every_updates=max(1, n_updates // 40),
+        ),
+        search=SearchConfig(beam_size=1, max_extra_tokens=2) if is_short else SearchConfig(),
+    )
+    return Experiment(f"extrapolation-{'short-' if is_short else ''}{positions}", config)
+
+
+def by_length(laboratory: Laboratory, experiment: Experiment, *, is_short: bool = False) -> tuple[OfClass, ...]:
+    """The model of an experiment on each of ``CLASSES``: read from beside its record, or measured, and kept there.
+
+    What is kept names the record that it belongs to by its digest, and is not taken for that of another run.
+    Raises DataError if it cannot be read.
+    """
+    laboratory.run(experiment)
+    record = laboratory.record_path(experiment)
+    path = record.with_name(f"{experiment.name}-by-length.json")
+    if path.exists():
+        kept = read_json(path, error=DataError)
+        if kept.get("record") == _digest(record):
+            try:
+                return tuple(OfClass(**values) for values in kept["classes"])
+            except (KeyError, TypeError) as error:
+                raise DataError(f"{path} is not of this version ({error}); delete it to judge anew") from error
+    translator = Translator.load(laboratory.model_folder(experiment), device=laboratory.device)
+    laboratory.tell(f"{experiment.name}: judging pairs of all lengths")
+    n_pairs, n_in_class = (300, 2) if is_short else (N_JUDGED, N_IN_CLASS)
+    judged = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
+    classes = tuple(_judged(translator, pairs) for pairs in judged)
+    # The digest of now: the model may have been trained anew for this.
+    write_json(path, {"record": _digest(record), "classes": [asdict(each) for each in classes]})
+    return classes
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def pairs_of_classes(tokenizers: Tokenizers, *, n_pairs: int, n_in_class: int) -> list[list[Pair]]:
+    """The first pairs of each of ``CLASSES`` among so many of the built-in corpus's test pairs."""
+    pairs = [(pair.en, pair.de) for pair in generate_pairs("test", n_pairs=n_pairs, seed=1)]
+    lengths = [max(both) for both in zip(*_n_tokens(tokenizers, pairs), strict=True)]
+    return [
+        list(
+            islice(
+                (pair for pair, n in zip(pairs, lengths, strict=True) if each.shortest <= n <= each.longest), n_in_class
+            )
+        )
+        for each in CLASSES
+    ]
+
+
+def _n_tokens(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[int], list[int]]:
+    """Source and target tokens of each pair, end symbols included."""
+    sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs])
+    targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs])
+    return [len(ids) + 1 for ids in sources], [len(ids) + 1 for ids in targets]
+
+
+def _judged(translator: Translator, pairs: Sequence[Pair]) -> OfClass:
+    translations = translator.translate([source for source, _ in pairs])
+    score = sacrebleu_score(translations, [target for _, target in pairs])
+    nats, n_tokens = -math.fsum(log_probabilities(translator, pairs)), sum(_n_tokens(translator.tokenizers, pairs)[1])
+    return OfClass(len(pairs), score.score, score.signature, perplexity(nats, n_tokens))

@@ -1,0 +1,164 @@
+"""Figure 1: the architecture, drawn from a model as it was built, and its wiring checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from transduce.config import ModelConfig
+from transduce.files import write_text
+from transduce.model import Transformer, cost_of
+from transduce.model.attention import CrossAttention, SelfAttention
+from transduce.model.dropout import Dropout
+from transduce.paper.figure1.architecture import (
+    Architecture,
+    Call,
+    Pass,
+    attention_kind,
+    read_architecture,
+    run_through,
+    shape_of,
+    within,
+)
+from transduce.paper.figure1.drawing import architecture_svg
+from transduce.paper.figure1.wiring import Check, check_wiring
+from transduce.paper.laboratory import Laboratory
+from transduce.paper.report import Cell, Report, Table
+from transduce.paper.request import Request
+from transduce.recipes import base, tiny
+from transduce.text import BOS_ID, EOS_ID
+
+__all__ = ["make_figure1"]
+
+SOURCE = "The law will never be perfect , but its application should be just ."  # of the paper's figures 4 and 5
+TARGET = "Kein Gesetz wird vollkommen sein , aber seine Anwendung sollte gerecht sein ."
+FIRST_WORD_ID = 4  # after the special symbols
+
+
+def make_figure1(laboratory: Laboratory, request: Request) -> Report:
+    """The base model, new: what it is made of, the shapes on the way of a sentence, and what section 3 says of it."""
+    del laboratory
+    config = tiny().model.with_vocabulary(50, 50) if request.is_short else base().model
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model = Transformer(config).eval()
+    source = request.sentence or SOURCE
+    src_1S, tgt_1T = _ids(source, config, ends_with=[EOS_ID]), _ids(TARGET, config, begins_with=[BOS_ID])
+    seen = run_through(model, src_1S, tgt_1T)
+    architecture = read_architecture(model, seen)
+    svg = architecture_svg(architecture, title="The Transformer as built")
+    return Report(
+        "figure1",
+        "Figure 1: the architecture of the Transformer",
+        (
+            *_about_parts(architecture, config),
+            *_about_shapes(seen, source),
+            *_about_wiring(check_wiring(model, seen, src_1S, tgt_1T)),
+        ),
+        drawings={"figure1": partial(_write, svg)},
+    )
+
+
+def _write(svg: str, path: Path) -> None:
+    write_text(path, svg)
+
+
+def _ids(
+    sentence: str, config: ModelConfig, *, begins_with: Sequence[int] = (), ends_with: Sequence[int] = ()
+) -> Tensor:
+    """An id for each word: shapes and wiring are the same for all."""
+    n_words = config.src_vocab_size - FIRST_WORD_ID
+    words = [FIRST_WORD_ID + number % n_words for number in range(len(sentence.split()))]
+    return torch.tensor([[*begins_with, *words, *ends_with]])
+
+
+def _about_parts(architecture: Architecture, config: ModelConfig) -> tuple[str | Table, ...]:
+    rows: list[tuple[Cell, ...]] = []
+    for side, stack in (("encoder", architecture.encoder), ("decoder", architecture.decoder)):
+        for sublayer in stack.sublayers:
+            what = f"{side}: {sublayer.title}, with residual and norm"
+            rows.append((what, stack.n_layers, ", ".join(sublayer.weights), sublayer.n_parameters))
+    in_layers = sum(stack.n_layers * stack.n_parameters for stack in (architecture.encoder, architecture.decoder))
+    outside = architecture.n_parameters - in_layers
+    rows.append(("embeddings, softmax and all else outside layers", 1, architecture.output, outside))
+    rows.append(("all", None, "", architecture.n_parameters))
+    columns = ("part", "times", "weights (out, in)", "parameters")
+    return (
+        f"""\
+Nothing in the picture is typed in: a model is built, a sentence is run through it, and what calls what, in which order
+and on what shapes, is written down on the way. A model with the norm before its sublayers, without tied embeddings or
+with learned positions would be drawn so. Sizes are those of {config.n_encoder_layers} + {config.n_decoder_layers}
+layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads and {config.tgt_vocab_size:,} symbols
+("about 37000" in section 5.1); the formula of `transduce model` counts {cost_of(config).parameters:,} parameters.""",
+        Table("-parameters", columns, tuple(rows), formats={"parameters": ","}),
+    )
+
+
+def _about_shapes(seen: Pass, source: str) -> tuple[str | Table, ...]:
+    n_source, n_target = len(seen.memory_SD), len(seen.states_TD)
+    rows = (*_shapes(seen.encoder, seen), *_shapes(seen.decoder, seen), *_last_shapes(seen))
+    return (
+        f"""\
+## Shapes on the way
+
+"{source}" and a translation, one word a token, with the end symbol of the source and the begin symbol of the target:
+S = {n_source}, T = {n_target}. States are a list of the real positions of a batch, (positions, d_model);
+only attention sees a grid. All layers of a stack have the same shapes, so the first is shown.""",
+        Table("-shapes", ("module", "weights", "reads", "gives"), rows),
+    )
+
+
+def _shapes(calls: Sequence[Call], seen: Pass) -> Iterator[tuple[Cell, ...]]:
+    """What has no parts, and the weights of each attention, in the order of running, without further layers."""
+    for call in within([call for call in calls if not _is_further_layer(call)]):
+        match call.module:
+            case Dropout() | nn.Identity():
+                continue
+            case SelfAttention() | CrossAttention():
+                yield from _shapes_of_attention(call, seen)
+            case _ if not call.inside and not _is_in_attention(call):
+                yield _row(call)
+
+
+def _shapes_of_attention(call: Call, seen: Pass) -> Iterator[tuple[Cell, ...]]:
+    *projections, w_o = call.inside
+    for projection in projections:
+        yield _row(projection)
+    yield f"{call.path}: softmax(Q K^T / sqrt(d_k))", "", "", shape_of(seen.weights[attention_kind(call), 0])
+    yield _row(w_o)
+
+
+def _row(call: Call) -> tuple[Cell, ...]:
+    weights = ", ".join(shape_of(weight) for weight in call.module.parameters())
+    return call.path, weights, ", ".join(map(shape_of, call.inputs)), shape_of(call.output)
+
+
+def _is_further_layer(call: Call) -> bool:
+    stack, _, number = call.path.partition(".")
+    return stack in ("encoder", "decoder") and number not in ("", "0")
+
+
+def _is_in_attention(call: Call) -> bool:
+    return "attention." in call.path
+
+
+def _last_shapes(seen: Pass) -> Iterator[tuple[Cell, ...]]:
+    matrix = f"({seen.logits_TV.shape[1]}, {seen.states_TD.shape[1]})"
+    yield "logits", matrix, shape_of(seen.states_TD), shape_of(seen.logits_TV)
+
+
+def _about_wiring(checks: Sequence[Check]) -> tuple[str | Table, ...]:
+    n_failed = sum(not check.holds for check in checks)
+    verdict = f"All {len(checks)} hold." if n_failed == 0 else f"{n_failed} of {len(checks)} DO NOT HOLD."
+    rows = tuple((check.section, check.claim, check.found, "yes" if check.holds else "NO") for check in checks)
+    return (
+        f"""\
+## What section 3 says, asked of the model
+
+Each is measured on the model while it runs, and would be "NO" of one built otherwise. {verdict}""",
+        Table("-wiring", ("section", "the paper", "found", "holds"), rows),
+    )

@@ -1,0 +1,259 @@
+"""The architecture of a Transformer, read off the model while it runs: what calls what, in which order, on what shapes.
+
+Shapes: S source positions, T target positions, D d_model, H heads, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from transduce.errors import ShapeError
+from transduce.model import AttentionKind, Transformer
+from transduce.model.attention import CrossAttention, MultiHeadAttention, SelfAttention
+from transduce.model.layers import FeedForward, Residual
+
+__all__ = [
+    "Architecture",
+    "Call",
+    "Pass",
+    "Stack",
+    "Sublayer",
+    "attention_kind",
+    "leaves",
+    "read_architecture",
+    "run_through",
+    "shape_of",
+    "sublayer_call",
+    "within",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A module that was called, and what it called."""
+
+    path: str  # its name in the model
+    module: nn.Module
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    inside: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One sentence and its target through the model, all that happened kept."""
+
+    encoder: tuple[Call, ...]
+    decoder: tuple[Call, ...]
+    memory_SD: Tensor  # what the encoder gives
+    states_TD: Tensor  # what the decoder gives
+    logits_TV: Tensor
+    weights: dict[tuple[AttentionKind, int], Tensor]  # of each layer, (H, T, S)
+
+
+@torch.no_grad()
+def run_through(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Pass:
+    """Run a model on one pair and write down every call."""
+    weights: dict[tuple[AttentionKind, int], Tensor] = {}
+
+    def keep(kind: AttentionKind, layer: int, weights_1HTS: Tensor) -> None:
+        weights[kind, layer] = weights_1HTS[0]
+
+    with _calls_of(model, "src") as encoder:
+        memory = model.encode(src_1S, attention_sink=keep)
+    with _calls_of(model, "tgt") as decoder:
+        states_TD = model.decode(memory, tgt_1T, attention_sink=keep)
+    return Pass(tuple(encoder), tuple(decoder), memory.states_MD, states_TD, model.logits(states_TD), weights)
+
+
+@contextmanager
+def _calls_of(model: nn.Module, side: Literal["src", "tgt"]) -> Iterator[list[Call]]:
+    """The calls of the block, when it is over: the outermost, each with those inside it.
+
+    A module that both sides share is called by its name on this side.
+    """
+    names = sorted(model.named_modules(remove_duplicate=False), key=lambda named: named[0].startswith(side))
+    path_of = {module: path for path, module in names}
+    opened: list[list[Call]] = [[]]
+
+    def begin(module: nn.Module, inputs: Any) -> None:
+        opened.append([])
+
+    def end(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        inside = tuple(opened.pop())
+        tensors = tuple(each for each in inputs if isinstance(each, Tensor))
+        opened[-1].append(Call(path_of[module], module, tensors, output, inside))
+
+    hooks = [module.register_forward_pre_hook(begin) for module in path_of if module is not model]
+    hooks += [module.register_forward_hook(end) for module in path_of if module is not model]
+    try:
+        yield opened[0]
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def within(calls: Sequence[Call]) -> Iterator[Call]:
+    """All of them and those inside, in the order in which they began."""
+    for call in calls:
+        yield call
+        yield from within(call.inside)
+
+
+def leaves(calls: Sequence[Call]) -> Iterator[Call]:
+    """Those that called nothing else."""
+    return (call for call in within(calls) if not call.inside)
+
+
+def shape_of(tensor: Tensor) -> str:
+    """As one writes it.
+
+    >>> shape_of(torch.zeros(2, 3))
+    '(2, 3)'
+    """
+    return f"({', '.join(map(str, tensor.shape))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Sublayer:
+    """One box of figure 1, with the residual connection and the norm around it."""
+
+    title: str
+    kind: Literal["attention", "feed-forward"]
+    asks_encoder: bool
+    norm: Literal["before", "after"]
+    weights: tuple[str, ...]  # name and shape
+    heads: str  # "" where there are none
+    n_parameters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Encoder or decoder: a layer, and how often it is there."""
+
+    n_layers: int
+    sublayers: tuple[Sublayer, ...]  # of each, in the order of running
+    n_parameters: int  # of one layer
+    embedding: str  # shape of its table
+    positions: str  # in words
+    has_last_norm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What figure 1 shows."""
+
+    encoder: Stack
+    decoder: Stack
+    output: str  # shape of the matrix before the softmax
+    tied: tuple[str, ...]  # which of "input", "output" and "linear" share one matrix
+    d_model: int
+    n_parameters: int
+
+
+def read_architecture(model: Transformer, seen: Pass) -> Architecture:
+    """Of a model and one pass through it. Raises ShapeError if the layers of a stack are not all alike."""
+    places = {
+        "input": model.src_embedding.weight,
+        "output": model.tgt_embedding.weight,
+        "linear": model.output_weight,
+    }
+    storages = {place: weight.data_ptr() for place, weight in places.items()}
+    tied = tuple(place for place, storage in storages.items() if list(storages.values()).count(storage) > 1)
+    return Architecture(
+        encoder=_stack(seen.encoder, model.encoder, model.src_embedding, model.src_positions, seen),
+        decoder=_stack(seen.decoder, model.decoder, model.tgt_embedding, model.tgt_positions, seen),
+        output=shape_of(model.output_weight),
+        tied=tied,
+        d_model=seen.states_TD.shape[-1],
+        n_parameters=sum(weight.numel() for weight in model.parameters()),
+    )
+
+
+def _stack(
+    calls: Sequence[Call], layers: nn.ModuleList, embedding: nn.Embedding, positions: nn.Module, seen: Pass
+) -> Stack:
+    called = [call for call in calls if call.module in set(layers)]
+    read = [
+        tuple(_sublayer(residual, number, seen) for residual in call.inside if isinstance(residual.module, Residual))
+        for number, call in enumerate(called)
+    ]
+    if len(set(read)) != 1:
+        raise ShapeError(f"figure 1 shows one layer for all of a stack, got layers of {len(set(read))} kinds")
+    table = next(positions.parameters(), None)
+    return Stack(
+        n_layers=len(called),
+        sublayers=read[0],
+        n_parameters=_n_parameters(called[0].module),
+        embedding=shape_of(embedding.weight),
+        positions="sinusoids" if table is None else f"learned {shape_of(table)}",
+        has_last_norm=isinstance(calls[-1].module, nn.LayerNorm),
+    )
+
+
+def sublayer_call(residual: Call) -> Call:
+    """What stands in a residual connection: the one with weights that is no norm."""
+    return next(
+        call
+        for call in residual.inside
+        if not isinstance(call.module, nn.LayerNorm) and any(True for _ in call.module.parameters())
+    )
+
+
+def _sublayer(residual: Call, number: int, seen: Pass) -> Sublayer:
+    call = sublayer_call(residual)
+    module, before = call.module, residual.inside[: residual.inside.index(call)]
+    return Sublayer(
+        title=_title(call, number, seen),
+        kind="attention" if isinstance(module, MultiHeadAttention) else "feed-forward",
+        asks_encoder=isinstance(module, CrossAttention),
+        norm="before" if any(isinstance(each.module, nn.LayerNorm) for each in before) else "after",
+        weights=tuple(dict.fromkeys(_weights(call))),
+        heads=_heads(call, module, number, seen) if isinstance(module, SelfAttention | CrossAttention) else "",
+        n_parameters=_n_parameters(residual.module) + _n_parameters(module),
+    )
+
+
+def _title(call: Call, number: int, seen: Pass) -> str:
+    """As in figure 1; masked is what gives later positions no weight."""
+    match call.module:
+        case MultiHeadAttention():
+            weights_HTS = seen.weights[attention_kind(call), number]
+            is_masked = weights_HTS.shape[1] == weights_HTS.shape[2] and not bool(weights_HTS.triu(1).any())
+            return "Masked Multi-Head Attention" if is_masked else "Multi-Head Attention"
+        case FeedForward():
+            return "Feed Forward"
+        case _:
+            return "Mixture of Experts"
+
+
+def _heads(call: Call, module: SelfAttention | CrossAttention, number: int, seen: Pass) -> str:
+    """Of an attention: how many, and the widths of a key and a value."""
+    n_heads = len(seen.weights[attention_kind(call), number])
+    d_k, d_v = (width // n_heads for width in (module.widths[0], module.widths[-1]))
+    return f"{n_heads} heads, " + (f"d_k = d_v = {d_k}" if d_k == d_v else f"d_k = {d_k}, d_v = {d_v}")
+
+
+def attention_kind(call: Call) -> AttentionKind:
+    """Which of the three uses a call of an attention is."""
+    if isinstance(call.module, CrossAttention):
+        return "cross"
+    return "encoder" if call.path.startswith("encoder") else "decoder"
+
+
+def _weights(call: Call) -> Iterator[str]:
+    for inner in leaves((call,)):
+        own = dict(inner.module.named_parameters(recurse=False))
+        if "weight" in own:
+            name = inner.path.rsplit(".", maxsplit=1)[-1]
+            yield f"{name} {shape_of(own['weight'])}{' + bias' if 'bias' in own else ''}"
+
+
+def _n_parameters(module: nn.Module) -> int:
+    return sum(weight.numel() for weight in module.parameters())

@@ -1,0 +1,268 @@
+"""Figure 2 and footnote 4: why dot products are divided by sqrt(d_k), and that the layers do what section 3.2 says.
+
+Shapes: Q queries, S keys of each, K d_k.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce.config import ModelConfig
+from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
+from transduce.paper.figure2.numpy_attention import Agreement, agreements
+from transduce.paper.laboratory import Laboratory
+from transduce.paper.report import Cell, Report, Table
+from transduce.paper.request import Request
+
+__all__ = ["Saturation", "make_figure2", "saturation", "variance_of_products"]
+
+N_KEYS = 64
+VANISHED = 0.01  # a softmax whose gradient is smaller is called saturated
+
+# Independent components of mean 0 and variance 1, which is all that footnote 4 asks of them.
+COMPONENTS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], Tensor]] = {
+    "normal": lambda shape, generator: torch.randn(shape, generator=generator, dtype=torch.float64),
+    "uniform": lambda shape, generator: (
+        (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1) * math.sqrt(3)
+    ),
+    "signs": lambda shape, generator: 2.0 * torch.randint(2, shape, generator=generator, dtype=torch.float64) - 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is drawn."""
+
+    d_k: tuple[int, ...]
+    n_products: int  # for each variance
+    n_queries: int  # for each softmax
+
+
+WHOLE = Sizes(tuple(2**power for power in range(11)), n_products=20_000, n_queries=1000)
+SHORT = Sizes((4, 64), n_products=2000, n_queries=50)
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """Of q . k over independent draws, with its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """How a softmax over ``N_KEYS`` scores stands, over many queries."""
+
+    entropy_nats: float  # mean
+    largest_weight: float  # mean
+    gradient_mean: float  # of the softmax by its scores: the Frobenius norm of the Jacobian
+    gradient_median: float
+    vanished_share: float  # of the queries: gradient below VANISHED
+    query_gradient_mean: float  # of the weights by the query
+    query_gradient_median: float
+
+
+def make_figure2(laboratory: Laboratory, request: Request) -> Report:
+    """Footnote 4's experiment, and multi-head attention against NumPy."""
+    del laboratory
+    sizes = SHORT if request.is_short else WHOLE
+    generator = torch.Generator().manual_seed(1)
+    variances = {
+        kind: [variance_of_products(d_k, n=sizes.n_products, generator=generator, kind=kind) for d_k in sizes.d_k]
+        for kind in COMPONENTS
+    }
+    unscaled, scaled = (
+        [saturation(d_k, n_queries=sizes.n_queries, scale=d_k**exponent, generator=generator) for d_k in sizes.d_k]
+        for exponent in (0.0, -0.5)
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        compared = agreements(ModelConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
+    return Report(
+        "figure2",
+        "Figure 2: scaled dot-product attention and multi-head attention",
+        (
+            *_about_variance(sizes, variances),
+            *_about_saturation(sizes, unscaled, scaled),
+            *_about_agreement(compared),
+        ),
+        drawings={"figure2": lambda path: _draw(sizes, variances, unscaled, scaled, path)},
+    )
+
+
+def variance_of_products(d_k: int, *, n: int, generator: torch.Generator, kind: str = "normal") -> Variance:
+    """The variance of n dot products of d_k components; its error is that of the mean of their squares."""
+    draw = COMPONENTS[kind]
+    products = (draw((n, d_k), generator) * draw((n, d_k), generator)).sum(dim=1)
+    squares = (products - products.mean()) ** 2
+    return Variance(float(squares.mean()), float(squares.std() / math.sqrt(n)))
+
+
+def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Generator) -> Saturation:
+    """Softmax over the scores of random queries with ``N_KEYS`` random keys each, multiplied by ``scale``."""
+    parts = []
+    for start in range(0, n_queries, 50):  # a block of keys fits into the cache
+        n = min(50, n_queries - start)
+        q_QK = COMPONENTS["normal"]((n, d_k), generator)
+        k_QSK = COMPONENTS["normal"]((n, N_KEYS, d_k), generator)
+        parts.append(_softmax_of(q_QK, k_QSK, scale))
+    entropy, largest, gradient, query_gradient = torch.cat(parts, dim=1)
+    return Saturation(
+        float(entropy.mean()),
+        float(largest.mean()),
+        float(gradient.mean()),
+        float(gradient.median()),
+        float((gradient < VANISHED).double().mean()),
+        float(query_gradient.mean()),
+        float(query_gradient.median()),
+    )
+
+
+def _softmax_of(q_QK: Tensor, k_QSK: Tensor, scale: float) -> Tensor:
+    """Entropy, largest weight, norm of the gradient by scores and by the query: (4, Q)."""
+    weights_QS = (torch.einsum("qk,qsk->qs", q_QK, k_QSK) * scale).softmax(dim=1)
+    entropy_Q = -torch.special.xlogy(weights_QS, weights_QS).sum(dim=1)
+    jacobian_QSS = torch.diag_embed(weights_QS) - weights_QS.unsqueeze(2) * weights_QS.unsqueeze(1)
+    by_query_QSK = jacobian_QSS @ k_QSK * scale
+    norms = [matrix.flatten(1).norm(dim=1) for matrix in (jacobian_QSS, by_query_QSK)]
+    return torch.stack([entropy_Q, weights_QS.amax(dim=1), *norms])
+
+
+def _about_variance(sizes: Sizes, variances: Mapping[str, Sequence[Variance]]) -> tuple[str | Table, ...]:
+    kinds = list(variances)
+    rows: list[tuple[Cell, ...]] = []
+    for d_k, *found in zip(sizes.d_k, *variances.values(), strict=True):
+        rows.append((d_k, *(part for each in found for part in (each.value, each.error / d_k))))
+    columns = ("d_k", *(part for kind in kinds for part in (kind, f"{kind}: error / d_k")))
+    formats = dict.fromkeys(kinds, ",.2f") | {f"{kind}: error / d_k": ".3f" for kind in kinds}
+    return (
+        f"""\
+## The variance of q · k
+
+Footnote 4: if the components of q and k are independent with mean 0 and variance 1, their dot product has mean 0 and
+variance d_k. It does not say how they are distributed, and it does not matter: below, {sizes.n_products:,} products for
+each d_k, of normal components, of uniform ones, and of signs (+1 or -1). Divided by sqrt(d_k), the variance is 1.""",
+        Table(
+            "-variance",
+            columns,
+            tuple(rows),
+            "Variance of q · k, beside its standard error as a share of d_k.",
+            formats,
+        ),
+    )
+
+
+def _about_saturation(
+    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation]
+) -> tuple[str | Table, ...]:
+    names = (
+        "entropy",
+        "largest weight",
+        "gradient, mean",
+        "gradient, median",
+        f"below {VANISHED}",
+        "by query, mean",
+        "by query, median",
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (d_k, factor, *_values(found))
+        for factor, side in (("none", unscaled), ("1 / sqrt(d_k)", scaled))
+        for d_k, found in zip(sizes.d_k, side, strict=True)
+    )
+    formats = dict.fromkeys(names, ".3f") | {name: ".2e" for name in names if "median" in name}
+    largest, plain, divided = sizes.d_k[-1], unscaled[-1], scaled[-1]
+    return (
+        f"""\
+## What it does to the softmax
+
+"We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function into
+regions where it has extremely small gradients." Each of {sizes.n_queries:,} queries asks {N_KEYS} keys, all of normal
+components. *Gradient* is the norm of the softmax's derivative by its scores; equal weights would have an entropy of
+log {N_KEYS} = {math.log(N_KEYS):.2f} nats.
+
+With the factor hardly anything depends on d_k. Without it, at d_k = {largest:,}, the largest of {N_KEYS} weights is
+{plain.largest_weight:.2f} on average ({divided.largest_weight:.2f} with it), {plain.vanished_share:.0%} of the queries
+have a gradient below {VANISHED} ({divided.vanished_share:.0%} with it), and its median is {plain.gradient_median:.1e}
+({divided.gradient_median:.1e} with it).
+
+Two things the footnote does not say. The gradient does not fall from the start: while the weights only become uneven,
+it grows. And it becomes small for most queries rather than for all: those with two scores close together keep a large
+one. What reaches the query (the derivative of the weights *by query*) is multiplied by keys of length sqrt(d_k), which
+without the factor are not divided either, so its mean even grows ({plain.query_gradient_mean:.2f} against
+{divided.query_gradient_mean:.2f}) while its median falls: a few queries get large steps, most get hardly any. All this
+is of random vectors, as at the start of training; what a model learns from there is not measured here.""",
+        Table("-softmax", ("d_k", "factor", *names), rows, formats=formats),
+    )
+
+
+def _values(found: Saturation) -> tuple[float, ...]:
+    return (
+        found.entropy_nats,
+        found.largest_weight,
+        found.gradient_mean,
+        found.gradient_median,
+        found.vanished_share,
+        found.query_gradient_mean,
+        found.query_gradient_median,
+    )
+
+
+def _about_agreement(compared: Sequence[Agreement]) -> tuple[str | Table, ...]:
+    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in compared)
+    names = ("largest difference", "largest difference, had the factor been left out")
+    return (
+        """\
+## The layers do what the formulas say
+
+`SelfAttention` and `CrossAttention`, as the model has them (one product for all heads, padded batches), against
+equation 1 and section 3.2.2 written down in NumPy: one sentence and one head after the other, without padding, in
+float64, d_k not equal to d_v. The last column shows what the comparison would find in a layer without
+1 / sqrt(d_k).""",
+        Table("-multi-head", ("use", "kernel", *names), rows, formats={names[0]: ".1e", names[1]: ".2f"}),
+    )
+
+
+def _draw(
+    sizes: Sizes,
+    variances: Mapping[str, Sequence[Variance]],
+    unscaled: Sequence[Saturation],
+    scaled: Sequence[Saturation],
+    path: Path,
+) -> None:
+    figure, (variance, entropy, gradient, by_query) = new_panels(10.5, 7.4, 2, 2)
+    d_k = sizes.d_k
+    variance.plot(d_k, d_k, color=GREY, linewidth=5, alpha=0.4, label="d_k")
+    for (kind, found), colour, marker in zip(variances.items(), COLOURS[2:], "osv", strict=False):
+        variance.plot(d_k, [each.value for each in found], color=colour, marker=marker, linestyle="", label=kind)
+    variance.set_title("Variance of q · k", loc="left")
+    variance.set(yscale="log", ylabel="variance")
+    entropy.axhline(math.log(N_KEYS), color=GREY, linewidth=1)
+    entropy.text(1, math.log(N_KEYS) * 1.015, f"equal weights: log {N_KEYS}", color=GREY, va="bottom")
+    for side, colour, label in ((scaled, COLOURS[0], "with 1 / sqrt(d_k)"), (unscaled, COLOURS[1], "without")):
+        entropy.plot(d_k, [each.entropy_nats for each in side], color=colour, marker="o", markersize=4, label=label)
+        for panel, mean, median in (
+            (gradient, [each.gradient_mean for each in side], [each.gradient_median for each in side]),
+            (by_query, [each.query_gradient_mean for each in side], [each.query_gradient_median for each in side]),
+        ):
+            panel.plot(d_k, median, color=colour, marker="o", markersize=4, label=f"{label}, median")
+            panel.plot(d_k, mean, color=colour, linestyle="--", label=f"{label}, mean")
+    entropy.set_title("Entropy of the weights", loc="left")
+    entropy.set(ylabel="nats", ylim=(0, 1.12 * math.log(N_KEYS)))
+    gradient.set_title("Gradient of the softmax by its scores", loc="left")
+    by_query.set_title("Gradient of the weights by the query", loc="left")
+    for panel in (gradient, by_query):
+        panel.set(yscale="log", ylabel="Frobenius norm")
+    for panel in (variance, entropy, gradient, by_query):
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(d_k, [str(size) for size in d_k])
+        panel.minorticks_off()
+        panel.set_xlabel("d_k")
+        panel.legend(frameon=False, fontsize=9)
+    save_svg(figure, path)

@@ -1,0 +1,65 @@
+"""How fast a quantity grows: the exponent of a power law, by a straight line through logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["crossing", "exponent", "per_unit"]
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The b of values = a * sizes^b that fits best: the slope by least squares of log values over log sizes.
+
+    Raises ValueError for fewer than two sizes or a number that is not above 0.
+
+    >>> exponent([1, 2, 4], [3, 12, 48])
+    2.0
+    """
+    _require(sizes, values)
+    if min(*sizes, *values) <= 0:
+        raise ValueError(f"a power law is of positive numbers, got {list(sizes)} and {list(values)}")
+    return round(_slope(np.log(sizes), np.log(values)), 12)
+
+
+def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """How much a value grows for each further unit of size: the slope by least squares, without logarithms.
+
+    Raises ValueError for fewer than two sizes.
+
+    >>> per_unit([10, 20, 30], [7, 27, 47])
+    2.0
+    """
+    _require(sizes, values)
+    return round(_slope(np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)), 12)
+
+
+def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[float]) -> float | None:
+    """The size from which on ``rising`` stays above ``other``, between two sizes along power laws.
+
+    None where ``rising`` is not above at the largest size; the smallest size where it is above at all of them.
+
+    >>> f"{crossing([10, 1000], [100, 1_000_000], [1000, 100_000]):.1f}"
+    '100.0'
+    """
+    log_size = np.log(sizes)
+    ahead = np.log(rising) - np.log(other)
+    if ahead[-1] <= 0:
+        return None
+    behind = np.flatnonzero(ahead <= 0)
+    if len(behind) == 0:
+        return float(sizes[0])
+    last = int(behind[-1])
+    share = -ahead[last] / (ahead[last + 1] - ahead[last])
+    return float(np.exp(log_size[last] + share * (log_size[last + 1] - log_size[last])))
+
+
+def _require(sizes: Sequence[float], values: Sequence[float]) -> None:
+    if len(sizes) != len(values) or len(set(sizes)) < 2:
+        raise ValueError(f"a slope needs two different sizes and a value for each, got {list(sizes)}, {list(values)}")
+
+
+def _slope(x: np.typing.NDArray[np.float64], y: np.typing.NDArray[np.float64]) -> float:
+    x_centred = x - x.mean()
+    return float((x_centred * (y - y.mean())).sum() / (x_centred**2).sum())

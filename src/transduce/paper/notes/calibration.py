@@ -1,0 +1,77 @@
+"""Whether a model is right as often as it thinks: reliability and expected calibration error (Guo et al., 2017).
+
+Shapes: N predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bin", "expected_calibration_error", "overconfidence", "reliability"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Predictions whose confidence is above ``low`` and at most ``high``."""
+
+    low: float
+    high: float
+    n: int
+    confidence: float | None  # their mean; None if there is none
+    accuracy: float | None  # the share that is right
+
+
+def reliability(
+    confidence_N: NDArray[np.floating], is_right_N: NDArray[np.bool_], *, n_bins: int = 10
+) -> tuple[Bin, ...]:
+    """Predictions in bins of equal width, from 0 to 1.
+
+    Raises ValueError if there is no prediction, or a confidence that is not above 0 and at most 1.
+
+    >>> bins = reliability(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
+    >>> [(each.n, each.accuracy) for each in bins]
+    [(0, None), (3, 0.6666666666666666)]
+    """
+    if not len(confidence_N) or not ((confidence_N > 0) & (confidence_N <= 1)).all():
+        raise ValueError("a reliability diagram needs predictions, each with a confidence above 0 and at most 1")
+    edges = [n / n_bins for n in range(n_bins + 1)]
+    place_N = np.searchsorted(edges[1:-1], confidence_N, side="left")
+    bins = []
+    for place in range(n_bins):
+        is_here_N = place_N == place
+        n = int(is_here_N.sum())
+        confidence, accuracy = (
+            (float(confidence_N[is_here_N].mean(dtype=np.float64)), float(is_right_N[is_here_N].mean()))
+            if n
+            else (None, None)
+        )
+        bins.append(Bin(edges[place], edges[place + 1], n, confidence, accuracy))
+    return tuple(bins)
+
+
+def expected_calibration_error(bins: Sequence[Bin]) -> float:
+    """The mean over predictions of | accuracy - confidence | of their bin.
+
+    >>> bins = reliability(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
+    >>> f"{expected_calibration_error(bins):.4f}"  # | 2 / 3 - 2.3 / 3 |
+    '0.1000'
+    """
+    return sum(each.n * abs(gap) for each, gap in _gaps(bins)) / sum(each.n for each in bins)
+
+
+def overconfidence(bins: Sequence[Bin]) -> float:
+    """Mean confidence minus accuracy over all predictions; below 0, the model is more often right than it thinks."""
+    return sum(each.n * gap for each, gap in _gaps(bins)) / sum(each.n for each in bins)
+
+
+def _gaps(bins: Sequence[Bin]) -> list[tuple[Bin, float]]:
+    """Confidence minus accuracy of each bin that is not empty."""
+    return [
+        (each, each.confidence - each.accuracy)
+        for each in bins
+        if each.confidence is not None and each.accuracy is not None
+    ]

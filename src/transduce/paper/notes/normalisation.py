@@ -1,0 +1,380 @@
+"""Batch norm against layer norm: the table of the notes, and what the other sentences of a batch do to one.
+
+Shapes: N instances, F features; B batch, T positions, D d_model.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import mean, median
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transduce.model.layers import LAYER_NORM_EPS
+from transduce.paper.drawing import COLOURS, new_panels, save_svg
+from transduce.paper.notes.part import Part
+from transduce.paper.notes.tiny import (
+    GrammarText,
+    TinyTransformer,
+    encoded,
+    fit,
+    grammar_lines,
+    language_batch,
+    layer_norm,
+    next_token_loss,
+    random_batches,
+)
+from transduce.paper.report import Cell, Table
+
+__all__ = ["NOTES_TABLE", "BatchNormOfGrid", "make_normalisation", "standardise"]
+
+# Three instances of four features. The copy of the notes is damaged; ``HOW_IT_WAS_READ`` says what is sure.
+NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
+
+HOW_IT_WAS_READ = """\
+The notes draw three instances of four features, with a mean and a standard deviation to work out beside them. Our copy
+of that drawing is damaged. Ten of the twelve numbers can be read; f2 of the second instance is a letter (a 2 by its
+shape) and f1 of the third has a stroke before the 8. Of the four means two can be read, 4.3 and 2.0: they are those of
+f3 and f4 over the three instances, so the drawing is of batch norm. The standard deviations are blank there; ours
+divide by the number of values, as both norms do."""
+
+WHAT_WAS_MEASURED = """\
+Two small language models (2 layers of 64, causal; grammar corpus, {vocab_size} pieces) learn for {n_updates} updates of
+{batch_size} sentences: one as in the paper, one with batch norm in each place of layer norm, over all cells of the
+padded batch. Then one sentence of {length} tokens stands among {n_others} others of its length, something around it
+changes, and its states are compared: the size of their difference over their size, the median of {n_trials} sentences;
+and the share of its next tokens that change. Batch norm in evaluation mode uses means that it has gathered in training.
+"""
+
+WHY_LAYER_NORM = """\
+With layer norm, and with batch norm in evaluation mode, what stays are roundings: the order of a sum depends on the
+size of the batch. In training mode batch norm makes the outcome of a sentence depend on whatever stands beside it, and
+on padding; and a position sees later words of its own sentence through the means, which no causal mask prevents. That
+mode is no way to translate one sentence: {loss_alone:.2f} nats a token where each is alone, {loss_among:.2f} in batches
+of {most} (layer norm: {loss_layer:.2f} in either). Evaluation mode gives {loss_evaluation:.2f} in either, but it is
+another function than the one that was trained. Among {most} sentences of any length, its states differ from those of
+training mode by {any_length:.0%}; among {most} of one length, as batches by length are, by {one_length:.0%}, because
+the means were gathered with more padding and other places. What this cannot show is how large models fare with batch
+norm; here both are small and learn for seconds."""
+
+
+class BatchNormOfGrid(nn.BatchNorm1d):
+    """Batch norm over all cells of a grid, as one gets it by putting it in the place of layer norm."""
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        out_ND: Tensor = super().forward(x_BTD.flatten(0, 1))
+        return out_ND.view_as(x_BTD)
+
+
+def batch_norm(d_model: int) -> nn.Module:
+    """What takes the place of the paper's norm."""
+    return BatchNormOfGrid(d_model, eps=LAYER_NORM_EPS)
+
+
+def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
+    """Minus the mean, over the standard deviation: of each feature (``dim=0``, batch norm) or instance (1, layer norm).
+
+    >>> standardise(torch.tensor([[1.0, 3.0], [3.0, 9.0]]), dim=0).tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    """
+    variance_NF = x_NF.var(dim=dim, correction=0, keepdim=True)
+    return (x_NF - x_NF.mean(dim=dim, keepdim=True)) / (variance_NF + eps).sqrt()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is done."""
+
+    n_pairs: int
+    vocab_size: int
+    n_updates: int
+    n_trials: int
+    n_others: int
+    n_dev: int  # sentences of which the loss is taken
+    batch_sizes: tuple[int, ...]
+
+
+WHOLE = Sizes(
+    n_pairs=1500,
+    vocab_size=600,
+    n_updates=240,
+    n_trials=24,
+    n_others=31,
+    n_dev=320,
+    batch_sizes=(1, 2, 4, 8, 16, 32, 64),
+)
+SHORT = Sizes(n_pairs=100, vocab_size=300, n_updates=4, n_trials=2, n_others=3, n_dev=8, batch_sizes=(1, 2))
+BATCH_SIZE = 32
+N_PADDING = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens round a sentence, and what becomes of it with each norm: change of states, share of next tokens."""
+
+    name: str
+    layer: tuple[float, float]
+    training: tuple[float, float]  # batch norm in its two modes
+    evaluation: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Nats per token of dev, in batches of so many sentences."""
+
+    batch_size: int
+    layer: float
+    training: float
+    evaluation: float
+    # Of the states of a sentence, between the two modes of batch norm.
+    difference_any_length: float
+    difference_one_length: float
+
+
+def make_normalisation(*, is_short: bool) -> Part:
+    """The table of the notes with both norms, and two models that differ in nothing but the norm."""
+    sizes = SHORT if is_short else WHOLE
+    text = encoded(grammar_lines(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3), vocab_size=sizes.vocab_size)
+    models = Models(
+        layer=_trained(TinyTransformer(text.tokenizer.size, seed=1, make_norm=layer_norm), text, sizes),
+        batch=_trained(TinyTransformer(text.tokenizer.size, seed=1, make_norm=batch_norm), text, sizes),
+    )
+    trials = list(_trials(text.dev, sizes))
+    changes = [_change(name, models, trials) for name in CHANGES]
+    losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
+    return Part(
+        (
+            "## Batch norm and layer norm",
+            HOW_IT_WAS_READ,
+            _worked_table(),
+            WHAT_WAS_MEASURED.format(
+                vocab_size=text.tokenizer.size,
+                n_updates=sizes.n_updates,
+                batch_size=BATCH_SIZE,
+                length=len(trials[0].row),
+                n_others=len(trials[0].others),
+                n_trials=len(trials),
+            ),
+            _table_of_changes(changes),
+            _table_of_losses(losses),
+            WHY_LAYER_NORM.format(
+                loss_alone=losses[0].training,
+                loss_among=losses[-1].training,
+                most=losses[-1].batch_size,
+                loss_layer=losses[-1].layer,
+                loss_evaluation=losses[-1].evaluation,
+                any_length=losses[-1].difference_any_length,
+                one_length=losses[-1].difference_one_length,
+            ),
+        ),
+        {"notes-normalisation": lambda path: _draw(losses, path)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """One with each norm, in evaluation mode."""
+
+    layer: TinyTransformer
+    batch: TinyTransformer
+
+    def batch_in_training_mode(self) -> TinyTransformer:
+        """A copy, since a look in that mode changes the means that are gathered."""
+        return copy.deepcopy(self.batch).train()
+
+
+def _trained(model: TinyTransformer, text: GrammarText, sizes: Sizes) -> TinyTransformer:
+    batches = random_batches(text.train, batch_size=BATCH_SIZE, seed=1)
+    fit(model, lambda _: next_token_loss(model, next(batches)), n_updates=sizes.n_updates, peak_lr=4e-3)
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A sentence, those beside it, and as many strangers, all of one length; and some of any length."""
+
+    row: list[int]
+    others: list[list[int]]
+    strangers: list[list[int]]
+    anybody: list[list[int]]
+
+
+def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
+    """Sentences of the commonest length, each among others that are drawn for it."""
+    lengths = [len(row) for row in rows]
+    length = max(set(lengths), key=lambda each: (lengths.count(each), each))
+    alike = [row for row in rows if len(row) == length]
+    generator = torch.Generator().manual_seed(2)
+    n_others = min(sizes.n_others, (len(alike) - 1) // 2)
+    for place in range(min(sizes.n_trials, len(alike))):
+        others = [alike[n] for n in torch.randperm(len(alike), generator=generator).tolist() if n != place]
+        anybody = [rows[n] for n in torch.randperm(len(rows), generator=generator)[: 2 * n_others].tolist()]
+        yield Trial(alike[place], others[:n_others], others[n_others : 2 * n_others], anybody)
+
+
+STRANGERS, PADDING, ALONE = "other sentences beside it", f"{N_PADDING} more columns of padding", "alone in the batch"
+LAST_WORD, MODE = "another last token, seen from those before it", "the other mode, training or evaluation"
+CHANGES = (STRANGERS, PADDING, ALONE, LAST_WORD, MODE)
+
+
+def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
+    in_training = models.batch_in_training_mode()
+    other_mode = {MODE: (models.layer, models.batch, in_training)}
+    after = other_mode.get(name, (models.layer, in_training, models.batch))
+    pairs = zip((models.layer, in_training, models.batch), after, strict=True)
+    return Change(name, *(_difference(name, before, changed, trials) for before, changed in pairs))
+
+
+@torch.no_grad()
+def _difference(
+    name: str, before: TinyTransformer, after: TinyTransformer, trials: Sequence[Trial]
+) -> tuple[float, float]:
+    """The median relative difference of states, and the share of next tokens that change."""
+    relative, shares = [], []
+    for trial in trials:
+        row, others, n_padding, n_seen = trial.row, trial.others, 0, len(trial.row) + 1
+        if name == STRANGERS:
+            others = trial.strangers
+        elif name == PADDING:
+            n_padding = N_PADDING
+        elif name == ALONE:
+            others = []
+        elif name == LAST_WORD:
+            row, n_seen = [*row[:-1], trial.others[0][1]], len(row)
+        old_TD = _states(before, [trial.row, *trial.others])[:n_seen]
+        new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_seen]
+        relative.append(float((new_TD - old_TD).norm() / old_TD.norm()))
+        old_T, new_T = (F.linear(states_TD, before.output_weight).argmax(dim=1) for states_TD in (old_TD, new_TD))
+        shares.append(float((old_T != new_T).double().mean()))
+    return median(relative), mean(shares)
+
+
+def _states(model: TinyTransformer, rows: Sequence[Sequence[int]], *, n_padding: int = 0) -> Tensor:
+    """Those of the first row, (T, D)."""
+    states_BTD: Tensor = model(language_batch(rows, n_padding=n_padding).ids_BT)
+    return states_BTD[0]
+
+
+@torch.no_grad()
+def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], batch_size: int) -> Losses:
+    def loss(model: TinyTransformer) -> float:
+        nats, n_tokens = 0.0, 0
+        for start in range(0, len(rows), batch_size):
+            batch = language_batch(rows[start : start + batch_size])
+            nats += float(next_token_loss(model, batch)) * len(batch.targets_N)
+            n_tokens += len(batch.targets_N)
+        return nats / n_tokens
+
+    in_training = models.batch_in_training_mode()
+
+    def difference(row: list[int], others: Sequence[list[int]]) -> float:
+        among = [row, *islice(others, batch_size - 1)]
+        n_seen = len(row) + 1
+        new_TD, old_TD = (_states(model, among)[:n_seen] for model in (in_training, models.batch))
+        return float((new_TD - old_TD).norm() / old_TD.norm())
+
+    return Losses(
+        batch_size,
+        loss(models.layer),
+        loss(in_training),
+        loss(models.batch),
+        median(difference(trial.row, trial.anybody) for trial in trials),
+        median(difference(trial.row, [*trial.others, *trial.strangers]) for trial in trials),
+    )
+
+
+def _worked_table() -> Table:
+    x_NF = torch.tensor(NOTES_TABLE, dtype=torch.float64)
+    mean_F, std_F = x_NF.mean(dim=0), x_NF.std(dim=0, correction=0)
+    mean_N, std_N = x_NF.mean(dim=1), x_NF.std(dim=1, correction=0)
+    rows: list[tuple[Cell, ...]] = [
+        (f"instance {n + 1}", *values, float(mean_N[n]), float(std_N[n])) for n, values in enumerate(NOTES_TABLE)
+    ]
+    rows.append(("mean (batch norm)", *mean_F.tolist(), None, None))
+    rows.append(("as the notes print it", None, None, 4.3, 2.0, None, None))
+    rows.append(("standard deviation (batch norm)", *std_F.tolist(), None, None))
+    for name, dim in (("batch norm", 0), ("layer norm", 1)):
+        for n, values in enumerate(standardise(x_NF, dim=dim).tolist()):
+            rows.append((f"instance {n + 1}, {name}", *values, None, None))
+    columns = ("", "f1", "f2", "f3", "f4", "mean (layer norm)", "standard deviation (layer norm)")
+    return Table(
+        "-normalisation-worked",
+        columns,
+        tuple(rows),
+        "Batch norm takes mean and deviation down a column, layer norm along a row:",
+        dict.fromkeys(columns[1:], ".2f"),
+    )
+
+
+def _table_of_changes(changes: Sequence[Change]) -> Table:
+    columns = (
+        "what changes",
+        "states, layer norm",
+        "states, batch norm in training mode",
+        "states, batch norm in evaluation mode",
+        "next tokens, layer norm",
+        "next tokens, batch norm in training mode",
+        "next tokens, batch norm in evaluation mode",
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (change.name, *(pair[kind] for kind in (0, 1) for pair in (change.layer, change.training, change.evaluation)))
+        for change in changes
+    )
+    caption = "How much the states of a sentence, and its next tokens, change:"
+    return Table("-normalisation-changes", columns, rows, caption, dict.fromkeys(columns[1:], ".2%"))
+
+
+def _table_of_losses(losses: Sequence[Losses]) -> Table:
+    columns = (
+        "sentences in a batch",
+        "layer norm",
+        "batch norm in training mode",
+        "batch norm in evaluation mode",
+        "difference of the two modes, any length",
+        "difference of the two modes, one length",
+    )
+    rows = tuple(
+        (
+            each.batch_size,
+            each.layer,
+            each.training,
+            each.evaluation,
+            each.difference_any_length,
+            each.difference_one_length,
+        )
+        for each in losses
+    )
+    formats = dict.fromkeys(columns[1:4], ".3f") | dict.fromkeys(columns[4:], ".1%")
+    caption = "Nats per token of dev text; and how far apart the states are in the two modes of batch norm:"
+    return Table("-normalisation-losses", columns, rows, caption, formats)
+
+
+def _draw(losses: Sequence[Losses], path: Path) -> None:
+    figure, (left, right) = new_panels(9.0, 3.6, n_columns=2)
+    sizes = [each.batch_size for each in losses]
+    left.plot(sizes, [each.training for each in losses], "o-", color=COLOURS[1], label="batch norm, training mode")
+    left.plot(sizes, [each.evaluation for each in losses], "s-", color=COLOURS[4], label="batch norm, evaluation mode")
+    left.plot(sizes, [each.layer for each in losses], "^-", color=COLOURS[0], label="layer norm")
+    left.set(xlabel="sentences in a batch", ylabel="nats per token of dev text", title="The same text in other batches")
+    one_length = [each.difference_one_length for each in losses]
+    any_length = [each.difference_any_length for each in losses]
+    right.plot(sizes, one_length, "o-", color=COLOURS[1], label="among sentences of one length")
+    right.plot(sizes, any_length, "D-", color=COLOURS[3], label="among sentences of any length")
+    right.set(
+        xlabel="sentences in a batch",
+        ylabel="relative difference of states",
+        title="Batch norm: training against evaluation mode",
+    )
+    right.set_ylim(bottom=0)
+    for panel in (left, right):
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(sizes, [str(size) for size in sizes])
+        panel.legend(frameon=False, fontsize=9)
+    save_svg(figure, path)

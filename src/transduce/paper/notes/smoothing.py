@@ -1,0 +1,382 @@
+"""Label smoothing: the worked example of the notes, and whether it makes a model know how often it is right.
+
+Shapes: N predictions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transduce.config import DataConfig, ModelConfig, RunConfig, TrainingConfig
+from transduce.corpora import ParallelText
+from transduce.data import pad_rows, plan_by_length
+from transduce.errors import DataError
+from transduce.files import read_json, write_json
+from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
+from transduce.paper.laboratory import Experiment, Laboratory, RunRecord
+from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
+from transduce.paper.notes.part import Part
+from transduce.paper.notes.tiny import (
+    GrammarText,
+    TinyTransformer,
+    encoded,
+    fit,
+    grammar_lines,
+    language_batch,
+    next_token_loss,
+    random_batches,
+)
+from transduce.paper.report import Cell, Table
+from transduce.paper.table3 import PRINTED, row_at_scale
+from transduce.recipes import with_settings
+from transduce.tasks import Translator
+from transduce.text import BOS_ID, EOS_ID, normalise
+from transduce.training import cross_entropy_reference, smoothing_weights
+from transduce.training.loss import Smoothing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["EPSILONS", "best_logits", "experiment_with", "make_smoothing"]
+
+# The rows of Table 3 that have them: at the larger scales, one run serves both.
+EPSILONS: Mapping[float, str] = {0.0: "D-smooth0", 0.1: "base", 0.2: "D-smooth2"}
+
+THE_EXAMPLE = """\
+The notes have the formula twice: as (1 - α) y + α / K ("uniform" here), and with ε / (k - 1) on each wrong class, as in
+the authors' code ("authors"). The example is of the first, with K = 3 classes, of which the first is right, and
+α = 0.1. The targets are those that training uses; the best logits are where descent from 0 takes its loss."""
+
+WHAT_CALIBRATION_IS = """\
+Among the predictions that a model makes with probability 0.9, nine of ten should be right. A prediction here is the
+likeliest next target token of {dev_text}, given the source and the reference so far ({n_predictions:,} predictions).
+They go into {n_bins} bins by probability; the expected calibration error (ECE) is the mean distance between
+probability and share of right ones. The runs differ in ε alone; that with 0.1 took {updates:,} updates,
+{minutes:.1f} minutes ({machine}), and read {tgt_tokens:,} target tokens."""
+
+ON_PURPOSE = """\
+The notes speak of overfitting, which takes many readings of one text. So three small language models (2 layers of 64)
+learn {n_sentences} sentences of the grammar corpus over and over, in {n_updates} updates of
+{batch_size} sentences, and are judged on {n_dev} others; nats per token are not smoothed:"""
+
+WHAT_IT_CANNOT_SHOW = """\
+ECE depends on the bins and hides errors that cancel within one; one seed, and no interval."""
+
+N_BINS = 10
+
+
+def make_smoothing(laboratory: Laboratory, *, is_short: bool) -> Part:
+    """The worked example, three runs on real text, and three models that overfit on purpose."""
+    trained = [0.1] if is_short else list(EPSILONS)
+    runs = {eps_ls: _measured_run(laboratory, eps_ls, is_short=is_short) for eps_ls in trained}
+    sizes = SHORT if is_short else WHOLE
+    text = encoded(grammar_lines(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2), vocab_size=sizes.vocab_size)
+    overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
+    record, bins = runs[0.1]
+    return Part(
+        (
+            "## Label smoothing",
+            THE_EXAMPLE,
+            _table_of_the_example(),
+            WHAT_CALIBRATION_IS.format(
+                dev_text=record.dev_text,
+                n_predictions=sum(each.n for each in bins),
+                n_bins=N_BINS,
+                updates=record.updates,
+                minutes=record.minutes,
+                machine=record.machine,
+                tgt_tokens=record.tgt_tokens,
+            ),
+            _table_of_runs(runs),
+            _verdict("these runs", {eps_ls: bins for eps_ls, (_, bins) in runs.items()}),
+            ON_PURPOSE.format(
+                n_sentences=len(text.train),
+                n_updates=sizes.n_updates,
+                batch_size=BATCH_SIZE,
+                n_dev=len(text.dev),
+            ),
+            _table_of_overfitted(overfitted),
+            _verdict("the overfitted models", {eps_ls: each.bins for eps_ls, each in overfitted.items()}),
+            WHAT_IT_CANNOT_SHOW,
+        ),
+        {
+            "notes-calibration": lambda path: _draw(
+                {
+                    record.dev_text: {eps_ls: bins for eps_ls, (_, bins) in runs.items()},
+                    "overfitted on purpose": {eps_ls: each.bins for eps_ls, each in overfitted.items()},
+                },
+                path,
+            )
+        },
+    )
+
+
+def best_logits(eps_ls: float, n_classes: int, smoothing: Smoothing) -> Tensor:
+    """The logits of least loss where the first class is right and the last has logit 0, (V,); found by descent.
+
+    >>> [f"{logit:.4f}" for logit in best_logits(0.1, 3, "uniform").tolist()]
+    ['3.3322', '0.0000', '0.0000']
+    """
+    logits_1V = torch.zeros(1, n_classes, dtype=torch.float64, requires_grad=True)
+    identity_VV, first_1 = torch.eye(n_classes, dtype=torch.float64), torch.tensor([0])
+    descent = torch.optim.LBFGS(
+        [logits_1V], max_iter=200, tolerance_grad=1e-13, tolerance_change=0.0, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        descent.zero_grad()
+        found = cross_entropy_reference(logits_1V, identity_VV, first_1, eps_ls=eps_ls, smoothing=smoothing)
+        torch.autograd.backward(found.loss_nats)
+        return found.loss_nats
+
+    descent.step(loss)  # type: ignore[no-untyped-call]
+    return logits_1V.detach()[0] - logits_1V.detach()[0, -1]
+
+
+def _table_of_the_example() -> Table:
+    kinds: tuple[Smoothing, ...] = ("uniform", "authors")
+    weights = {kind: smoothing_weights(0.1, 3, kind) for kind in kinds}
+    best = {kind: best_logits(0.1, 3, kind) for kind in kinds}
+    hard = torch.tensor([10.0, 0.0, 0.0], dtype=torch.float64).softmax(dim=0)
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("target of the right class", 0.9333, *(right + every for right, every in weights.values())),
+        ("target of each wrong class", 0.0333, *(every for _, every in weights.values())),
+        ("best logit of the right class, the others 0", 3.3322, *(float(logits[0]) for logits in best.values())),
+        ("its softmax", 0.9333, *(float(logits.softmax(dim=0)[0]) for logits in best.values())),
+        ("log of right over wrong target, the same by formula", None, *map(_log_ratio, weights.values())),
+        ("softmax of [10, 0, 0], to which unsmoothed labels drive", 0.9999, float(hard[0]), float(hard[0])),
+    )
+    columns = ("quantity", "printed in the notes", "uniform", "authors")
+    return Table("-smoothing-example", columns, rows, formats=dict.fromkeys(columns[1:], ".4f"))
+
+
+def _log_ratio(weights: tuple[float, float]) -> float:
+    right, every = weights
+    return log((right + every) / every)
+
+
+def experiment_with(eps_ls: float, laboratory: Laboratory, *, is_short: bool) -> Experiment:
+    """The run with an ``eps_ls`` of EPSILONS; at the larger scales it is the row of Table 3."""
+    name = f"notes-{'short-' if is_short else ''}eps{eps_ls}"
+    if is_short:
+        return Experiment(name, _short_run(eps_ls))
+    match laboratory.scale:
+        case "cpu":
+            return Experiment(name, _run_of_minutes(eps_ls))
+        case "gpu" | "paper":
+            row = EPSILONS[eps_ls]
+            return Experiment(f"table3-{row}-seed1", row_at_scale(row, laboratory.scale))
+        case _:
+            assert_never(laboratory.scale)
+
+
+def _run_of_minutes(eps_ls: float) -> RunConfig:
+    """Some 90 seconds on two cores."""
+    return RunConfig(
+        model=ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4),
+        data=DataConfig(corpus="multi30k", vocab_size=4000),
+        training=TrainingConfig(
+            max_updates=300,
+            max_tokens_per_batch=2048,
+            optimiser="muon",
+            decay="linear",
+            warmup_steps=100,
+            eps_ls=eps_ls,
+            precision="bf16",
+            validate_every_updates=300,
+            validation_bleu=False,
+            checkpoint_every_updates=30,
+            average_last=1,  # what is judged is the end of one run
+        ),
+    )
+
+
+def _short_run(eps_ls: float) -> RunConfig:
+    return with_settings(
+        _run_of_minutes(eps_ls),
+        [
+            "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=1500", "model.n_encoder_layers=1",
+            "model.n_decoder_layers=1", "model.d_model=32", "model.d_ff=32", "model.d_k=8", "model.d_v=8",
+            "training.max_updates=4", "training.validate_every_updates=4", "training.checkpoint_every_updates=4",
+            "training.max_tokens_per_batch=400", "training.precision=fp32", "search.beam_size=1",
+            "search.max_extra_tokens=1",
+        ],
+    )  # fmt: skip
+
+
+def _measured_run(laboratory: Laboratory, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
+    """The record of a run and its reliability, which is kept beside the record, so that no model is needed again."""
+    experiment = experiment_with(eps_ls, laboratory, is_short=is_short)
+    record = laboratory.run(experiment)
+    path = laboratory.record_path(experiment).with_suffix(".calibration.json")
+    if path.exists():
+        kept = read_json(path, error=DataError)
+        if kept.get("dev_perplexity") == record.dev_perplexity:
+            return record, tuple(Bin(**each) for each in kept["bins"])
+    translator = Translator.load(laboratory.model_folder(experiment), device=laboratory.device)
+    record = laboratory.run(experiment)  # made anew where its model was lost
+    pairs = list(ParallelText(experiment.config.data, laboratory.data_folder).pairs("dev"))
+    confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
+    bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
+    write_json(path, {"dev_perplexity": record.dev_perplexity, "bins": [asdict(each) for each in bins]})
+    return record, bins
+
+
+@torch.no_grad()
+def _predictions(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Of each target token of a batch: the probability of the likeliest one, and whether that is it."""
+    model, tokenizers = translator.model, translator.tokenizers
+    device = model.output_weight.device
+    sources = [[*ids, EOS_ID] for ids in tokenizers.src.encode_batch([normalise(src) for src, _ in pairs])]
+    targets = [[*ids, EOS_ID] for ids in tokenizers.tgt.encode_batch([normalise(tgt) for _, tgt in pairs])]
+    lengths = [max(len(src), len(tgt)) for src, tgt in zip(sources, targets, strict=True)]
+    for rows in plan_by_length(lengths, max_tokens=max(lengths) * 64):
+        src_BS = pad_rows([sources[row] for row in rows]).to(device)
+        tgt_in_BT = pad_rows([[BOS_ID, *targets[row][:-1]] for row in rows]).to(device)
+        tgt_out_N = torch.tensor([symbol for row in rows for symbol in targets[row]], device=device)
+        yield _judged(model.logits(model(src_BS, tgt_in_BT)), tgt_out_N)
+
+
+def _judged(logits_NV: Tensor, targets_N: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    confidence_N, likeliest_N = logits_NV.float().softmax(dim=1).max(dim=1)
+    return confidence_N.cpu().numpy(), (likeliest_N == targets_N).cpu().numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Of what is overfitted on purpose."""
+
+    n_sentences: int
+    n_dev: int
+    vocab_size: int
+    n_updates: int
+
+
+WHOLE = Sizes(n_sentences=300, n_dev=600, vocab_size=600, n_updates=240)
+SHORT = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
+BATCH_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Overfitted:
+    """Nats per token of the text it learned and of other text, not smoothed, and how reliable it is on the latter."""
+
+    train_nats: float
+    dev_nats: float
+    bins: tuple[Bin, ...]
+
+
+def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
+    model = TinyTransformer(text.tokenizer.size, seed=1)
+    batches = random_batches(text.train, batch_size=BATCH_SIZE, seed=1)
+    fit(
+        model,
+        lambda _: next_token_loss(model, next(batches), eps_ls=eps_ls),
+        n_updates=sizes.n_updates,
+        peak_lr=6e-3,
+    )
+    with torch.no_grad():
+        train, dev = language_batch(text.train), language_batch(text.dev)
+        logits_NV = F.linear(model(dev.ids_BT)[dev.is_real_BT], model.output_weight)
+        bins = reliability(*_judged(logits_NV, dev.targets_N), n_bins=N_BINS)
+        return Overfitted(float(next_token_loss(model, train)), float(next_token_loss(model, dev)), bins)
+
+
+def _accuracy(bins: Sequence[Bin]) -> float:
+    return sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / sum(each.n for each in bins)
+
+
+def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> Table:
+    columns = (
+        "ε", "PPL, paper", "PPL, ours", "BLEU, paper", "BLEU, ours", "share right", "mean probability", "ECE",
+    )  # fmt: skip
+    rows = tuple(
+        (
+            f"{eps_ls}",
+            PRINTED[EPSILONS[eps_ls]].perplexity,
+            record.dev_perplexity,
+            PRINTED[EPSILONS[eps_ls]].bleu,
+            float(record.dev_scores["sacrebleu"]["score"]),
+            _accuracy(bins),
+            _accuracy(bins) + overconfidence(bins),
+            expected_calibration_error(bins),
+        )
+        for eps_ls, (record, bins) in runs.items()
+    )
+    record = runs[0.1][0]
+    caption = (
+        f"The paper's numbers are Table 3's, of newstest2013; ours are of {record.dev_text}, PPL not smoothed, BLEU "
+        f"`{record.dev_scores['sacrebleu']['signature']}`:"
+    )
+    return Table("-calibration", columns, rows, caption, _formats(columns))
+
+
+def _table_of_overfitted(overfitted: Mapping[float, Overfitted]) -> Table:
+    columns = ("ε", "nats, learned text", "nats, other text", "share right", "mean probability", "ECE")
+    rows = tuple(
+        (
+            f"{eps_ls}",
+            each.train_nats,
+            each.dev_nats,
+            _accuracy(each.bins),
+            _accuracy(each.bins) + overconfidence(each.bins),
+            expected_calibration_error(each.bins),
+        )
+        for eps_ls, each in overfitted.items()
+    )
+    return Table("-calibration-overfitted", columns, rows, formats=_formats(columns))
+
+
+def _formats(columns: Sequence[str]) -> dict[str, str]:
+    shares = {"share right", "mean probability", "ECE"}
+    return {column: ".1%" if column in shares else ".1f" if column.startswith("BLEU") else ".2f" for column in columns}
+
+
+def _verdict(who: str, bins_of: Mapping[float, Sequence[Bin]]) -> str:
+    """What the numbers say, in words that follow from them."""
+    errors = {eps_ls: expected_calibration_error(bins) for eps_ls, bins in bins_of.items()}
+    best = min(errors, key=errors.__getitem__)
+    leaning = [
+        f"with ε = {eps_ls} too {'sure' if overconfidence(bins) > 0 else 'unsure'} by {abs(overconfidence(bins)):.1%}"
+        for eps_ls, bins in bins_of.items()
+    ]
+    return f"Of {who} the best calibrated is that with ε = {best}. On average they are {', '.join(leaning)}."
+
+
+def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> None:
+    figure, axes = new_panels(9.5, 4.4, n_columns=len(panels))
+    for panel, (title, bins_of) in zip(axes, panels.items(), strict=True):
+        _draw_reliability(panel, bins_of)
+        panel.set_title(title)
+    save_svg(figure, path)
+
+
+def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[Bin]]) -> None:
+    """Points on the line are right as often as they think; larger points stand for more predictions."""
+    panel.plot((0, 1), (0, 1), "--", color=GREY, linewidth=1)
+    panel.annotate("too unsure", (0.25, 0.62), color=GREY)
+    panel.annotate("too sure", (0.62, 0.25), color=GREY)
+    colours = dict(zip(EPSILONS, (COLOURS[1], COLOURS[0], COLOURS[2]), strict=True))
+    for eps_ls, bins in bins_of.items():
+        filled = [each for each in bins if each.n]
+        x = np.array([each.confidence for each in filled], dtype=float)
+        y = np.array([each.accuracy for each in filled], dtype=float)
+        n = sum(each.n for each in bins)
+        error = expected_calibration_error(bins)
+        panel.plot(x, y, color=colours[eps_ls], label=f"ε = {eps_ls}, ECE {error:.1%}")
+        panel.scatter(
+            x, y, s=[10 + 300 * each.n / n for each in filled], color=colours[eps_ls], alpha=0.7, linewidths=0
+        )
+    panel.set(
+        xlabel="probability of the likeliest token", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
+    )
+    panel.legend(frameon=False, fontsize=9, loc="upper left")

@@ -1,0 +1,75 @@
+"""Adaptive softmax in two levels, as in the notes (Grave et al., 2017, with one cluster).
+
+The first level has the frequent words and one entry for all others; the second has those. So
+P(word) = P(its entry), or P(others) P(word | others), and the second level is needed for few positions.
+
+Shapes: N positions, M those whose word is not frequent, D d_model, K width of the second level, V vocabulary,
+F frequent words, R the rest.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from transduce.errors import ConfigError
+
+__all__ = ["TwoLevelSoftmax"]
+
+
+class TwoLevelSoftmax(nn.Module):
+    """An output layer over ids that are ordered by frequency, the commonest first.
+
+    Rare words share a projection to ``d_tail``, since there is little to learn each of them from. The weights are drawn
+    from torch's global generator.
+
+    Raises ConfigError if there is no frequent word or no other.
+
+    >>> layer = TwoLevelSoftmax(8, 100, n_frequent=20, d_tail=2)
+    >>> log_p_NV = layer.log_probabilities(torch.randn(3, 8))
+    >>> log_p_NV.shape, bool(torch.allclose(log_p_NV.exp().sum(dim=1), torch.ones(3)))
+    (torch.Size([3, 100]), True)
+    """
+
+    def __init__(self, d_model: int, vocab_size: int, *, n_frequent: int, d_tail: int) -> None:
+        super().__init__()
+        if not 0 < n_frequent < vocab_size:
+            raise ConfigError(f"n_frequent must be from 1 to {vocab_size - 1} (vocab_size - 1), got {n_frequent}")
+        self.n_frequent = n_frequent
+        self.head = nn.Linear(d_model, n_frequent + 1, bias=False)  # the last entry stands for all others
+        self.projection = nn.Linear(d_model, d_tail, bias=False)
+        self.tail = nn.Linear(d_tail, vocab_size - n_frequent, bias=False)
+
+    def log_probabilities(self, states_ND: Tensor) -> Tensor:
+        """Of every word, (N, V); they sum to one."""
+        head_NF1 = self.head(states_ND).log_softmax(dim=1)
+        frequent_NF, others_N1 = head_NF1[:, :-1], head_NF1[:, -1:]
+        return torch.cat((frequent_NF, others_N1 + self._tail_log_softmax(states_ND)), dim=1)
+
+    def log_p_of(self, states_ND: Tensor, ids_N: Tensor) -> Tensor:
+        """Of one word for each position, (N,): the second level is computed only where it is needed."""
+        is_rare_N = ids_N >= self.n_frequent
+        entry_N1 = ids_N.clamp(max=self.n_frequent).unsqueeze(1)
+        log_p_N: Tensor = self.head(states_ND).log_softmax(dim=1).gather(1, entry_N1).squeeze(1)
+        within_M1 = (ids_N[is_rare_N] - self.n_frequent).unsqueeze(1)
+        tail_M = self._tail_log_softmax(states_ND[is_rare_N]).gather(1, within_M1).squeeze(1)
+        return log_p_N.masked_scatter(is_rare_N, log_p_N[is_rare_N] + tail_M)
+
+    def likeliest(self, states_ND: Tensor) -> Tensor:
+        """The most probable word of each position, (N,).
+
+        Where a frequent word is as likely as all others together, none of them needs to be looked at.
+        """
+        head_NF1 = self.head(states_ND).log_softmax(dim=1)
+        best_N, ids_N = head_NF1[:, :-1].max(dim=1)
+        is_open_N = head_NF1[:, -1] > best_N
+        tail_M, place_M = self._tail_log_softmax(states_ND[is_open_N]).max(dim=1)
+        wins_M = head_NF1[is_open_N, -1] + tail_M > best_N[is_open_N]
+        found_M = torch.where(wins_M, place_M + self.n_frequent, ids_N[is_open_N])
+        likeliest_N: Tensor = ids_N.masked_scatter(is_open_N, found_M)
+        return likeliest_N
+
+    def _tail_log_softmax(self, states_MD: Tensor) -> Tensor:
+        """Of each rare word among the rare ones, (M, R)."""
+        log_p_MR: Tensor = self.tail(self.projection(states_MD)).log_softmax(dim=1)
+        return log_p_MR

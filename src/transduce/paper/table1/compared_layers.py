@@ -1,0 +1,224 @@
+"""The rows of Table 1: what the paper prints for each layer, and the layer.
+
+All read from left to right, as in a decoder: then one rule says for all of them which positions are to be linked, and
+kernels that look both ways do not lose links over the ends of a sentence.
+
+Shapes: B sentences, T positions, D d_model, E width of a state; n and d are the paper's names for T and D.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, repeat, takewhile
+
+import torch
+from torch import Tensor
+
+from transduce.model.mixers import (
+    Convolution,
+    FullSelfAttention,
+    Mixer,
+    Recurrent,
+    RestrictedSelfAttention,
+    SeparableConvolution,
+    lstm_step,
+)
+from transduce.paper.table1.graph_measures import links_of
+
+__all__ = [
+    "COMPARED",
+    "D_K",
+    "KERNEL_WIDTH",
+    "NEIGHBOURHOOD",
+    "ComparedLayer",
+    "Widths",
+    "cell_step",
+    "rounds_until_settled",
+]
+
+KERNEL_WIDTH, NEIGHBOURHOOD = 3, 16  # k and r
+KERNEL_WIDTHS, NEIGHBOURHOODS = (3, 5, 9, 17), (8, 16, 32, 64)
+D_K = 64  # of a head, as in the paper
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """A layer of several k or r. ``make`` takes d and the width."""
+
+    symbol: str
+    values: tuple[int, ...]
+    make: Callable[[int, int], Mixer]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedLayer:
+    """One row. ``make`` takes d, and the formulas are of n."""
+
+    name: str
+    complexity: str  # as printed, and the next two
+    sequential: str
+    path: str
+    make: Callable[[int], Mixer]  # as one would use it
+    make_open: Callable[[int], Mixer]  # with every operation in the open, to be counted
+    links: Callable[[int, int], Iterator[Tensor]]  # (n, d): of each layer of a stack, or step of a cell
+    exact_path: Callable[[int], int]
+    exact_path_text: str
+    projections: tuple[str, ...] = ()  # its parts that the paper's column leaves out
+    widths: Widths | None = None
+
+
+def _heads(d: int) -> int:
+    return max(1, d // D_K)
+
+
+def _full(d: int) -> Mixer:
+    return FullSelfAttention(d, n_heads=_heads(d), is_causal=True)
+
+
+def _restricted(d: int, r: int = NEIGHBOURHOOD) -> Mixer:
+    return RestrictedSelfAttention(d, n_heads=_heads(d), r=r, is_causal=True)
+
+
+def _contiguous(d: int, k: int = KERNEL_WIDTH) -> Mixer:
+    return Convolution(d, k=k, is_causal=True)
+
+
+def _dilated(d: int, k: int = KERNEL_WIDTH) -> Mixer:
+    return Convolution(d, k=k, dilation=k, is_causal=True)
+
+
+def _separable(d: int, k: int = KERNEL_WIDTH) -> Mixer:
+    return SeparableConvolution(d, k=k, is_causal=True)
+
+
+def _links_of_layer(mixer: Mixer, n: int) -> Tensor:
+    """By one layer, of n positions that are all real."""
+    is_real_TT = torch.ones(n, n, dtype=torch.bool)
+    return links_of(lambda x_TTD: mixer.double()(x_TTD, is_real_TT), torch.randn(n, mixer.d_model, dtype=torch.float64))
+
+
+def _same_layer(make: Callable[[int], Mixer]) -> Callable[[int, int], Iterator[Tensor]]:
+    return lambda n, d: repeat(_links_of_layer(make(d), n))
+
+
+def _dilated_layers(n: int, d: int) -> Iterator[Tensor]:
+    """Dilations 1, k, k^2, ... up to where a layer would see nothing but the position itself."""
+    for dilation in takewhile(lambda dilation: dilation < n, (KERNEL_WIDTH**depth for depth in count())):
+        yield _links_of_layer(Convolution(d, k=KERNEL_WIDTH, dilation=dilation, is_causal=True), n)
+
+
+def _steps_of_cell(n: int, d: int) -> Iterator[Tensor]:
+    mixer = Recurrent(d, is_causal=True, kernel="reference").double()
+    step = cell_step(mixer, torch.randn(n, d, dtype=torch.float64))
+    return repeat(links_of(step, torch.randn(n, 2 * mixer.width, dtype=torch.float64)))
+
+
+def cell_step(mixer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
+    """One step of an LSTM's cell at all positions at once, each from the state that its left neighbour has now.
+
+    States are (B, T, 2 E): what the cell shows and what it remembers; the first position's neighbour has zeros. Taken
+    again and again, the step gives what the layer gives (``rounds_until_settled``).
+    """
+    weights = dict(mixer.directions[0].named_parameters())
+    from_input_TG = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
+
+    def step(state_BTC: Tensor) -> Tensor:
+        left_BTC = torch.cat((torch.zeros_like(state_BTC[:, :1]), state_BTC[:, :-1]), dim=1)
+        shown_BTE, memory_BTE = left_BTC.chunk(2, dim=-1)
+        gates_BTG = from_input_TG + shown_BTE @ weights["weight_hh_l0"].T + weights["bias_hh_l0"]
+        return torch.cat(lstm_step(gates_BTG, memory_BTE), dim=-1)
+
+    return step
+
+
+def rounds_until_settled(n: int, d: int) -> int | None:
+    """How often the cell's step must be taken everywhere before the states are those of the layer; None: never."""
+    mixer = Recurrent(d, is_causal=True, kernel="reference").double()
+    x_TD = torch.randn(n, d, dtype=torch.float64)
+    step = cell_step(mixer, x_TD)
+    state_1TC = torch.zeros(1, n, 2 * mixer.width, dtype=torch.float64)
+    with torch.no_grad():
+        wanted_1TE = mixer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
+        for n_rounds in range(1, 2 * n):
+            state_1TC = step(state_1TC)
+            if torch.allclose(state_1TC[..., : mixer.width], wanted_1TE, rtol=0, atol=1e-14):
+                return n_rounds
+    return None
+
+
+COMPARED = (
+    ComparedLayer(
+        "Self-attention",
+        "O(n² d)",
+        "O(1)",
+        "O(1)",
+        make=_full,
+        make_open=_full,
+        links=_same_layer(_full),
+        exact_path=lambda n: 1,
+        exact_path_text="1",
+        projections=("w_qkv", "w_o"),
+    ),
+    ComparedLayer(
+        "Recurrent (LSTM)",
+        "O(n d²)",
+        "O(n)",
+        "O(n)",
+        make=lambda d: Recurrent(d, is_causal=True),
+        make_open=lambda d: Recurrent(d, is_causal=True, kernel="reference"),
+        links=_steps_of_cell,
+        exact_path=lambda n: n - 1,
+        exact_path_text="n - 1",
+    ),
+    ComparedLayer(
+        f"Convolutional, k = {KERNEL_WIDTH}, dilated",
+        "O(k n d²)",
+        "O(1)",
+        "O(log_k n)",
+        make=_dilated,
+        make_open=_dilated,
+        links=_dilated_layers,
+        exact_path=lambda n: next(depth for depth in count() if KERNEL_WIDTH**depth >= n),
+        exact_path_text="⌈log_k n⌉",
+        widths=Widths("k", KERNEL_WIDTHS, _dilated),
+    ),
+    ComparedLayer(
+        f"Convolutional, k = {KERNEL_WIDTH}, contiguous",
+        "O(k n d²)",
+        "O(1)",
+        "O(n / k)",
+        make=_contiguous,
+        make_open=_contiguous,
+        links=_same_layer(_contiguous),
+        exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
+        exact_path_text="⌈(n - 1) / (k - 1)⌉",
+        widths=Widths("k", KERNEL_WIDTHS, _contiguous),
+    ),
+    ComparedLayer(
+        f"Separable convolution, k = {KERNEL_WIDTH}",
+        "O(k n d + n d²)",
+        "O(1)",
+        "O(n / k)",
+        make=_separable,
+        make_open=_separable,
+        links=_same_layer(_separable),
+        exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
+        exact_path_text="⌈(n - 1) / (k - 1)⌉",
+        widths=Widths("k", KERNEL_WIDTHS, _separable),
+    ),
+    ComparedLayer(
+        f"Self-attention, restricted, r = {NEIGHBOURHOOD}",
+        "O(r n d)",
+        "O(1)",
+        "O(n / r)",
+        make=_restricted,
+        make_open=_restricted,
+        links=_same_layer(_restricted),
+        exact_path=lambda n: math.ceil((n - 1) / (NEIGHBOURHOOD - 1)),
+        exact_path_text="⌈(n - 1) / (r - 1)⌉",
+        projections=("w_qkv", "w_o"),
+        widths=Widths("r", NEIGHBOURHOODS, _restricted),
+    ),
+)

@@ -1,0 +1,224 @@
+"""Attention as in figures 3 to 5 of the paper: words on both sides, joined by lines, as static SVG."""
+# Q words that look, K words that are looked at
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from unicodedata import east_asian_width
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.errors import ShapeError
+from transduce.view.svg import HEAD_COLOURS, INK, QUIET, document, shade, shortened, text
+
+__all__ = ["HeadLines", "LinePanel", "attention_lines"]
+
+Weights = NDArray[np.floating[Any]]
+
+ROW, MARGIN, GAP = 23, 20, 44  # of a word; round the drawing; between panels
+LINES_WIDTH, CELL, BAR = 150, 9, 54  # between the words; of a head in the strip; of a single head's
+LETTER, LONGEST_WORD = 7.9, 18  # in pixels, generously; in letters
+TITLE_LINE, LEGEND_LINE, SWATCH = 18, 20, 23
+LEAST_DRAWN = 0.04  # weaker lines would not be seen
+STRONG = 0.25  # a word with more of a shown row than this is printed bold
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadLines:
+    """One head: its name in the legend, which colour it has (its number from 0), and its weights."""
+
+    name: str
+    colour: int
+    weights: Weights  # (Q, K)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinePanel:
+    """One picture of a drawing: some heads between the same words; of one word's row alone if ``query`` is given.
+
+    Raises ShapeError if there is no head, or one whose weights do not fit the words.
+    """
+
+    title: tuple[str, ...]  # lines
+    queries: tuple[str, ...]  # Q, on the left
+    keys: tuple[str, ...]  # K, on the right
+    heads: tuple[HeadLines, ...]
+    query: int | None = None  # from 0
+
+    def __post_init__(self) -> None:
+        expected = (len(self.queries), len(self.keys))
+        for head in self.heads:
+            if head.weights.shape != expected:
+                raise ShapeError(f"{head.name!r} has weights of shape {head.weights.shape}, the words {expected}")
+        if not self.heads or 0 in expected:
+            raise ShapeError(f"nothing to draw: {len(self.heads)} heads between {expected[0]} and {expected[1]} words")
+        if self.query is not None and not 0 <= self.query < expected[0]:
+            raise ShapeError(f"query should be from 0 to {expected[0] - 1}, got {self.query}")
+
+
+def attention_lines(panels: Sequence[LinePanel], *, title: str) -> str:
+    """An SVG drawing of all panels side by side. ``title`` is not drawn: it is what a screen reader says.
+
+    The stronger a line, the greater the weight; lines below 0.04 are left out. A row that stands alone has a strip
+    before the words with one cell for each head, or a bar as long as the weight where there is one head.
+    Raises ShapeError if there is no panel.
+
+    >>> weights = np.array([[0.1, 0.9], [1.0, 0.0]])
+    >>> panel = LinePanel(("Head 1",), ("a", "cat"), ("a", "cat"), (HeadLines("1", 0, weights),))
+    >>> attention_lines([panel], title="A cat").count("<path")
+    3
+    """
+    if not panels:
+        raise ShapeError("nothing to draw: got no panels")
+    places: list[_Place] = []
+    for panel in panels:
+        places.append(_Place.of(panel, places[-1].right_edge + GAP if places else MARGIN))
+    top = max(place.top for place in places)
+    rows = max(max(len(panel.queries), len(panel.keys)) for panel in panels)
+    parts = [
+        part for panel, place in zip(panels, places, strict=True) for part in _drawn(panel, replace(place, top=top))
+    ]
+    return document(parts, width=places[-1].right_edge + MARGIN, height=top + ROW * rows + MARGIN, title=title)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the parts of a panel stand, in pixels."""
+
+    left: float
+    query_edge: float  # where the words on the left end, and lines begin
+    key_edge: float  # where lines end
+    words: float  # where the words on the right begin
+    right_edge: float
+    legend: float
+    top: float  # of the first word
+
+    @staticmethod
+    def of(panel: LinePanel, left: float) -> _Place:
+        query_edge = left + _width(panel.queries) + 18
+        key_edge = query_edge + LINES_WIDTH
+        strip = 0 if panel.query is None else (BAR if len(panel.heads) == 1 else CELL * len(panel.heads))
+        words = key_edge + strip + 8
+        titles = max(len(line) for line in panel.title) * LETTER if panel.title else 0
+        right_edge = max(words + _width(panel.keys), left + titles)
+        legend = MARGIN + TITLE_LINE * len(panel.title) + 6
+        n_lines = -(-len(panel.heads) // _heads_per_line(panel, right_edge - left)) if _has_legend(panel) else 0
+        top = legend + LEGEND_LINE * n_lines + 10
+        return _Place(left, query_edge, key_edge, words, right_edge, legend, top)
+
+    def y(self, row: int) -> float:
+        """The middle of a row."""
+        return self.top + ROW * (row + 0.5)
+
+
+def _width(words: Sequence[str]) -> float:
+    return max(_n_letters(shortened(word, LONGEST_WORD)) for word in words) * LETTER
+
+
+def _n_letters(word: str) -> int:
+    """How many letters wide: those of Chinese or Japanese count twice."""
+    return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word)
+
+
+def _has_legend(panel: LinePanel) -> bool:
+    """One head needs none: it has a title."""
+    return len(panel.heads) > 1
+
+
+def _legend_item(panel: LinePanel) -> float:
+    return SWATCH + max(len(head.name) for head in panel.heads) * LETTER + 8
+
+
+def _heads_per_line(panel: LinePanel, width: float) -> int:
+    return max(1, int(width // _legend_item(panel)))
+
+
+def _drawn(panel: LinePanel, place: _Place) -> Iterator[str]:
+    for number, line in enumerate(panel.title):
+        weight = "600" if number == 0 else "400"
+        yield text(line, place.left, MARGIN + TITLE_LINE * (number + 0.75), font_weight=weight)
+    if _has_legend(panel):
+        yield from _legend(panel, place)
+    rows = range(len(panel.queries)) if panel.query is None else [panel.query]
+    if panel.query is not None:
+        yield (
+            f'<rect x="{place.left:g}" y="{place.y(panel.query) - ROW / 2:g}" '
+            f'width="{place.query_edge - place.left:g}" height="{ROW}" rx="4" fill="#efece4"/>'
+        )
+    for slot, head in enumerate(panel.heads):
+        yield from _lines(panel, place, slot, head, rows)
+        if panel.query is not None:
+            yield from _strip(panel, place, slot, head, panel.query)
+    yield from _words(panel, place)
+
+
+def _legend(panel: LinePanel, place: _Place) -> Iterator[str]:
+    per_line = _heads_per_line(panel, place.right_edge - place.left)
+    for number, head in enumerate(panel.heads):
+        x = place.left + _legend_item(panel) * (number % per_line)
+        y = place.legend + LEGEND_LINE * (number // per_line) + LEGEND_LINE / 2
+        yield (
+            f'<line x1="{x:g}" x2="{x + 18:g}" y1="{y:g}" y2="{y:g}" stroke="{_colour(head)}" '
+            f'stroke-width="4"{_dashes(head)}/>'
+        )
+        yield text(head.name, x + SWATCH, y + 4.5, fill=QUIET, font_size=13)
+
+
+def _lines(panel: LinePanel, place: _Place, slot: int, head: HeadLines, rows: Sequence[int]) -> Iterator[str]:
+    """The lines of a head; heads lie side by side, like strands."""
+    n_heads = len(panel.heads)
+    fan = ((slot + 0.5) / n_heads - 0.5) * ROW * (0.7 if n_heads > 1 else 0)
+    bend = (place.key_edge - place.query_edge) * 0.45
+    yield f'<g fill="none" stroke="{_colour(head)}"{_dashes(head)}>'
+    for row in rows:
+        for column, weight in enumerate(head.weights[row].tolist()):
+            if weight >= LEAST_DRAWN:
+                y1, y2 = place.y(row) + fan, place.y(column) + fan
+                yield (
+                    f'<path d="M{place.query_edge:.1f} {y1:.1f}C{place.query_edge + bend:.1f} {y1:.1f} '
+                    f'{place.key_edge - bend:.1f} {y2:.1f} {place.key_edge:.1f} {y2:.1f}" '
+                    f'stroke-width="{1 + 2.5 * weight:.2f}" opacity="{shade(weight):.2f}"/>'
+                )
+    yield "</g>"
+
+
+def _strip(panel: LinePanel, place: _Place, slot: int, head: HeadLines, row: int) -> Iterator[str]:
+    """A cell for each word that is looked at, or a bar where there is one head."""
+    is_single = len(panel.heads) == 1
+    yield f'<g fill="{_colour(head)}">'
+    for column, weight in enumerate(head.weights[row].tolist()):
+        width = BAR * weight if is_single else CELL
+        opacity = 1.0 if is_single else shade(weight)
+        if weight >= LEAST_DRAWN / 4:
+            x, y = place.key_edge + (0 if is_single else CELL * slot), place.y(column) - ROW / 2 + 2
+            yield f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{ROW - 4}" opacity="{opacity:.2f}"/>'
+    yield "</g>"
+
+
+def _words(panel: LinePanel, place: _Place) -> Iterator[str]:
+    greatest = np.zeros(len(panel.keys))
+    if panel.query is not None:
+        greatest = np.max([head.weights[panel.query] for head in panel.heads], axis=0)
+    for row, word in enumerate(panel.queries):
+        is_quiet = panel.query is not None and row != panel.query
+        yield text(
+            shortened(word, LONGEST_WORD), place.query_edge - 8, place.y(row) + 5,
+            text_anchor="end", fill=QUIET if is_quiet else INK, font_weight="600" if row == panel.query else "400",
+        )  # fmt: skip
+    for row, word in enumerate(panel.keys):
+        is_quiet = panel.query is not None and greatest[row] < STRONG
+        yield text(
+            shortened(word, LONGEST_WORD), place.words, place.y(row) + 5,
+            fill=QUIET if is_quiet else INK, font_weight="600" if greatest[row] >= STRONG else "400",
+        )  # fmt: skip
+
+
+def _colour(head: HeadLines) -> str:
+    return HEAD_COLOURS[head.colour % len(HEAD_COLOURS)]
+
+
+def _dashes(head: HeadLines) -> str:
+    return ' stroke-dasharray="6 3"' if head.colour // len(HEAD_COLOURS) % 2 else ""

@@ -1,0 +1,468 @@
+"""Figures 3 to 5: the numbers of heads against plain loops, the searches with planted heads, the short form whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from math import log
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from transduce.corpora import generate_pairs
+from transduce.errors import DataError
+from transduce.model import Transformer
+from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Table, table3, write_report
+from transduce.paper.attention.antecedents import Anaphor, find_anaphors
+from transduce.paper.attention.dependencies import dependencies
+from transduce.paper.attention.figure3 import farthest_look
+from transduce.paper.attention.figure4 import Pronouns, pronoun_to_draw
+from transduce.paper.attention.figure5 import two_heads
+from transduce.paper.attention.heads import (
+    FAR,
+    Exam,
+    Finding,
+    Question,
+    Rule,
+    everything_alike,
+    find_head,
+    greatest_other,
+    measure_heads,
+    steadiest_offsets,
+    wilson,
+)
+from transduce.paper.attention.scene import DEFAULT_SENTENCE, attention_experiment
+from transduce.paper.attention.structure import StructureFinding, questions_of
+from transduce.paper.attention.word_attention import (
+    WordAttention,
+    attention_between_words,
+    between_words,
+    lengths_of_words,
+    untrained,
+)
+from transduce.tasks import Translator
+from transduce.text import EOS_ID, train_bpe, train_wordpiece
+from transduce.trees import parse_tree
+
+N_LAYERS, N_HEADS = 2, 3
+
+
+def sample(n_words: int, *, seed: int) -> WordAttention:
+    """Random attention in a sentence of so many words."""
+    weights = np.random.default_rng(seed).random((N_LAYERS, N_HEADS, n_words + 1, n_words + 1)) ** 3
+    words = (*(f"w{n}" for n in range(n_words)), "</s>")
+    return WordAttention(words, (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32))
+
+
+# Words out of pieces
+
+
+@pytest.mark.parametrize("train", [train_bpe, train_wordpiece])
+def test_pieces_are_counted_word_by_word(train: Callable) -> None:
+    tokenizer = train(["the quick brown fox", "Größe, naïveté; 日本語!"] * 3, vocab_size=600)
+    for text in ("the quick fox.", "Größe—日本語, isn't it?", "x", "Donaudampfschifffahrt! !! 3.5"):
+        ids, lengths = tokenizer.encode(text), lengths_of_words(tokenizer, text)
+        assert sum(lengths) == len(ids)
+        starts = np.cumsum([0, *lengths])
+        words = [tokenizer.decode(ids[start:end]) for start, end in pairwise(starts)]
+        for word in words:
+            assert word
+            assert " " not in word
+        assert "".join(words) == text.replace(" ", "")
+    assert lengths_of_words(tokenizer, "") == []
+
+
+def test_attention_between_words_is_a_sum_over_keys_and_a_mean_over_queries() -> None:
+    pieces = np.random.default_rng(1).random((2, 3, 6, 6)).astype(np.float32)
+    groups = [[0], [1, 2, 3], [4], [5]]
+    got = between_words(pieces, np.array([len(group) for group in groups]))
+    for query, rows in enumerate(groups):
+        for key, columns in enumerate(groups):
+            expected = np.mean([sum(pieces[:, :, row, column] for column in columns) for row in rows], axis=0)
+            np.testing.assert_allclose(got[:, :, query, key], expected, rtol=1e-5)
+
+
+def test_attention_is_that_of_the_model_whatever_else_is_in_the_batch(micro_model: Path) -> None:
+    translator = Translator.load(micro_model)
+    texts = ["The dogs sleep.", DEFAULT_SENTENCE, "  A\tteacher reads  the book. ", "Yes"]
+    found = attention_between_words(translator, texts)
+    assert found[2].words == ("A", "teacher", "reads", "the", "book", ".", "</s>")
+    assert [each.n_words for each in found] == [4, 20, 6, 1]
+    for text, each in zip(texts, found, strict=True):
+        (alone,) = attention_between_words(translator, [text])
+        np.testing.assert_allclose(each.weights, alone.weights, atol=1e-5)
+        np.testing.assert_allclose(each.weights.sum(axis=-1), 1, atol=1e-5)
+    # One sentence by hand: the end symbol's row, which no merging of queries touches, summed over a word's pieces.
+    assert isinstance(translator.model, Transformer)
+    ids = [*translator.source_ids(texts[0]), EOS_ID]
+    layers: list[torch.Tensor] = []
+    translator.model.encode(torch.tensor([ids]), attention_sink=lambda kind, layer, weights: layers.append(weights[0]))
+    lengths = lengths_of_words(translator.tokenizers.src, texts[0])
+    by_hand = torch.stack(layers)[:, :, -1, : lengths[0]].sum(dim=-1).detach().numpy()
+    np.testing.assert_allclose(found[0].weights[:, :, -1, 0], by_hand, atol=1e-5)
+
+
+def test_an_untrained_model_is_another_one_and_no_generator_moves(micro_model: Path) -> None:
+    translator = Translator.load(micro_model)
+    before = torch.random.get_rng_state()
+    (blank,), (again,) = (attention_between_words(untrained(translator), [DEFAULT_SENTENCE]) for _ in range(2))
+    (trained,) = attention_between_words(translator, [DEFAULT_SENTENCE])
+    assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(blank.weights, again.weights)
+    assert blank.weights.shape == trained.weights.shape
+    assert not np.allclose(blank.weights, trained.weights, atol=1e-3)
+
+
+# Numbers of heads
+
+
+def looks(samples: list[WordAttention], layer: int, head: int) -> Iterator[tuple[WordAttention, int, np.ndarray]]:
+    for each in samples:
+        for word in range(each.n_words):
+            yield each, word, each.weights[layer, head, word].astype(float)
+
+
+def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
+    samples = [sample(3, seed=1), sample(9, seed=2), sample(1, seed=3)]
+    numbers = measure_heads(samples)
+    for layer in range(N_LAYERS):
+        for head in range(N_HEADS):
+            rows = list(looks(samples, layer, head))
+
+            def mean(of: Callable[[WordAttention, int, np.ndarray], float], rows: list = rows) -> float:
+                return sum(of(*row) for row in rows) / len(rows)
+
+            def mass_at(offset: int) -> Callable[[WordAttention, int, np.ndarray], float]:
+                return lambda each, i, row: row[i + offset] if 0 <= i + offset < each.n_words else 0.0
+
+            end = mean(lambda each, i, row: row[-1])
+            expected = {
+                "entropy_nats": mean(lambda each, i, row: -sum(w * log(w) for w in row if w > 0)),
+                "far_mass": mean(lambda each, i, row: sum(row[j] for j in range(each.n_words) if abs(i - j) > FAR)),
+                "distance": mean(lambda each, i, row: sum(row[j] * abs(i - j) for j in range(each.n_words)))
+                / (1 - end),
+                "end_mass": end,
+                "own_mass": mean(mass_at(0)),
+                "previous_mass": mean(mass_at(-1)),
+                "next_mass": mean(mass_at(1)),
+            }
+            for name, value in expected.items():
+                assert float(getattr(numbers, name)[layer, head]) == pytest.approx(value, rel=1e-5), name
+
+
+def test_looking_at_everything_alike_has_the_greatest_entropy() -> None:
+    samples = [sample(5, seed=1), sample(9, seed=2)]
+    alike = measure_heads(everything_alike(samples))
+    assert alike.entropy_nats.shape == (1, 1)
+    assert float(alike.entropy_nats[0, 0]) == pytest.approx((5 * log(6) + 9 * log(10)) / 14, rel=1e-6)
+    assert (measure_heads(samples).entropy_nats < alike.entropy_nats).all()
+
+
+def test_the_greatest_other_weight_is_neither_on_the_word_itself_nor_on_the_end() -> None:
+    each = sample(7, seed=4)
+    chosen = greatest_other(each)
+    assert chosen.shape == (N_LAYERS, N_HEADS, 7)
+    for (layer, head, word), found in np.ndenumerate(chosen):
+        row = each.weights[layer, head, word]
+        assert found == max((other for other in range(7) if other != word), key=row.__getitem__)
+    assert greatest_other(sample(1, seed=1)).tolist() == [[[-1]] * N_HEADS] * N_LAYERS
+
+
+def test_a_head_that_looks_at_a_fixed_distance_is_known_by_it() -> None:
+    words = np.arange(8)
+    chosen = np.stack([words - 1, words + 2, np.array([5, 5, 5, 5, 5, 1, 1, 1])])[None]
+    offsets, shares = steadiest_offsets([chosen, chosen[:, :, :3]])
+    assert offsets[0, :2].tolist() == [-1, 2]
+    assert shares[0, :2].tolist() == [1, 1]
+    assert shares[0, 2] < 0.4
+
+
+# Searches
+
+
+def planted(n_sentences: int, *, seed: int) -> Exam:
+    """Head (1, 2) answers nine questions of ten, head (0, 0) always says the next word, the others guess."""
+    random = np.random.default_rng(seed)
+    chosen, questions = [], []
+    for sentence in range(n_sentences):
+        answers = random.permutation(10)
+        guesses = random.integers(0, 10, size=(N_LAYERS, N_HEADS, 10))
+        guesses[1, 2] = np.where(random.random(10) < 0.9, answers, guesses[1, 2])
+        guesses[0, 0] = np.arange(10) + 1
+        chosen.append(guesses)
+        questions += [Question(sentence, word, (int(answers[word]),)) for word in range(10)]
+    return Exam(chosen, questions)
+
+
+def test_a_search_finds_the_head_that_answers_and_measures_it_elsewhere() -> None:
+    choosing, measuring = planted(30, seed=1), planted(30, seed=2)
+    found = find_head(choosing, measuring)
+    assert (found.layer, found.head, found.n_questions) == (1, 2, 300)
+    assert found.share == pytest.approx(0.91, abs=0.04)
+    assert found.low < found.share < found.high
+    assert found.share == measuring.shares()[1, 2] != choosing.shares()[1, 2]
+    assert found.rule_share < 0.25
+    assert found.beats_rule
+
+
+def test_a_head_that_only_looks_at_the_next_word_beats_no_rule() -> None:
+    exam = planted(20, seed=3)
+    next_word = Exam(
+        exam.chosen, [Question(question.sentence, question.word, (question.word + 1,)) for question in exam.questions]
+    )
+    found = find_head(next_word, next_word)
+    assert (found.layer, found.head, found.share) == (0, 0, 1.0)
+    assert (found.rule, found.rule_share) == (Rule("offset", 1), 1.0)
+    assert not found.beats_rule
+
+
+def test_any_of_several_answers_is_right() -> None:
+    exam = Exam([np.array([[[2, 0, 1]]])], [Question(0, 0, (1, 2)), Question(0, 1, (2,)), Question(0, 2, (0, 1))])
+    assert exam.shares().tolist() == [[pytest.approx(2 / 3)]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "answers", "words"),
+    [
+        (Rule("offset", -1), [-1, 0, 1], "next word before"),
+        (Rule("offset", 2), [2, 3, 4], "2 words after"),
+        (Rule("place", 0), [0, 0, 0], "word 1"),
+        (Rule("place", -2), [1, 1, 1], "word 2 from the end"),
+        (Rule("place", 5), [-1, -1, -1], "word 6"),
+    ],
+)
+def test_rules(rule: Rule, answers: list[int], words: str) -> None:
+    assert [rule.answer(word, 3) for word in range(3)] == answers
+    assert str(rule) == words
+
+
+def test_wilson_is_as_published() -> None:
+    # Newcombe (1998), table I, method 3
+    for hits, n, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        assert wilson(hits / n, n) == pytest.approx((low, high), abs=1e-4)
+
+
+# Dependencies
+
+
+def test_dependencies_of_a_sentence() -> None:
+    tree = parse_tree(
+        "(TOP (S (NP (NP (DT The) (JJ brave) (NN aunt)) (SBAR (WHNP (WP who)) (S (VP (VBD hid)"
+        " (NP (NP (NNP Anna) (POS 's)) (NN cake)))))) (VP (MD will) (RB not) (VP (VB put) (PRT (RP on))"
+        " (NP (NP (PRP$ her) (NN coat)) (CC and) (NP (NNS boots))) (PP (IN in) (NP (DT the) (NN garden))))) (. .)))"
+    )
+    words = [str(leaf.word) for leaf in tree.leaves()]
+    found = {(words[each.dependent], words[each.governor]): each.relation for each in dependencies(tree)}
+    assert found == {
+        ("The", "aunt"): "determiner",
+        ("brave", "aunt"): "adjective",
+        ("who", "hid"): "subordinator",
+        ("Anna", "cake"): "possessor",
+        ("cake", "hid"): "object",
+        ("hid", "aunt"): "relative clause",
+        ("on", "put"): "particle",
+        ("her", "coat"): "determiner",
+        ("boots", "coat"): "second noun",
+        ("coat", "put"): "object",
+        ("the", "garden"): "determiner",
+        ("garden", "in"): "noun",
+        ("in", "put"): "adverbial",
+        ("will", "put"): "auxiliary",
+        ("not", "put"): "adverbial",
+        ("aunt", "put"): "subject",
+    }
+
+
+def test_every_word_of_the_grammar_depends_on_one_other_at_most_and_never_on_itself() -> None:
+    n_words = n_found = 0
+    for pair in generate_pairs("train", n_pairs=500, seed=5):
+        tree = parse_tree(pair.tree)
+        leaves, found = list(tree.leaves()), dependencies(tree)
+        governor = {each.dependent: each.governor for each in found}
+        assert len(governor) == len(found)
+        for word in governor:
+            seen = [word]
+            while (word := governor.get(word, -1)) >= 0:
+                assert word not in seen
+                seen.append(word)
+        for each in found:
+            if each.relation in ("determiner", "adjective") and leaves[each.governor].label != "WP":
+                assert each.dependent < each.governor
+            if each.relation in ("auxiliary", "particle"):
+                assert leaves[each.governor].label.startswith("V")
+        n_words += sum(leaf.label not in (",", ".") for leaf in leaves)
+        n_found += len(found)
+    assert n_found > 0.83 * n_words  # all but the head of each sentence, conjunctions and the like
+
+
+def test_questions_go_both_ways_and_only_as_far_as_asked() -> None:
+    tree = parse_tree("(S (NP (DT the) (JJ old) (JJ red) (NN car)) (VP (VBZ is) (ADJP (JJ fast))))")
+    questions = questions_of([tree])
+    assert questions["adjective → noun"] == [Question(0, 1, (3,)), Question(0, 2, (3,))]
+    assert questions["noun → adjective"] == [Question(0, 3, (1, 2))]
+    assert questions_of([tree], farther_than=2) == {
+        "determiner → noun": [Question(0, 0, (3,))],
+        "noun → determiner": [Question(0, 3, (0,))],
+    }
+
+
+# Pronouns
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("A man in a hat is painting his house .", [(7, (1,))]),
+        ("The man gives the boy his ball .", [(5, (1, 4))]),
+        ("A Woman looks at the boys ; they look at her .", [(7, (5,)), (10, (1,))]),
+        ("His dog runs .", [(0, ())]),
+        ("A dog wags its tail at a woman .", [(3, (1,))]),
+        ("A truck with its lights on .", [(3, ())]),
+        ("It rains on a man .", []),
+    ],
+)
+def test_pronouns_agree_with_earlier_nouns(sentence: str, expected: list) -> None:
+    assert [(each.pronoun, each.nouns) for each in find_anaphors(sentence.split())] == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("He sees the woman and her dog .", Anaphor(5, (3,))),
+        ("Here he is .", Anaphor(1, ())),
+        ("The law is right but its use is not .", Anaphor(5, ())),
+        ("He runs .", None),
+        ("Two dogs run .", None),
+    ],
+)
+def test_the_pronoun_that_is_drawn(sentence: str, expected: Anaphor | None) -> None:
+    assert pronoun_to_draw(sentence.split()) == expected
+
+
+def test_mass_on_the_noun_is_told_apart_from_what_other_words_give_it() -> None:
+    words = ("A", "man", "paints", "his", "house", ".", "</s>")
+    weights = np.full((1, 2, 7, 7), 0.1, dtype=np.float32)
+    weights[0, :, :, 6] = 0.4
+    weights[0, 0, 3] = [0, 0.9, 0, 0.1, 0, 0, 0]  # the pronoun looks at the man
+    weights[0, 1, 2:6] = [0, 0.7, 0, 0.3, 0, 0, 0]  # and here all do
+    pronouns = Pronouns([WordAttention(words, weights)], [(0, Anaphor(3, (1,)))])
+    from_pronoun, from_others = pronouns.noun_mass()
+    np.testing.assert_allclose(from_pronoun, [[0.9, 0.7]], rtol=1e-5)
+    np.testing.assert_allclose(from_others, [[0.1, 0.7]], rtol=1e-5)
+    assert pronouns.exam().shares().tolist() == [[1, 1]]
+
+
+# What is drawn
+
+
+def test_the_farthest_look_is_found_among_words_alone() -> None:
+    words = ("Dogs", ",", "which", "the", "man", "fed", ".", "</s>")
+    weights = np.full((2, 3, 8, 8), 0.01, dtype=np.float32)
+    weights[0, :, 1, 6] = 0.95  # punctuation does not count,
+    weights[0, :, 0, 7] = 0.9  # nor the end symbol,
+    weights[0, :, 5, 3] = 0.9  # nor what is near
+    weights[1, 0, 5, 0], weights[1, 2, 5, 0] = 0.6, 0.5
+    look = farthest_look(WordAttention(words, weights))
+    assert look is not None
+    assert (look.layer, look.word) == (1, 5)
+    assert look.far_words[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(look.far_weights, [0.6, 0.01, 0.5], rtol=1e-5)
+    assert farthest_look(sample(4, seed=1)) is None
+    assert farthest_look(sample(5, seed=1)) is not None
+
+
+def test_two_heads_are_different_and_follow_different_relations() -> None:
+    def finding(name: str, layer: int, head: int) -> StructureFinding:
+        each = Finding(layer, head, 50, 0.9, 0.8, 0.95, Rule("offset", 1), 0.5)
+        return StructureFinding(name, each, each)
+
+    found = [
+        finding("a → b", 0, 1), finding("b → a", 1, 1), finding("c → d", 0, 1), finding("e → f", 1, 0),
+        finding("g → h", 1, 2),
+    ]  # fmt: skip
+    assert [each.name for each in two_heads(found)] == ["a → b", "e → f"]
+    assert two_heads([]) == []
+
+
+def test_the_model_of_a_cpu_is_as_described() -> None:
+    experiment = attention_experiment("cpu", is_short=False)
+    model, training = experiment.config.model, experiment.config.training
+    assert (model.n_encoder_layers, model.n_heads, model.d_k, model.norm) == (4, 8, 32, "pre")
+    assert (training.max_updates, training.optimiser, training.decay) == (900, "muon", "linear")
+    names = {attention_experiment(scale, is_short=False).name for scale in ("cpu", "gpu", "paper")}
+    assert names == {"attention", "table3-base-seed1"}
+    for scale in ("gpu", "paper"):  # nothing is trained twice
+        assert attention_experiment(scale, is_short=False) == table3._experiment(scale, "base", 1, is_short=False)
+
+
+# The short form, whole
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    folder = tmp_path_factory.mktemp("laboratory")
+    return Laboratory(folder / "runs", folder / "work", scale="cpu")
+
+
+def made(laboratory: Laboratory, name: str, sentence: str | None = None) -> Report:
+    return ARTEFACTS[name](laboratory, Request(is_short=True, sentence=sentence))
+
+
+@pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
+def test_the_short_form_makes_a_report_with_drawings_and_a_page(
+    laboratory: Laboratory, name: str, tmp_path: Path
+) -> None:
+    report = made(laboratory, name)
+    paths = write_report(report, tmp_path)
+    assert list(report.drawings) == [name, f"{name}-all-heads"]
+    text = paths[0].read_text(encoding="utf-8")
+    assert DEFAULT_SENTENCE in text
+    assert str(tmp_path) not in text
+    for drawing in report.drawings:
+        words = [element.text for element in ElementTree.parse(tmp_path / f"{drawing}.svg").iter() if element.text]
+        assert drawing.endswith("all-heads") or words.count("throwing") in (2, 4)  # each side of a panel
+    page = (tmp_path / "attention.html").read_text(encoding="utf-8")
+    assert "attention-data" in page
+    tables = [section for section in report.sections if isinstance(section, Table)]
+    assert tables
+    assert all(table.rows for table in tables)
+    again = write_report(made(laboratory, name), tmp_path / "again")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "said"),
+    [
+        ("figure3", "Two dogs run.", "No two words of “Two dogs run.” are more than 3 words apart"),
+        ("figure4", "Two dogs run.", "“Two dogs run.” has no pronoun of the third person with a word before it"),
+        ("figure4", "He runs.", "“He runs.” has no pronoun of the third person with a word before it"),
+        ("figure5", "Go!", "“Go!” is too short to have a structure"),
+    ],
+)
+def test_where_a_sentence_has_nothing_to_show_the_report_says_so(
+    laboratory: Laboratory, name: str, sentence: str, said: str
+) -> None:
+    report = made(laboratory, name, sentence)
+    assert list(report.drawings) == [f"{name}-all-heads"]
+    assert any(said in section for section in report.sections if isinstance(section, str))
+
+
+def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(laboratory: Laboratory) -> None:
+    report = made(laboratory, "figure4", "The law is right, but its use is not.")
+    assert "figure4" in report.drawings
+    assert any("no earlier noun of our lists agrees" in str(section) for section in report.sections)
+
+
+def test_sentences_that_cannot_be_drawn_are_refused(laboratory: Laboratory) -> None:
+    with pytest.raises(DataError, match="hold 60 words, the sentence has 61"):
+        made(laboratory, "figure3", "word " * 61)
+    with pytest.raises(DataError, match="there is no word"):
+        made(laboratory, "figure5", " ")

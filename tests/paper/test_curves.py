@@ -1,0 +1,118 @@
+"""The curves: equation 3's peaks, sinusoids as rotations, and models judged by length."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from transduce.errors import DataError
+from transduce.model.embedding import sinusoid
+from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
+from transduce.paper.curves import deviation_of_shift, peak, shift_matrix
+from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, by_length, experiment, pairs_of_classes
+from transduce.text import Tokenizers, normalise, train_bpe
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    """One for all tests: the short runs take seconds. With little text to translate at the end of each."""
+    folder = tmp_path_factory.mktemp("laboratory")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", 60)
+        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", 5)
+        yield Laboratory(folder / "runs", folder / "work", scale="cpu")
+
+
+def test_the_peaks_of_equation_3() -> None:
+    assert peak(512, 4000) == (4000, pytest.approx(512**-0.5 * 4000**-0.5))
+    assert f"{peak(512, 4000)[1]:.2e} {peak(1024, 4000)[1]:.2e}" == "6.99e-04 4.94e-04"
+    assert peak(512, 8000)[0] == 8000
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, 500])
+def test_positions_move_by_a_rotation(k: int) -> None:
+    d_model = 16
+    matrix = shift_matrix(k, d_model)
+    assert deviation_of_shift(matrix, k, 1000) < 1e-12
+    torch.testing.assert_close(matrix, torch.linalg.matrix_power(shift_matrix(1, d_model), k))
+    torch.testing.assert_close(matrix @ matrix.T, torch.eye(d_model, dtype=torch.float64))
+    # As complex numbers cos + i sin, a shift is a product with e^(i k w).
+    pe = sinusoid(20, d_model).numpy()
+    w = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    moved = (pe[:, 1::2] + 1j * pe[:, 0::2]) * np.exp(1j * k * w)
+    np.testing.assert_allclose(pe @ matrix.numpy().T, np.stack((moved.imag, moved.real), axis=-1).reshape(20, -1))
+
+
+def test_a_wrong_matrix_is_found_out() -> None:
+    assert deviation_of_shift(shift_matrix(4, 16), 3, 100) > 0.1
+    assert deviation_of_shift(shift_matrix(3, 16).T, 3, 100) > 0.1
+
+
+def test_the_two_experiments_differ_in_their_positions_only() -> None:
+    one, other = experiment("sinusoidal"), experiment("learned")
+    assert one.name != other.name
+    assert one.config.model.model_copy(update={"positions": "learned"}) == other.config.model
+    assert (one.config.data, one.config.training, one.config.search) == (
+        other.config.data,
+        other.config.training,
+        other.config.search,
+    )
+    assert one.config.data.max_length == MAX_TRAINED == CLASSES[0].longest
+    assert one.config.model.n_positions > CLASSES[-1].longest + one.config.search.max_extra_tokens
+
+
+def test_pairs_are_where_their_longer_side_belongs() -> None:
+    tokenizer = train_bpe(["A small dog sees the cat .", "Ein kleiner Hund sieht die Katze ."], vocab_size=300)
+    classes = pairs_of_classes(Tokenizers(tokenizer, tokenizer), n_pairs=60, n_in_class=3)
+    assert [each.shortest for each in CLASSES[1:]] == [each.longest + 1 for each in CLASSES[:-1]]
+    assert any(classes)
+    for each, pairs in zip(CLASSES, classes, strict=True):
+        assert len(pairs) <= 3
+        for pair in pairs:
+            assert each.shortest <= max(len(tokenizer.encode(normalise(side))) + 1 for side in pair) <= each.longest
+
+
+def test_what_was_judged_is_kept_with_its_record(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(laboratory, "tell", told.append)
+    short = experiment("sinusoidal", is_short=True)
+    found = by_length(laboratory, short, is_short=True)
+    assert len(found) == len(CLASSES)
+    assert all(each.sentences == 2 and each.perplexity > 1 for each in found)
+    assert any("judging" in line for line in told)
+    told.clear()
+    assert by_length(laboratory, short, is_short=True) == found
+    assert told == []
+    record = laboratory.record_path(short)
+    record.write_text(record.read_text(encoding="utf-8") + "\n", encoding="utf-8")  # another record: judged anew
+    assert by_length(laboratory, short, is_short=True) == found
+    assert any("judging" in line for line in told)
+    kept = record.with_name("extrapolation-short-sinusoidal-by-length.json")
+    good = kept.read_text(encoding="utf-8")
+    kept.write_text(good.replace('"bleu"', '"blue"'), encoding="utf-8")
+    with pytest.raises(DataError, match="delete it to judge anew"):
+        by_length(laboratory, short, is_short=True)
+    kept.write_text(good, encoding="utf-8")
+
+
+def test_the_short_form(laboratory: Laboratory, tmp_path: Path) -> None:
+    report = ARTEFACTS["curves"](laboratory, Request(is_short=True))
+    names = {path.name for path in write_report(report, tmp_path / "out")}
+    assert names == {
+        "curves.md",
+        "curves-schedule.csv",
+        "curves-shifts.csv",
+        "curves-lengths.csv",
+        "curves-schedule.svg",
+        "curves-sinusoids.svg",
+        "curves-lengths.svg",
+    }
+    with (tmp_path / "out" / "curves-shifts.csv").open(encoding="utf-8", newline="") as lines:
+        assert all(float(row["largest deviation"]) < 1e-11 for row in csv.DictReader(lines))
+    with (tmp_path / "out" / "curves-lengths.csv").open(encoding="utf-8", newline="") as lines:
+        assert [row["tokens"] for row in csv.DictReader(lines)] == [str(each) for each in CLASSES]

@@ -1,0 +1,260 @@
+"""Figure 1: what is drawn is what is built, and each check of the wiring fails for a model that is built otherwise."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import transduce.model.transformer
+from transduce.config import ModelConfig
+from transduce.errors import ShapeError
+from transduce.model import Transformer, cost_of
+from transduce.model.embedding import TokenEmbedding
+from transduce.model.layers import FeedForward
+from transduce.model.layout import causal_mask
+from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
+from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, run_through
+from transduce.paper.figure1.drawing import architecture_svg
+from transduce.paper.figure1.wiring import check_wiring
+
+SRC, TGT = torch.tensor([[4, 5, 6, 7, 8, 2]]), torch.tensor([[1, 9, 10, 11, 12]])
+
+
+def built(**changes: Any) -> Transformer:
+    sizes = {"n_encoder_layers": 2, "n_decoder_layers": 3, "d_model": 16, "d_ff": 24, "n_heads": 4, "d_k": 3, "d_v": 5}
+    torch.manual_seed(1)
+    return Transformer(ModelConfig(**(sizes | {"src_vocab_size": 20, "tgt_vocab_size": 20} | changes))).eval()
+
+
+def read(model: Transformer) -> Architecture:
+    return read_architecture(model, run_through(model, SRC, TGT))
+
+
+def failed(model: Transformer) -> set[str]:
+    """The first words of what does not hold."""
+    checks = check_wiring(model, run_through(model, SRC, TGT), SRC, TGT)
+    assert len(checks) == 13
+    return {" ".join(check.claim.split()[:4]) for check in checks if not check.holds}
+
+
+# ---- wiring
+
+
+def test_all_of_section_3_holds_of_the_model() -> None:
+    assert failed(built()) == set()
+
+
+MASK = "Each position in the"
+LEAK = "The predictions for position"
+
+
+def leaking(model: Transformer) -> None:
+    network = model.decoder[1].feed_forward
+    forward = network.forward
+    network.forward = lambda x: forward(x) + x.mean(dim=0)  # type: ignore[assignment]
+
+
+def smooth(model: Transformer) -> None:
+    network = model.encoder[0].feed_forward
+    network.forward = lambda x: network.w_2(F.gelu(network.w_1(x)))  # type: ignore[assignment]
+
+
+def narrow_sighted(model: Transformer) -> None:
+    attention = model.encoder[1].self_attention
+    forward = attention.forward
+    attention.forward = lambda x, layout, *, allow_BTS, sink=None: forward(  # type: ignore[assignment]
+        x, layout, allow_BTS=causal_mask(layout.is_real_BT.shape[1], x.device), sink=sink
+    )
+
+
+def asking_something_else(model: Transformer) -> None:
+    attention = model.decoder[0].cross_attention
+    forward = attention.forward
+    attention.forward = lambda x, layout, memory, *others, **named: forward(  # type: ignore[assignment]
+        x, layout, memory + 1, *others, **named
+    )
+
+
+def without_attention(model: Transformer) -> None:
+    layer = model.decoder[2]
+    layer.forward = lambda x, *others, **named: layer.feed_forward_residual(x, layer.feed_forward)  # type: ignore
+
+
+def with_biases(model: Transformer) -> None:
+    for layer in model.decoder:
+        layer.self_attention.w_o = nn.Linear(20, 16)
+
+
+def with_one_layer_twice(model: Transformer) -> None:
+    model.encoder[1] = model.encoder[0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "claims"),
+    [
+        (leaking, {LEAK, "FFN(x) = max(0, x"}),
+        (smooth, {"FFN(x) = max(0, x"}),
+        (narrow_sighted, {MASK}),
+        (asking_something_else, {"In encoder-decoder attention queries"}),
+        (with_biases, {"The projections of attention"}),
+        (with_one_layer_twice, {"Each stack is of"}),
+    ],
+)
+def test_a_model_with_a_fault_is_found_out(fault: Callable[[Transformer], None], claims: set[str]) -> None:
+    model = built()
+    fault(model)
+    assert failed(model) == claims
+
+
+def test_a_layer_that_leaves_out_attention_is_found_out() -> None:
+    model = built()
+    without_attention(model)
+    assert {"A layer has self-attention,", "Attention is used in"} <= failed(model)
+
+
+@pytest.mark.parametrize(
+    ("changes", "claims"),
+    [
+        ({"norm": "pre"}, {"The output of each"}),
+        ({"embeddings": "target"}, {"The two embeddings and"}),
+        ({"embeddings": "separate"}, {"The two embeddings and"}),
+        ({"positions": "learned"}, {"Sinusoids are added to"}),
+    ],
+)
+def test_what_departs_from_the_paper_is_said(changes: dict[str, Any], claims: set[str]) -> None:
+    assert failed(built(**changes)) == claims
+
+
+def test_a_decoder_without_its_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sees_all(n_positions: int, device: torch.device) -> Tensor:
+        return torch.ones(1, n_positions, n_positions, dtype=torch.bool, device=device)
+
+    monkeypatch.setattr(transduce.model.transformer, "causal_mask", sees_all)
+    assert failed(built()) == {MASK, LEAK}
+    assert [sublayer.title for sublayer in read(built()).decoder.sublayers][:2] == ["Multi-Head Attention"] * 2
+
+
+def test_embeddings_without_their_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TokenEmbedding, "forward", lambda self, ids: F.embedding(ids, self.weight))
+    assert failed(built()) == {"In the embedding layers"}
+
+
+# ---- what is read off
+
+
+def test_the_architecture_of_the_paper() -> None:
+    found = read(built())
+    assert (found.encoder.n_layers, found.decoder.n_layers, found.d_model) == (2, 3, 16)
+    titles = [sublayer.title for sublayer in (*found.encoder.sublayers, *found.decoder.sublayers)]
+    assert titles == [
+        "Multi-Head Attention",
+        "Feed Forward",
+        "Masked Multi-Head Attention",
+        "Multi-Head Attention",
+        "Feed Forward",
+    ]
+    assert [sublayer.asks_encoder for sublayer in found.decoder.sublayers] == [False, True, False]
+    assert {sublayer.norm for sublayer in found.decoder.sublayers} == {"after"}
+    cross = found.decoder.sublayers[1]
+    assert cross.weights == ("w_q (12, 16)", "w_kv (32, 16)", "w_o (16, 20)")
+    assert cross.heads == "4 heads, d_k = 3, d_v = 5"
+    assert found.tied == ("input", "output", "linear")
+    assert found.n_parameters == cost_of(built().config).parameters
+    layers = found.encoder.n_layers * found.encoder.n_parameters + found.decoder.n_layers * found.decoder.n_parameters
+    assert found.n_parameters == layers + 20 * 16
+    assert found.encoder.n_parameters == sum(sublayer.n_parameters for sublayer in found.encoder.sublayers)
+
+
+def test_another_architecture() -> None:
+    found = read(built(norm="pre", embeddings="separate", positions="learned", n_positions=30))
+    assert {sublayer.norm for sublayer in (*found.encoder.sublayers, *found.decoder.sublayers)} == {"before"}
+    assert found.encoder.has_last_norm
+    assert found.tied == ()
+    assert found.decoder.positions == "learned (30, 16)"
+
+
+def test_unlike_layers_cannot_be_drawn_as_one() -> None:
+    model = built()
+    model.encoder[1].feed_forward = FeedForward(model.config.model_copy(update={"d_ff": 7}))
+    with pytest.raises(ShapeError, match="one layer for all of a stack"):
+        read(model)
+
+
+def test_every_module_is_called_on_its_side() -> None:
+    seen = run_through(built(), SRC, TGT)
+    assert next(leaves(seen.encoder)).path == "src_embedding"
+    assert next(leaves(seen.decoder)).path == "tgt_embedding"
+    assert all(call.output.shape[0] == SRC.shape[1] for call in leaves(seen.encoder))
+
+
+def test_hooks_do_not_stay() -> None:
+    model = built()
+    run_through(model, SRC, TGT)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+# ---- the drawing
+
+
+def words(svg: str) -> list[str]:
+    root = ElementTree.fromstring(svg)
+    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_drawing_shows_what_was_read() -> None:
+    drawn = words(architecture_svg(read(built()), title="A title & more"))
+    for expected in ("A title & more", "2 ×", "3 ×", "Masked Multi-Head", "w_q (12, 16)", "4 heads, d_k = 3, d_v = 5"):
+        assert expected in drawn
+    assert drawn.count("Add & Norm") == 5
+    assert drawn.count("table (20, 16)") == 2
+    assert "one matrix" in drawn
+    assert "the embedding's matrix" in drawn
+    other = words(architecture_svg(read(built(norm="pre", embeddings="separate", positions="learned")), title=""))
+    assert "Add & Norm" not in other
+    assert (other.count("Norm"), other.count("Add")) == (7, 5)
+    assert "one matrix" not in other
+    assert "a matrix of its own" in other
+
+
+def test_nothing_lies_outside_the_picture() -> None:
+    for changes in ({}, {"norm": "pre"}):
+        root = ElementTree.fromstring(architecture_svg(read(built(**changes)), title=""))
+        left, top, width, height = map(float, root.attrib["viewBox"].split())
+        for element in root.iter("{http://www.w3.org/2000/svg}rect"):
+            x, y = float(element.get("x", 0)), float(element.get("y", 0))
+            assert left <= x <= left + width - float(element.attrib["width"])
+            assert top <= y <= top + height - float(element.attrib["height"])
+        for element in root.iter("{http://www.w3.org/2000/svg}text"):
+            assert top < float(element.attrib["y"]) < top + height
+
+
+def test_the_short_form(tmp_path: Path) -> None:
+    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    report = ARTEFACTS["figure1"](laboratory, Request(is_short=True, sentence="Two words"))
+    paths = write_report(report, tmp_path / "out")
+    assert [path.name for path in paths] == [
+        "figure1.md",
+        "figure1-parameters.csv",
+        "figure1-shapes.csv",
+        "figure1-wiring.csv",
+        "figure1.svg",
+    ]
+    assert "All 13 hold." in paths[0].read_text(encoding="utf-8")
+    with paths[1].open(encoding="utf-8", newline="") as lines:
+        *parts, total = csv.DictReader(lines)
+    assert sum(int(part["times"]) * int(part["parameters"]) for part in parts) == int(total["parameters"])
+    with paths[2].open(encoding="utf-8", newline="") as lines:
+        gives = {row["module"]: row["gives"] for row in csv.DictReader(lines)}
+    assert gives["src_embedding"] == "(3, 128)"
+    assert gives["encoder.0.self_attention: softmax(Q K^T / sqrt(d_k))"] == "(4, 3, 3)"
+    assert gives["decoder.0.cross_attention: softmax(Q K^T / sqrt(d_k))"] == "(4, 14, 3)"
+    assert gives["logits"] == "(14, 50)"
+    assert not any(name.startswith(("encoder.1", "decoder.1")) for name in gives)

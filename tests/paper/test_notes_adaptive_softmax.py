@@ -1,0 +1,122 @@
+"""The softmax in two levels, against torch's own, and against the composition one by one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transduce.errors import ConfigError
+from transduce.paper.notes.adaptive_softmax import _ranks, make_adaptive_softmax
+from transduce.paper.notes.two_level_softmax import TwoLevelSoftmax
+from transduce.paper.report import Table
+
+D, V, N_FREQUENT = 12, 50, 15
+
+
+@pytest.fixture
+def layer() -> TwoLevelSoftmax:
+    torch.manual_seed(3)
+    return TwoLevelSoftmax(D, V, n_frequent=N_FREQUENT, d_tail=3).double()
+
+
+@pytest.fixture
+def states_ND() -> Tensor:
+    return 4 * torch.randn(200, D, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+
+
+@pytest.fixture
+def ids_N() -> Tensor:
+    return torch.randint(V, (200,), generator=torch.Generator().manual_seed(5))
+
+
+def test_it_is_torchs(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor) -> None:
+    golden = nn.AdaptiveLogSoftmaxWithLoss(D, V, [N_FREQUENT], div_value=4.0).double()
+    weights = (golden.head.weight, golden.tail[0][0].weight, golden.tail[0][1].weight)
+    ours = (layer.head.weight, layer.projection.weight, layer.tail.weight)
+    with torch.no_grad():
+        for theirs, mine in zip(weights, ours, strict=True):
+            theirs.copy_(mine)
+        torch.testing.assert_close(layer.log_probabilities(states_ND), golden.log_prob(states_ND))
+        torch.testing.assert_close(layer.log_p_of(states_ND, ids_N), golden(states_ND, ids_N).output)
+        assert torch.equal(layer.likeliest(states_ND), golden.log_prob(states_ND).argmax(dim=1))
+
+
+def test_it_is_the_composition(layer: TwoLevelSoftmax, states_ND: Tensor) -> None:
+    """P(word) = P(entry), or P(cluster) P(word | cluster), each made with exponentials and sums alone."""
+    head, projection, tail = (each.weight.tolist() for each in (layer.head, layer.projection, layer.tail))
+
+    def dot(one: list[float], other: list[float]) -> float:
+        return sum(a * b for a, b in zip(one, other, strict=True))
+
+    def softmax(scores: list[float]) -> list[float]:
+        total = sum(map(math.exp, scores))
+        return [math.exp(score) / total for score in scores]
+
+    for state, log_p in zip(states_ND[:5].tolist(), layer.log_probabilities(states_ND[:5]).tolist(), strict=True):
+        first = softmax([dot(row, state) for row in head])
+        small = [dot(row, state) for row in projection]
+        within = softmax([dot(row, small) for row in tail])
+        expected = [*first[:-1], *(first[-1] * p for p in within)]
+        assert [math.exp(each) for each in log_p] == pytest.approx(expected, rel=1e-9)
+        assert sum(expected) == pytest.approx(1, abs=1e-12)
+
+
+def test_probabilities_sum_to_one(layer: TwoLevelSoftmax, states_ND: Tensor) -> None:
+    torch.testing.assert_close(layer.log_probabilities(states_ND).exp().sum(dim=1), torch.ones(200).double())
+
+
+@pytest.mark.parametrize("kind", ["mixed", "frequent only", "rare only", "nothing"])
+def test_one_word_is_read_from_all(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor, kind: str) -> None:
+    ids_N = {
+        "mixed": ids_N,
+        "frequent only": ids_N.clamp(max=N_FREQUENT - 1),
+        "rare only": ids_N.clamp(min=N_FREQUENT),
+        "nothing": ids_N[:0],
+    }[kind]
+    states_ND = states_ND[: len(ids_N)]
+    alone_N = layer.log_p_of(states_ND, ids_N)
+    of_all_N = layer.log_probabilities(states_ND).gather(1, ids_N.unsqueeze(1)).squeeze(1)
+    torch.testing.assert_close(alone_N, of_all_N)
+    weights = list(layer.parameters())
+    gradients = (torch.autograd.grad(log_p_N.sum(), weights, materialize_grads=True) for log_p_N in (alone_N, of_all_N))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_the_likeliest_word_is_found_where_the_cluster_is_likelier_than_any_word(
+    layer: TwoLevelSoftmax, states_ND: Tensor
+) -> None:
+    with torch.no_grad():
+        layer.head.weight[-1] += 0.6 * layer.head.weight[0] + 0.6 * layer.head.weight[1]
+        log_p_NV, found_N = layer.log_probabilities(states_ND), layer.likeliest(states_ND)
+        head_NF1 = layer.head(states_ND)
+    assert torch.equal(found_N, log_p_NV.argmax(dim=1))
+    is_open_N = head_NF1[:, -1] > head_NF1[:, :-1].amax(dim=1)
+    # All three cases are there: no need to look, looked in vain, found.
+    assert 0 < is_open_N.sum() < 200
+    assert 0 < (found_N[is_open_N] >= N_FREQUENT).sum() < is_open_N.sum()
+
+
+@pytest.mark.parametrize("n_frequent", [0, V])
+def test_each_level_has_a_word(n_frequent: int) -> None:
+    with pytest.raises(ConfigError, match="n_frequent must be from 1 to 49"):
+        TwoLevelSoftmax(D, V, n_frequent=n_frequent, d_tail=3)
+
+
+def test_ids_are_ranked_by_how_often_they_occur() -> None:
+    # 7 three times, the end symbol 2 twice, 5 once; the rest, which never occurs, by number.
+    assert _ranks([[7, 7], [7, 5]], 8).tolist() == [3, 4, 1, 5, 6, 2, 7, 0]
+
+
+def test_the_short_form() -> None:
+    part = make_adaptive_softmax(is_short=True)
+    times, losses = (section for section in part.sections if isinstance(section, Table))
+    assert [row[0] for row in times.rows] == [100, 200]
+    assert all(cell > 0 for row in times.rows for cell in row if isinstance(cell, float))
+    [(size, share, full, two_levels, difference)] = losses.rows
+    assert size == 300
+    assert 0 < share < 1
+    assert difference == pytest.approx(two_levels - full)

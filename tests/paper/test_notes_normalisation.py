@@ -1,0 +1,96 @@
+"""Batch norm and layer norm: against torch's, and what each lets a sentence see of its batch."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transduce.paper.notes.normalisation import (
+    CHANGES,
+    NOTES_TABLE,
+    BatchNormOfGrid,
+    batch_norm,
+    make_normalisation,
+    standardise,
+)
+from transduce.paper.notes.tiny import (
+    TinyTransformer,
+    encoded,
+    fit,
+    grammar_lines,
+    language_batch,
+    layer_norm,
+    next_token_loss,
+    random_batches,
+)
+from transduce.paper.report import Table
+
+
+def test_both_norms_are_torchs() -> None:
+    x_NF = torch.randn(9, 5, generator=torch.Generator().manual_seed(1))
+    batch = nn.BatchNorm1d(5, affine=False, eps=1e-6)
+    layer = nn.LayerNorm(5, elementwise_affine=False, eps=1e-6)
+    torch.testing.assert_close(standardise(x_NF, dim=0, eps=1e-6), batch(x_NF))
+    torch.testing.assert_close(standardise(x_NF, dim=1, eps=1e-6), layer(x_NF))
+    torch.testing.assert_close(BatchNormOfGrid(5)(x_NF.view(3, 3, 5)).view(9, 5), nn.BatchNorm1d(5)(x_NF))
+
+
+def test_the_table_of_the_notes() -> None:
+    part = make_normalisation(is_short=True)
+    worked, changes, losses = (section for section in part.sections if isinstance(section, Table))
+    cells = {row[0]: row[1:] for row in worked.rows}
+    # Of instance 1, 1 3 5 3, by hand: mean 3, deviation sqrt((4 + 0 + 4 + 0) / 4).
+    assert cells["instance 1"] == (1.0, 3.0, 5.0, 3.0, 3.0, pytest.approx(math.sqrt(2)))
+    assert cells["instance 1, layer norm"][:4] == pytest.approx((-math.sqrt(2), 0, math.sqrt(2), 0))
+    # Of f4, 3 2 1: mean 2, deviation sqrt(2 / 3).
+    f4 = [cells[f"instance {n}, batch norm"][3] for n in (1, 2, 3)]
+    assert f4 == pytest.approx([math.sqrt(1.5), 0, -math.sqrt(1.5)])
+    # Where the notes can be read, they print what we compute.
+    printed, computed = cells["as the notes print it"], cells["mean (batch norm)"]
+    legible = [(one, round(other, 1)) for one, other in zip(printed, computed, strict=True) if isinstance(one, float)]
+    assert legible == [(4.3, 4.3), (2.0, 2.0)]
+    assert len(NOTES_TABLE) == 3
+    assert [row[0] for row in changes.rows] == list(CHANGES)
+    assert [row[0] for row in losses.rows] == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, TinyTransformer]:
+    """One with each norm, after some updates, and the second in training mode too."""
+    text = encoded(grammar_lines(n_train=60, n_dev=1), vocab_size=300)
+    found = {}
+    for name, norm in (("layer", layer_norm), ("batch, evaluation", batch_norm)):
+        model = TinyTransformer(text.tokenizer.size, seed=1, d_model=16, make_norm=norm)
+        batches = random_batches(text.train, batch_size=16, seed=1)
+        fit(model, lambda _, m=model, b=batches: next_token_loss(m, next(b)), n_updates=5, peak_lr=1e-2)
+        found[name] = model
+    return found | {"batch, training": copy.deepcopy(found["batch, evaluation"]).train()}
+
+
+SENTENCE, OTHERS = [10, 11, 12, 13, 14], [[20, 21, 22, 23, 24], [30, 31, 32, 33, 34]]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_alone"), [("layer", True), ("batch, evaluation", True), ("batch, training", False)]
+)
+@pytest.mark.parametrize("change", ["others", "padding", "alone", "last token"])
+def test_what_a_sentence_sees_of_its_batch(
+    models: dict[str, TinyTransformer], name: str, is_alone: bool, change: str
+) -> None:
+    def states(rows: list[list[int]], n_padding: int = 0) -> Tensor:
+        return models[name](language_batch(rows, n_padding=n_padding).ids_BT)[0, : len(SENTENCE)].detach()
+
+    before_TD = states([SENTENCE, *OTHERS])
+    after_TD = {
+        "others": lambda: states([SENTENCE, [40, 41, 42, 43, 44], OTHERS[1]]),
+        "padding": lambda: states([SENTENCE, *OTHERS], n_padding=3),
+        "alone": lambda: states([SENTENCE]),
+        "last token": lambda: states([[*SENTENCE[:-1], 99], *OTHERS]),  # only positions before it are compared
+    }[change]()
+    difference = float((after_TD - before_TD).norm() / before_TD.norm())
+    assert (difference < 1e-5) == is_alone
+    assert is_alone or difference > 1e-3

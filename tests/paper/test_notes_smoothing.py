@@ -1,0 +1,161 @@
+"""Label smoothing: the numbers of the notes, and the runs whose calibration is measured."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transduce.files import write_json
+from transduce.paper import Laboratory, Request, RunRecord, Scale, Table, write_report
+from transduce.paper.notes import make_notes
+from transduce.paper.notes.smoothing import EPSILONS, _predictions, best_logits, experiment_with, make_smoothing
+from transduce.recipes import TABLE_3
+from transduce.tasks import Translator
+from transduce.text import BOS_ID, EOS_ID
+from transduce.training import smoothing_weights
+
+
+def test_the_worked_example_of_the_notes() -> None:
+    right, every = smoothing_weights(0.1, 3, "uniform")
+    assert [f"{right + every:.4f}", f"{every:.4f}"] == ["0.9333", "0.0333"]
+    logits_V = best_logits(0.1, 3, "uniform")
+    assert [f"{logit:.4f}" for logit in logits_V.tolist()] == ["3.3322", "0.0000", "0.0000"]
+    assert [f"{p:.4f}" for p in logits_V.softmax(dim=0).tolist()] == ["0.9333", "0.0333", "0.0333"]
+    hard = torch.tensor([10.0, 0.0, 0.0], dtype=torch.float64).softmax(dim=0)
+    assert math.floor(1e4 * hard[0]) == 9999
+    assert f"{hard[1]:.4f}" == "0.0000"
+    # Their other formula: epsilon / (k - 1) and 1 - epsilon.
+    right, every = smoothing_weights(0.1, 3, "authors")
+    assert (right + every, every) == pytest.approx((0.9, 0.05))
+
+
+@pytest.mark.parametrize("eps_ls", [0.05, 0.1, 0.2, 0.5])
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_the_best_logits_are_where_torchs_loss_is_flat(eps_ls: float, n_classes: int) -> None:
+    logits_V = best_logits(eps_ls, n_classes, "uniform").requires_grad_()
+    loss = F.cross_entropy(logits_V.unsqueeze(0), torch.tensor([0]), label_smoothing=eps_ls)
+    [gradient_V] = torch.autograd.grad(loss, logits_V)
+    assert gradient_V.abs().max() < 1e-6
+    gap = math.log((1 - eps_ls + eps_ls / n_classes) / (eps_ls / n_classes))
+    assert logits_V.tolist() == pytest.approx([gap, *[0.0] * (n_classes - 1)], abs=1e-6)
+    authors = math.log((1 - eps_ls) / (eps_ls / (n_classes - 1)))
+    assert best_logits(eps_ls, n_classes, "authors")[0] == pytest.approx(authors, abs=1e-6)
+
+
+def laboratory(folder: Path, *, scale: Scale = "cpu") -> Laboratory:
+    return Laboratory(folder / "runs", folder / "work", scale=scale)
+
+
+def test_the_runs_differ_in_epsilon_alone(tmp_path: Path) -> None:
+    for scale in ("cpu", "gpu", "paper"):
+        runs = [experiment_with(eps_ls, laboratory(tmp_path, scale=scale), is_short=False) for eps_ls in EPSILONS]
+        assert len({run.name for run in runs}) == 3
+        assert [run.config.training.eps_ls for run in runs] == list(EPSILONS) == [0.0, 0.1, 0.2]
+        alike = {run.config.model_copy(update={"training": None}).model_dump_json(warnings=False) for run in runs}
+        assert len(alike) == 1
+        trainings = {run.config.training.model_copy(update={"eps_ls": 0.0}).model_dump_json() for run in runs}
+        assert len(trainings) == 1
+
+
+def test_they_are_the_rows_of_table_3() -> None:
+    assert {eps_ls: TABLE_3[row]().training.eps_ls for eps_ls, row in EPSILONS.items()} == {e: e for e in EPSILONS}
+
+
+@pytest.fixture
+def finished(tmp_path: Path, micro_model: Path) -> Laboratory:
+    """A laboratory in which the run of the short form is over; its model is one that other tests look at, too."""
+    lab = laboratory(tmp_path)
+    experiment = experiment_with(0.1, lab, is_short=True)
+    record = RunRecord(
+        name=experiment.name,
+        config=experiment.config.model_dump(),
+        updates=30,
+        src_tokens=20_000,
+        tgt_tokens=21_000,
+        minutes=0.1,
+        machine="a machine",
+        torch="2.0",
+        parameters=1000,
+        parameters_without_embeddings=500,
+        training_flops=1e9,
+        sustained_flops=1e9,
+        dev_text="grammar dev",
+        dev_perplexity=123.0,
+        dev_scores={"sacrebleu": {"score": 1.5, "signature": "nrefs:1"}},
+        test_text=None,
+        test_scores=None,
+    )
+    write_json(lab.record_path(experiment), asdict(record))
+    shutil.copytree(micro_model, lab.run_folder(experiment) / "model")
+    return lab
+
+
+def test_the_short_form_of_all(finished: Laboratory, tmp_path: Path) -> None:
+    lab = finished
+    report = make_notes(lab, Request(is_short=True))
+    paths = write_report(report, tmp_path / "out")
+    text = paths[0].read_text(encoding="utf-8")
+    titles = [line for line in text.splitlines() if line.startswith("## ")]
+    assert titles == [
+        "## Batch norm and layer norm",
+        "## Three ways to number words",
+        "## Label smoothing",
+        "## Adaptive softmax",
+        "## BPE and WordPiece",
+    ]
+    assert "{" not in text  # nothing was left unfilled
+    drawings = {path.name for path in paths if path.suffix == ".svg"}
+    assert drawings == {
+        f"notes-{name}.svg" for name in ("normalisation", "positions", "calibration", "adaptive-softmax", "subwords")
+    }
+    again = {path.name: path.read_bytes() for path in write_report(report, tmp_path / "again")}
+    assert all(again[path.name] == path.read_bytes() for path in paths)
+
+    # Bins of another model are not taken for those of this one.
+    [kept] = (tmp_path / "runs" / "cpu").glob("*.calibration.json")
+    as_made = kept.read_bytes()
+    kept.write_text('{"dev_perplexity": 1.0, "bins": []}', encoding="utf-8")
+    make_smoothing(lab, is_short=True)
+    assert kept.read_bytes() == as_made
+
+    # The next time, the record and the bins beside it are enough.
+    shutil.rmtree(tmp_path / "work")
+    part = make_smoothing(lab, is_short=True)
+    assert not (tmp_path / "work").exists()
+    first, second = (
+        next(each for each in sections if isinstance(each, Table) and each.name == "-calibration")
+        for sections in (report.sections, part.sections)
+    )
+    assert first == second
+
+
+def test_predictions_are_those_of_writing_token_by_token(micro_model: Path) -> None:
+    """All target positions at once, against the decoder's steps with the reference as its past."""
+    translator = Translator.load(micro_model)
+    model, tokenizers = translator.model, translator.tokenizers
+    pairs = [
+        ("The man sleeps.", "Der Mann schläft."),
+        ("A woman reads the old book.", "Eine Frau liest das alte Buch."),
+    ]
+    found = []
+    for src, tgt in pairs:
+        state = model.start(torch.tensor([[*tokenizers.src.encode(src), EOS_ID]]))
+        last = BOS_ID
+        for symbol in [*tokenizers.tgt.encode(tgt), EOS_ID]:
+            with torch.no_grad():
+                logits_1V, state = model.step(torch.tensor([last]), state)
+            p_V = logits_1V[0].softmax(dim=0)
+            found.append((float(p_V.max()), int(p_V.argmax()) == symbol))
+            last = symbol
+    batches = list(_predictions(translator, pairs))
+    together = [(float(p), bool(hit)) for batch in batches for p, hit in zip(*batch, strict=True)]
+    assert len(together) == len(found)
+    for (p, hit), (expected_p, expected_hit) in zip(sorted(together), sorted(found), strict=True):
+        assert p == pytest.approx(expected_p, rel=1e-4)
+        assert hit == expected_hit

@@ -1,0 +1,63 @@
+"""BPE against WordPiece: counts against loops, and what each learner merges first against its own rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from transduce.paper.notes.subwords import EXAMPLE_WORDS, make_subwords, pair_counts
+from transduce.paper.report import Table
+from transduce.text import train_bpe, train_wordpiece
+
+
+def test_pairs_are_counted() -> None:
+    pairs: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
+    for word, count in EXAMPLE_WORDS.items():
+        spelled = "▁" + word
+        letters.update(dict.fromkeys(spelled, 0))
+        for _ in range(count):
+            letters.update(spelled)
+            pairs.update(spelled[n : n + 2] for n in range(len(spelled) - 1))
+    found = {(each.left + each.right).replace("…", ""): each for each in pair_counts(EXAMPLE_WORDS)}
+    assert {pair: each.together for pair, each in found.items()} == dict(pairs)
+    for pair, each in found.items():
+        assert (each.left_alone, each.right_alone) == (letters[pair[0]], letters[pair[1]])
+        probabilities = pairs[pair] / letters.total(), letters[pair[0]] / letters.total(), letters[pair[1]]
+        assert each.quotient == pytest.approx(
+            probabilities[0] / (probabilities[1] * probabilities[2]) * letters.total()
+        )
+
+
+def test_the_learners_merge_first_what_the_notes_say() -> None:
+    text = [" ".join([word] * count) for word, count in EXAMPLE_WORDS.items()]
+    pairs = pair_counts(EXAMPLE_WORDS)
+    most_frequent = max(pairs, key=lambda each: each.together)
+    greatest_quotient = max(pairs, key=lambda each: each.quotient)
+    bpe, wordpiece = train_bpe(text, vocab_size=261), train_wordpiece(text, vocab_size=517)
+    assert bpe.pieces([260]) == [(most_frequent.left + most_frequent.right).replace("…", "")] == ["ug"]
+    assert wordpiece.pieces([516]) == [(greatest_quotient.left + greatest_quotient.right).replace("…", "")] == ["gs"]
+    # The pair of the notes is not what WordPiece takes, though it is the most frequent of all.
+    assert most_frequent.quotient < greatest_quotient.quotient
+
+
+def test_a_word_with_a_letter_twice() -> None:
+    [first, *_] = pair_counts({"aaa": 2})
+    assert (first.left, first.right, first.together, first.left_alone) == ("…a", "…a", 4, 6)
+
+
+def test_the_short_form() -> None:
+    part = make_subwords(is_short=True)
+    pairs, example, first, sizes = (section for section in part.sections if isinstance(section, Table))
+    assert [row[0] for row in pairs.rows if "BPE" in str(row[-1])] == ["…u …g"]
+    assert [row[0] for row in pairs.rows if "WordPiece" in str(row[-1])] == ["…g …s"]
+    assert example.rows[0][1:] == (
+        "ug, ▁p, un, hug, ▁hug, ▁pun, ▁pug, ▁hugs, bun, ▁bun",
+        "gs, ▁p, ▁h, ▁b, ▁pu, ▁hu, ▁bu, ▁hugs, ▁hug, ▁bun, ▁pun, ▁pug",
+    )
+    assert len(first.rows) == 5
+    for column in (1, 2):
+        per_word = [row[column] for row in sizes.rows]
+        assert per_word == sorted(per_word, reverse=True)
+        assert min(per_word) > 1
