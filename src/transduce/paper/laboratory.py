@@ -21,9 +21,11 @@ from typing import Any, Literal, Protocol
 import torch
 
 from transduce.config import DataConfig, Precision, RunConfig
+from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
-from transduce.files import read_json, write_json
+from transduce.files import read_json, write_json, write_lines
 from transduce.model import cost_of
+from transduce.recipes import with_settings
 from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, prepare, train
 from transduce.training import Record, newest_complete, read_state
 
@@ -152,6 +154,22 @@ class Laboratory:
         """The run folder of an experiment."""
         return self.work / self.scale / experiment.name
 
+    def shortened(self, config: RunConfig) -> RunConfig:
+        """A run of seconds, for tests: six updates on the built-in corpus, judged on a dozen sentences."""
+        few = self.work / "short" / "few.tsv"
+        if not few.exists():
+            few.parent.mkdir(parents=True, exist_ok=True)
+            write_lines(few, (f"{pair.en}\t{pair.de}" for pair in generate_pairs("dev", n_pairs=12, seed=1)))
+        return with_settings(
+            config,
+            [
+                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_tsv='{few}'",
+                f"data.test_tsv='{few}'", "training.max_updates=6", "training.validate_every_updates=6",
+                "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400", "search.beam_size=1",
+                "search.max_extra_tokens=1",
+            ],
+        )  # fmt: skip
+
     def _read(self, path: Path, experiment: Experiment) -> RunRecord:
         values = read_json(path, error=DataError)
         try:
@@ -196,7 +214,7 @@ class Laboratory:
             updates=state.update,
             src_tokens=state.src_tokens,
             tgt_tokens=state.tgt_tokens,
-            minutes=round(state.elapsed_s / 60, 2),
+            minutes=round(state.elapsed_s / 60, 4),
             machine=machine_in_words(self.device),
             torch=str(torch.__version__),
             parameters=cost.parameters,

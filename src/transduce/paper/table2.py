@@ -106,15 +106,7 @@ def _experiment(laboratory: Laboratory, name: str, *, is_short: bool) -> Experim
     config = system_at_scale(name, laboratory)
     slug = SYSTEMS[name][1].get("system", "experts" if SYSTEMS[name][1] else "transformer")
     if is_short:
-        config = with_settings(
-            config,
-            [
-                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", "training.max_updates=6",
-                "training.validate_every_updates=6", "training.checkpoint_every_updates=2", "model.n_encoder_layers=1",
-                "model.n_decoder_layers=1", "training.max_tokens_per_batch=400", "search.beam_size=1",
-                "search.max_extra_tokens=1",
-            ],
-        )  # fmt: skip
+        config = with_settings(laboratory.shortened(config), ["model.n_encoder_layers=1", "model.n_decoder_layers=1"])
     return Experiment(f"table2-{'short-' if is_short else ''}{slug}-seed1", config)
 
 

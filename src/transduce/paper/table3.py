@@ -69,7 +69,7 @@ def make_table3(laboratory: Laboratory, request: Request) -> Report:
     n_seeds = 2 if request.is_short else N_BASE_SEEDS
     records = {
         name: [
-            laboratory.run(_experiment(laboratory.scale, name, seed, is_short=request.is_short))
+            laboratory.run(_experiment(laboratory, name, seed, is_short=request.is_short))
             for seed in range(1, 1 + (n_seeds if name == "base" else 1))
         ]
         for name in names
@@ -136,17 +136,10 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
     ]
 
 
-def _experiment(scale: Scale, name: str, seed: int, *, is_short: bool) -> Experiment:
-    config = row_at_scale(name, scale, seed=seed)
+def _experiment(laboratory: Laboratory, name: str, seed: int, *, is_short: bool) -> Experiment:
+    config = row_at_scale(name, laboratory.scale, seed=seed)
     if is_short:
-        config = with_settings(
-            config,
-            [
-                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", "training.max_updates=6",
-                "training.validate_every_updates=6", "training.checkpoint_every_updates=2",
-                "training.max_tokens_per_batch=400", "search.beam_size=1", "search.max_extra_tokens=1",
-            ],
-        )  # fmt: skip
+        config = laboratory.shortened(config)
     return Experiment(f"table3-{'short-' if is_short else ''}{name}-seed{seed}", config)
 
 

@@ -58,7 +58,8 @@ def model_card(
         f"- weights: the mean of the last {n_averaged} checkpoints",
     ]
     if scores is not None and split is not None:
-        lines += ["", f"## Scores on {split}: {prepared.text_names[split]}", "", *_scores(scores, config)]
+        name = f"{prepared.text_names[split]} ({_n_sentences(scores):,} sentences)"
+        lines += ["", f"## Scores on {split}: {name}", "", *_scores(scores, config)]
     return "\n".join(lines) + "\n"
 
 
@@ -70,6 +71,10 @@ def _title(data: DataConfig) -> list[str]:
         verb, call = "translate", "Translator.load(folder).translate([...])"
     use = f"Made by transduce. Use it with `transduce {verb} <this folder>`,"
     return [f"# A Transformer for {what}", "", use, f"or in Python: `{call}`."]
+
+
+def _n_sentences(scores: TranslationScores | ParsingScores) -> int:
+    return scores.sentences if isinstance(scores, TranslationScores) else len(scores.result.sentences)
 
 
 def _scores(scores: TranslationScores | ParsingScores, config: RunConfig) -> list[str]:
