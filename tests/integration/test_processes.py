@@ -108,6 +108,7 @@ def test_a_buffer_of_one_answers_each_line(micro_model: Path) -> None:
         process.stdin.write("The dog sleeps.\n")
         process.stdin.flush()
         assert process.stdout.readline().startswith(f'{{"line": {number}, ')
+    time.sleep(0.5)  # now it waits for the next line; an exception within a destructor on the way there would be lost
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -15,7 +15,7 @@ import torch
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
-from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Table, table3, write_report
+from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Table, write_report
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
 from transduce.paper.attention.figure3 import farthest_look
@@ -43,6 +43,7 @@ from transduce.paper.attention.word_attention import (
     lengths_of_words,
     untrained,
 )
+from transduce.paper.table3 import row_experiment
 from transduce.tasks import Translator
 from transduce.text import EOS_ID, train_bpe, train_wordpiece
 from transduce.trees import parse_tree
@@ -400,7 +401,7 @@ def test_the_model_of_a_cpu_is_as_described() -> None:
     names = {attention_experiment(scale, is_short=False).name for scale in ("cpu", "gpu", "paper")}
     assert names == {"attention", "table3-base-seed1"}
     for scale in ("gpu", "paper"):  # nothing is trained twice
-        assert attention_experiment(scale, is_short=False) == table3._experiment(scale, "base", 1, is_short=False)
+        assert attention_experiment(scale, is_short=False) == row_experiment("base", scale, seed=1)
 
 
 # The short form, whole

@@ -15,7 +15,7 @@ from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.recipes import TABLE_3, with_settings
 
-__all__ = ["PRINTED", "Printed", "make_table3", "row_at_scale", "verdict", "vocabularies_that_fit"]
+__all__ = ["PRINTED", "Printed", "make_table3", "row_at_scale", "row_experiment", "verdict", "vocabularies_that_fit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,16 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
     ]
 
 
+def row_experiment(name: str, scale: Scale, *, seed: int) -> Experiment:
+    """The run of a row, under the name that its record has."""
+    return Experiment(f"table3-{name}-seed{seed}", row_at_scale(name, scale, seed=seed))
+
+
 def _experiment(laboratory: Laboratory, name: str, seed: int, *, is_short: bool) -> Experiment:
-    config = row_at_scale(name, laboratory.scale, seed=seed)
-    if is_short:
-        config = laboratory.shortened(config)
-    return Experiment(f"table3-{'short-' if is_short else ''}{name}-seed{seed}", config)
+    whole = row_experiment(name, laboratory.scale, seed=seed)
+    if not is_short:
+        return whole
+    return Experiment(f"table3-short-{name}-seed{seed}", laboratory.shortened(whole.config))
 
 
 def _bleu(record: RunRecord) -> float:

@@ -15,7 +15,7 @@ from transduce.paper.attention.word_attention import WordAttention, attention_be
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale
 from transduce.paper.report import Draw
 from transduce.paper.request import Request
-from transduce.paper.table3 import row_at_scale
+from transduce.paper.table3 import row_experiment
 from transduce.tasks import Translator
 from transduce.view import LinePanel, attention_grid, attention_lines, attention_of_translation, attention_page
 
@@ -107,7 +107,7 @@ def attention_experiment(scale: Scale, *, is_short: bool) -> Experiment:
     if is_short:
         return Experiment("attention-short", _short())
     if scale != "cpu":
-        return Experiment("table3-base-seed1", row_at_scale("base", scale))
+        return row_experiment("base", scale, seed=1)
     return Experiment("attention", _on_captions())
 
 

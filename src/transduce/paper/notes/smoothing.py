@@ -36,7 +36,7 @@ from transduce.paper.notes.tiny import (
     random_batches,
 )
 from transduce.paper.report import Cell, Table
-from transduce.paper.table3 import PRINTED, row_at_scale
+from transduce.paper.table3 import PRINTED, row_experiment
 from transduce.recipes import with_settings
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
@@ -175,7 +175,7 @@ def experiment_with(eps_ls: float, laboratory: Laboratory, *, is_short: bool) ->
             return Experiment(name, _run_of_minutes(eps_ls))
         case "gpu" | "paper":
             row = EPSILONS[eps_ls]
-            return Experiment(f"table3-{row}-seed1", row_at_scale(row, laboratory.scale))
+            return row_experiment(row, laboratory.scale, seed=1)
         case _:
             assert_never(laboratory.scale)
 
