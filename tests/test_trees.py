@@ -47,8 +47,8 @@ def test_what_is_written_is_read(tree: Tree) -> None:
     assert parse_tree(str(tree)) == tree
 
 
-@given(st.lists(TREES), st.randoms(use_true_random=False))
-def test_lines_may_break_anywhere_between_brackets(trees: list[Tree], draw: object) -> None:
+@given(st.lists(TREES))
+def test_lines_may_break_anywhere_between_brackets(trees: list[Tree]) -> None:
     text = " ".join(map(str, trees)).replace(") (", ")\n \t(").replace("))", ") )\n")
     assert list(parse_trees(text.split("\n"))) == trees
 

@@ -113,6 +113,8 @@ class ModelConfig(_Record):
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
         if self.system != "transformer" and self.n_experts > 1:
             raise ValueError(f"n_experts is for system = 'transformer', got system = {self.system!r}")
+        if 1 < self.n_experts < self.n_active_experts:
+            raise ValueError(f"n_active_experts {self.n_active_experts} is above n_experts {self.n_experts}")
         if self.system in ("convs2s", "bytenet") and self.kernel_width % 2 == 0:
             raise ValueError(f"kernel_width must be odd for convolutions that look both ways, got {self.kernel_width}")
         if self.embeddings == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
@@ -180,6 +182,11 @@ class DataConfig(_Record):
     def _corpora_are_named(self) -> Self:
         if not self.weights:
             raise ValueError("corpus should name at least one corpus, got an empty table")
+        named_trees = [name for name in ("train_trees", "dev_trees", "test_trees", "treebank") if getattr(self, name)]
+        if self.target == "text" and named_trees:
+            raise ValueError(f"{named_trees[0]} goes with target = 'trees', got target = 'text'")
+        if self.target == "trees" and any(any(self.files_of(split)) for split in SPLITS):
+            raise ValueError("with target = 'trees', files of trees are named: train_trees, dev_trees, test_trees")
         if self.target == "trees" and self.shared_vocabulary:
             raise ValueError("target = 'trees' needs shared_vocabulary = false: words and brackets share no symbols")
         if self.bpe_dropout and self.tokenizer != "bpe":
@@ -239,6 +246,7 @@ class TrainingConfig(_Record):
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = (
         0.0  # alpha of R-Drop: two passes should agree (Wu et al., 2021)
     )
+    r_drop_after: Natural = 0  # it begins after so many updates: before, an update takes half the time
     smoothing: Literal["uniform", "authors"] = (
         "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
     )
@@ -254,6 +262,11 @@ class TrainingConfig(_Record):
     checkpoint_every_minutes: Positive | None = None  # and one after this time (paper: 10)
     keep_checkpoints: Count = 5  # the newest that stay; the best stays too
     average_last: Count = 5  # checkpoints averaged into the model folder (section 6.1)
+
+    def mean_passes(self, n_updates: int) -> float:
+        """Passes through the model for an update, in the mean over the first so many: R-Drop makes two."""
+        n_twice = max(0, n_updates - self.r_drop_after) if self.r_drop else 0
+        return 1 + n_twice / max(1, n_updates)
 
     @model_validator(mode="after")
     def _averaged_checkpoints_are_kept(self) -> Self:

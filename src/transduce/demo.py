@@ -22,7 +22,7 @@ from transduce.corpora import (
     get_corpus,
     has_training_text,
 )
-from transduce.errors import DataError
+from transduce.errors import ConfigError, DataError
 from transduce.metrics import TranslationScores
 from transduce.tasks import ParsingScores, RunResult, Translator, open_prepared, train
 from transduce.training import Listener
@@ -154,7 +154,12 @@ def run_demo(
     while_training: AbstractContextManager[object] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> DemoResult:
-    """Train in ``folder``, then translate some of the test set and draw the attention of it."""
+    """Train in ``folder``, then translate some of the test set and draw the attention of it.
+
+    Raises ConfigError for a run that is not of a translator.
+    """
+    if config.data.target != "text":
+        raise ConfigError("the demo shows a translator; for a parser: transduce train recipes/parsing-gum.toml")
     run = train(
         config,
         folder,

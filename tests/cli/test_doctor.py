@@ -242,6 +242,32 @@ def test_a_corpus_folder_and_a_data_folder(examine: Callable[..., list[Finding]]
     assert problems(found) == problems(examine("grammar")) == []
 
 
+def test_treebanks(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+    trees, recipe = tmp_path / "trees.ptb", tmp_path / "parser.toml"
+    trees.write_text("(TOP (S (NP (PRP He)) (VP (VBZ sleeps))))\n( (S (VP (VB Go))))\n")
+    recipe.write_text(
+        '[model]\nembeddings = "separate"\n'
+        f'[data]\ncorpus = "files"\ntarget = "trees"\nshared_vocabulary = false\ntrain_trees = "{trees}"\n'
+    )
+    told = "2 trees, 3 words, at most 2 words in one; brackets match"
+    assert examine(trees) == [("good", str(trees), told)]
+    found = examine(recipe)
+    assert ("good", "files train", told) in found
+    assert "trees of files" in found[0][2]
+    one(notes(found), "there are no dev trees")
+    trees.write_text("(TOP (S (NP (PRP He)) (VP (VBZ sleeps)))\n")
+    one(problems(examine(trees)), "line 1, column 1", "never closed")
+    one(problems(examine(recipe)), "files train", "line 1, column 1")
+    trees.write_text("(TOP (NN dog) (. !))\n")
+    one(notes(examine(trees)), "no tree has a constituent below its root")
+    trees.write_text("")
+    one(problems(examine(trees)), "holds no tree")
+    trees.unlink()
+    assert len(problems(examine(recipe))) == 1
+    recipe.write_text(recipe.read_text().replace('"files"', '"no-such-bank"').replace("train_trees", "test_trees"))
+    one(problems(examine(recipe, "--data", tmp_path)), "treebanks with a name: gum")
+
+
 def test_recipes(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
     src, tgt = write_pair(tmp_path, sound_pairs())
     recipe = tmp_path / "r.toml"

@@ -200,5 +200,7 @@ def test_experts_are_asked_to_share_the_work() -> None:
 def test_what_does_not_go_together_is_refused(micro_recipe: Path) -> None:
     with pytest.raises(ConfigError, match="n_experts is for system = 'transformer', got system = 'bytenet'"):
         read_recipe(micro_recipe, ["model.system=bytenet", "model.n_experts=2"])
+    with pytest.raises(ConfigError, match="n_active_experts 5 is above n_experts 4"):
+        read_recipe(micro_recipe, ["model.n_experts=4", "model.n_active_experts=5"])
     with pytest.raises(ConfigError, match="kernel_width must be odd for convolutions that look both ways, got 4"):
         read_recipe(micro_recipe, ["model.system=convs2s", "model.kernel_width=4"])

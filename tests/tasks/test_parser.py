@@ -13,6 +13,7 @@ import transduce as package
 from transduce.config import SearchConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.examination import examine
 from transduce.metrics import parseval
 from transduce.recipes import read_recipe
 from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
@@ -90,6 +91,13 @@ def test_it_learns_and_is_judged_by_f1(run: Path, model: Path) -> None:
     assert "transduce parse" in card
     assert "| f1 |" in card
     assert "| errors | 0 | 0 |" in card
+
+
+def test_the_doctor_has_it_parse(run: Path, model: Path) -> None:
+    for folder in (run, model):
+        found = list(examine([str(folder)]))
+        assert all(finding.status == "good" for finding in found), found
+    assert "it parses: " in found[-1].message
 
 
 @pytest.mark.parametrize("is_constrained", [True, False])
@@ -193,6 +201,10 @@ def test_what_does_not_go_together_is_refused(model: Path, micro_model: Path, tm
     (tmp_path / "parser.toml").write_text(RECIPE)
     with pytest.raises(ConfigError, match="target = 'trees' needs shared_vocabulary = false"):
         read_recipe(tmp_path / "parser.toml", ["data.shared_vocabulary=true"])
+    with pytest.raises(ConfigError, match="test_trees goes with target = 'trees', got target = 'text'"):
+        read_recipe(tmp_path / "parser.toml", ["data.target=text", "data.test_trees=few.ptb"])
+    with pytest.raises(ConfigError, match="files of trees are named: train_trees"):
+        read_recipe(tmp_path / "parser.toml", ["data.dev_tsv=dev.tsv"])
     with pytest.raises(DataError, match=r"gmu: there is no train.ptb .* treebanks with a name: gum, craft"):
         train(read_recipe(tmp_path / "parser.toml", ["data.corpus=gmu"]), tmp_path / "run")
 

@@ -65,10 +65,18 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         assert torch.equal(ours[name], weight), name
 
 
-@pytest.mark.parametrize("setting", ["training.optimiser=muon", "training.r_drop=3", "training.decay=linear"])
-def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, setting: str) -> None:
+@pytest.mark.parametrize(
+    "switches",
+    [
+        ["training.optimiser=muon"],
+        ["training.r_drop=3"],
+        ["training.r_drop=3", "training.r_drop_after=6"],
+        ["training.decay=linear"],
+    ],
+)
+def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, switches: list[str]) -> None:
     settings = [
-        setting,
+        *switches,
         "training.max_updates=8",
         "training.checkpoint_every_updates=4",
         "training.validation_bleu=false",
@@ -86,7 +94,8 @@ def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, setting: st
         assert whole.keys() == cut.keys()
         assert all(torch.equal(whole[key], cut[key]) for key in whole)
     card = (tmp_path / "cut" / "model" / "README.md").read_text(encoding="utf-8")
-    assert setting.removeprefix("training.").replace("=", " ") in card
+    for switch in switches:
+        assert switch.removeprefix("training.").replace("=", " ") in card
 
 
 def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
@@ -162,6 +171,7 @@ def test_only_a_learning_rate_that_does_not_know_the_end_may_go_beyond_it(
         ["training.precision=bf16"],
         ["training.n_accumulate=3"],
         ["training.r_drop=5"],
+        ["training.r_drop=5", "training.r_drop_after=3"],
         ["training.optimiser=muon"],
         ["model.norm=pre"],
         ["data.tokenizer=wordpiece", "data.vocab_size=700"],

@@ -77,14 +77,14 @@ def make_trainer(tmp_path: Path) -> MakeTrainer:
         fields = {"max_updates": 8, "validate_every_updates": 3, "checkpoint_every_updates": 4, "log_every_updates": 2}
         config = TrainingConfig(**{**fields, **settings})
 
-        def objective(batch: ToyBatch) -> LossSum:
+        def objective(batch: ToyBatch, update: int) -> LossSum:
             return cross_entropy(
                 model(batch.x_ND), model.outer, batch.targets_N, eps_ls=config.eps_ls, smoothing=config.smoothing
             )
 
         def validate(should_stop: Callable[[], bool]) -> Validation:
             batches = [ToyBatches().batch(0, index) for index in range(4)]
-            losses = [objective(batch) for batch in batches]
+            losses = [objective(batch, 0) for batch in batches]
             return Validation(sum(float(loss.nll_nats) for loss in losses) / sum(loss.n_tokens for loss in losses))
 
         options.setdefault("objective", objective)

@@ -237,7 +237,7 @@ def test_a_torn_last_record_is_forgotten_and_a_strange_one_named(tmp_path: Path)
 
 
 def test_too_little_memory_names_what_to_change(make_trainer: MakeTrainer) -> None:
-    def objective(batch: Any) -> Any:
+    def objective(batch: Any, update: int) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(TrainingError, match=r"the first update: .* use training\.max_tokens_per_batch=12500 with"):

@@ -18,8 +18,8 @@ def doctor(
         list[str] | None,
         typer.Argument(
             metavar="WHAT",
-            help="A run, model, prepared, checkpoint or corpus folder, the name of a corpus, a recipe, a .tsv file, or"
-            " two text files. Default: the installation.",
+            help="A run, model, prepared, checkpoint or corpus folder, the name of a corpus, a recipe, a .tsv or"
+            " .ptb file, or two text files. Default: the installation.",
             show_default=False,
         ),
     ] = None,

@@ -91,7 +91,7 @@ class TreebankText:
             drop_identical=False,
             drop_duplicates=self.config.drop_duplicates,
         )
-        return clean(map(self._pair, self._train_trees(corpus)), rules, report)
+        return clean(map(self._pair, self.train_trees(corpus)), rules, report)
 
     def has(self, split: Split) -> bool:
         """Whether there is such a part; training text is always there."""
@@ -100,6 +100,10 @@ class TreebankText:
     def pairs(self, split: Split) -> Pairs:
         """Those of dev or test. Raises DataError if a tree cannot be read."""
         return map(self._pair, self.trees(split))
+
+    def train_trees(self, corpus: str) -> Iterator[Tree]:
+        """The trees of a corpus to train on, without what the evaluation does not see."""
+        return self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
 
     def trees(self, split: Split) -> Iterator[Tree]:
         """The trees of dev or test, without what the evaluation does not see."""
@@ -121,9 +125,6 @@ class TreebankText:
 
     def _pair(self, tree: Tree) -> tuple[str, str]:
         return sentence_of(tree), " ".join(linearise(tree, keeps_tags=self.config.keeps_tags))
-
-    def _train_trees(self, corpus: str) -> Iterator[Tree]:
-        return self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
 
     def _first_with(self, split: Split) -> str | None:
         """The first corpus that has dev or test."""

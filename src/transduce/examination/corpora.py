@@ -25,6 +25,7 @@ from transduce.corpora import (
 from transduce.errors import ConfigError, DataError
 from transduce.examination.finding import Finding, counted, good, note, problem
 from transduce.examination.text import examine_column_file, examine_line_pairs, examine_two_files
+from transduce.examination.treebanks import examine_trees_of
 from transduce.recipes import read_recipe
 
 __all__ = [
@@ -141,14 +142,16 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
             f"training ends after {training.max_updates:,} updates, before the learning rate has come to its peak after"
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
-    yield from _examine_text_of(config.data, path, data_folder)
+    examine_data = examine_trees_of if config.data.target == "trees" else _examine_text_of
+    yield from examine_data(config.data, path, data_folder)
 
 
 def _what_a_run_is(config: RunConfig) -> str:
     model, data = config.model, config.data
+    what = "trees" if data.target == "trees" else data.direction
     return (
         f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}, "
-        f"{data.direction} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"
+        f"{what} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"
     )
 
 

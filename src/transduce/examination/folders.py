@@ -14,7 +14,7 @@ from transduce.data import StoreSummary, TokenStore
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.examination.text import examine_two_files
 from transduce.model import cost_of
-from transduce.tasks import Translator, open_prepared
+from transduce.tasks import Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, verify_checkpoint
@@ -137,7 +137,13 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     if odd:
         yield problem(folder / WEIGHTS_FILE, f"{_odd_tensors(odd)}; average older checkpoints")
         return
-    yield from survived(folder, _translate(folder, read))
+    yield from survived(folder, (_parse if read.task == "parsing" else _translate)(folder, read))
+
+
+def _parse(folder: Path, read: ModelFolder) -> Iterator[Finding]:
+    begun = time.perf_counter()
+    tree = Parser(read.model, read.tokenizers, read.search).parse([SENTENCES["en"]])[0]
+    yield good(folder, f"it parses: {SENTENCES['en']!r} became {str(tree)!r} in {time.perf_counter() - begun:.2f} s")
 
 
 def _translate(folder: Path, read: ModelFolder) -> Iterator[Finding]:

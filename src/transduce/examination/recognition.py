@@ -18,6 +18,7 @@ from transduce.examination.corpora import (
 )
 from transduce.examination.finding import Finding, good, problem, survived
 from transduce.examination.text import examine_column_file, examine_file, examine_two_files, is_tab_separated
+from transduce.examination.treebanks import examine_tree_file, is_of_trees
 
 __all__ = ["examine"]
 
@@ -49,7 +50,7 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
 
 
 def _is_text_in_one_language(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".toml" and not is_tab_separated(path)
+    return path.is_file() and path.suffix != ".toml" and not is_of_trees(path) and not is_tab_separated(path)
 
 
 def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Finding]:
@@ -70,6 +71,8 @@ def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Fi
 def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if path.suffix == ".toml":
         yield from examine_recipe(path, data_folder)
+    elif is_of_trees(path):
+        yield from examine_tree_file(path)
     elif is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")
         yield from examine_column_file(path)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from transduce.errors import DataError
-from transduce.trees import TRACE, Tree
+from transduce.linearisation import PUNCTUATION_TAGS
+from transduce.trees import ROOT_LABEL, TRACE, Tree
 
 __all__ = [
     "DROPPED_LABELS",
@@ -30,7 +31,7 @@ __all__ = [
 Status = Literal["valid", "skipped", "error"]
 
 # Words with these labels are left out, each by the label it has in its own file; so are constituents.
-DROPPED_LABELS = frozenset({"TOP", TRACE, ",", ":", "``", "''", "."})
+DROPPED_LABELS = PUNCTUATION_TAGS | {ROOT_LABEL, TRACE}
 EQUAL_LABELS = {"PRT": "ADVP"}
 LONGEST_SHORT = 40  # words, punctuation among them
 

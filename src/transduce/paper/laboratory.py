@@ -201,7 +201,7 @@ class Laboratory:
         translator = Translator.load(folder / "model", device=self.device)
         sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
         model_config = config.model.with_vocabulary(*sizes)
-        cost, n_passes = cost_of(model_config), 2 if config.training.r_drop else 1
+        cost = cost_of(model_config)
         scores = {}
         for split in ("dev", "test"):
             text = prepared.text(split)
@@ -219,7 +219,7 @@ class Laboratory:
             torch=str(torch.__version__),
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
-            training_flops=float(n_passes * cost.flops_per_token * state.tgt_tokens),
+            training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * state.tgt_tokens,
             sustained_flops=sustained_flops(self.device, config.training.precision),
             dev_text=prepared.text_names["dev"],
             dev_perplexity=dev_perplexity(translator.model, prepared, config),

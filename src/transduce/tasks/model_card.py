@@ -18,7 +18,7 @@ __all__ = ["model_card"]
 # Of training, what is told where it is not the paper's.
 SWITCHES = (
     "optimiser", "lr_factor", "decay", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "r_drop",
-    "smoothing",
+    "r_drop_after", "smoothing",
 )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def model_card(
 ) -> str:
     """Markdown for ``README.md`` of a model folder."""
     model, training, data = config.model, config.training, config.data
-    cost, n_passes = cost_of(model), 2 if training.r_drop else 1
+    cost, n_passes = cost_of(model), training.mean_passes(state.update)
     lines = [
         *_title(data),
         "",
@@ -51,7 +51,7 @@ def model_card(
         f"- {state.update:,} updates, {state.epoch + 1:,} epochs begun, {state.tgt_tokens:,} target tokens, "
         f"{state.elapsed_s / 60:.1f} minutes",
         f"- about {n_passes * cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
-        f"(6 for each weight and target token{', in 2 passes' if n_passes == 2 else ''})",
+        f"(6 for each weight and target token{f', in {n_passes:.3g} passes' if n_passes > 1 else ''})",
         f"- batches of at most {training.max_tokens_per_batch:,} tokens on a side x {training.n_accumulate}, "
         f"{training.precision}, seed {training.seed}",
         f"- {_method(config)}",

@@ -111,10 +111,10 @@ class PairObjective:
     def __init__(self, model: EncoderDecoder, config: TrainingConfig) -> None:
         self.model, self.config = model, config
 
-    def __call__(self, batch: Batch) -> LossSum:
-        """The loss of one batch."""
+    def __call__(self, batch: Batch, update: int = 0) -> LossSum:
+        """The loss of one batch, after so many updates."""
         config, model = self.config, self.model
-        is_twice = config.r_drop > 0 and model.training
+        is_twice = config.r_drop > 0 and update >= config.r_drop_after and model.training
         src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
         with side_losses() as others:
             states_ND = model(src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)) if is_twice else model(src_BS, tgt_BT)

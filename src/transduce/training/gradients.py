@@ -41,8 +41,8 @@ BatchT_contra = TypeVar("BatchT_contra", bound=TrainableBatch, contravariant=Tru
 class Objective(Protocol[BatchT_contra]):
     """What is minimised: a sum over the target tokens of a batch."""
 
-    def __call__(self, batch: BatchT_contra, /) -> LossSum:
-        """The loss of one batch."""
+    def __call__(self, batch: BatchT_contra, update: int, /) -> LossSum:
+        """The loss of one batch, after so many updates."""
 
 
 class BatchSource(Protocol[BatchT_co]):
@@ -124,10 +124,10 @@ class GradientMaker(Generic[BatchT]):
         losses, nlls = by_process.view(self.processes.n, len(own), 2).permute(2, 1, 0).flatten(1).tolist()
         return Gradient(tuple(losses), tuple(nlls), n_src_tokens, n_tgt_tokens, norm)
 
-    def loss_of(self, batch: BatchT) -> LossSum:
-        """The objective in the precision of the run."""
+    def loss_of(self, batch: BatchT, *, update: int) -> LossSum:
+        """The objective in the precision of the run, after so many updates."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            return self._loss_of(batch)
+            return self._loss_of(batch, update)
 
     def clear(self) -> None:
         """Forget the gradient."""
@@ -168,7 +168,7 @@ class GradientMaker(Generic[BatchT]):
         if batch is None:  # gradients are exchanged by all or none: take part, for nothing
             batch, weight = self.batches.batch(*share.place, part=0, n_parts=share.n_parts), 0.0
         with nullcontext() if is_last else self._without_sync():
-            loss = self.loss_of(batch)
+            loss = self.loss_of(batch, update=update)
             (loss.loss_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
         sums_2 = torch.stack((loss.loss_nats.detach(), loss.nll_nats))
         return sums_2 if weight else torch.zeros_like(sums_2)

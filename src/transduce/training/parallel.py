@@ -47,8 +47,8 @@ def is_sharded(model: nn.Module) -> TypeGuard[FSDPModule]:
 
 
 def in_parallel(
-    model: nn.Module, objective: Callable[[BatchT], LossSum], processes: Processes
-) -> tuple[Callable[[BatchT], LossSum], Callable[[], AbstractContextManager[None]]]:
+    model: nn.Module, objective: Callable[[BatchT, int], LossSum], processes: Processes
+) -> tuple[Callable[[BatchT, int], LossSum], Callable[[], AbstractContextManager[None]]]:
     """The objective whose gradients are means over the processes, and a context in which they stay those of each."""
     if processes.n == 1 or is_sharded(model):
         return objective, nullcontext
@@ -63,12 +63,12 @@ def in_parallel(
 class _WithModel(nn.Module):
     """An objective as a module that owns the model's weights, which is what DDP wraps."""
 
-    def __init__(self, model: nn.Module, objective: Callable[[Any], LossSum]) -> None:
+    def __init__(self, model: nn.Module, objective: Callable[[Any, int], LossSum]) -> None:
         super().__init__()
         self.model, self.objective = model, objective
 
-    def forward(self, batch: Any) -> LossSum:
-        return self.objective(batch)
+    def forward(self, batch: Any, update: int) -> LossSum:
+        return self.objective(batch, update)
 
 
 def whole(tensor: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def _require_memory(maker: GradientMaker[BatchT], place: Place, optimiser: torch
 def _measure(maker: GradientMaker[BatchT], place: Place, n_parts: int) -> tuple[int, int]:
     """(rows, bytes) of the loss of one part: what the backward pass finds, and what making it takes on the way."""
     with PeakMemory() as peak:
-        maker.loss_of(maker.batches.batch(*place, part=0, n_parts=n_parts))
+        maker.loss_of(maker.batches.batch(*place, part=0, n_parts=n_parts), update=maker.config.max_updates)
     return ceil(maker.batches.n_rows(*place) / n_parts), peak.bytes
 
 

@@ -37,10 +37,7 @@ class RecurrentModel(GridModel):
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        x_BSD = src_BSD
-        for layer in self.encoder:
-            x_BSD = x_BSD + self.dropout(layer(x_BSD, is_real_BS))
-        return x_BSD
+        return _through(self.encoder, src_BSD, is_real_BS, self.dropout)
 
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) to (B, T, D)."""
@@ -88,16 +85,18 @@ class LastStateModel(GridModel):
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        x_BSD = src_BSD
-        for layer in self.encoder:
-            x_BSD = x_BSD + self.dropout(layer(x_BSD, is_real_BS))
-        return x_BSD
+        return _through(self.encoder, src_BSD, is_real_BS, self.dropout)
 
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         last_B = memory.is_real_BS.sum(dim=1) - 1
         last_BD = memory.states_BSD[torch.arange(len(last_B), device=last_B.device), last_B]
         x_BTD: Tensor = self.join(torch.cat((tgt_BTD, last_BD.unsqueeze(1).expand_as(tgt_BTD)), dim=-1))
-        for layer in self.decoder:
-            x_BTD = x_BTD + self.dropout(layer(x_BTD, is_real_BT))
-        return x_BTD
+        return _through(self.decoder, x_BTD, is_real_BT, self.dropout)
+
+
+def _through(layers: nn.ModuleList, x_BTD: Tensor, is_real_BT: Tensor, dropout: Dropout) -> Tensor:
+    """(B, T, D) through a stack of layers with residual connections."""
+    for layer in layers:
+        x_BTD = x_BTD + dropout(layer(x_BTD, is_real_BT))
+    return x_BTD
