@@ -202,6 +202,7 @@ def test_checksums_that_nobody_published_are_recorded_and_compared(site: Site, t
         (b"<html>Sign in to this network</html>" * 99, r"dev.tar cannot be unpacked: .*; remove it and get it again"),
         (b"", r"dev.tar cannot be unpacked: empty file"),
     ],
+    ids=["another version", "end missing", "cut", "a page", "empty"],
 )
 def test_archives_that_are_not_what_they_should_be(site: Site, tmp_path: Path, content: bytes, message: str) -> None:
     corpus, folder = _small_corpus(site), tmp_path / "data"
