@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption
+from transduce.cli.options import DataOption, DeviceOption, JsonOption, TreebankOption
 from transduce.cli.output import print_json, say
 from transduce.errors import ConfigError
 
@@ -41,6 +41,7 @@ def paper(
     short: Annotated[
         bool, typer.Option("--short", help="A form of seconds that shows only that all works; its numbers say nothing.")
     ] = False,
+    treebank: TreebankOption = None,
     data: DataOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
@@ -76,7 +77,7 @@ def paper(
     for each in names:
         say(f"{each}:")
         try:
-            report = ARTEFACTS[each](laboratory, Request(is_short=short, sentence=sentence))
+            report = ARTEFACTS[each](laboratory, Request(short, sentence, treebank))
         except Stopped:
             say(f"stopped; the same command goes on with {each}")
             return asked.exit_code

@@ -17,6 +17,7 @@ from transduce.paper.request import Request
 from transduce.paper.table1 import make_table1
 from transduce.paper.table2 import make_table2
 from transduce.paper.table3 import make_table3
+from transduce.paper.table4 import make_table4
 
 __all__ = ["ARTEFACTS", "Maker"]
 
@@ -27,6 +28,7 @@ ARTEFACTS: Mapping[str, Maker] = {
     "table1": make_table1,
     "table2": make_table2,
     "table3": make_table3,
+    "table4": make_table4,
     "figure1": make_figure1,
     "figure2": make_figure2,
     "figure3": make_figure3,

@@ -26,7 +26,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import read_json, write_json, write_lines
 from transduce.model import cost_of
 from transduce.recipes import with_settings
-from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, prepare, train
+from transduce.tasks import dev_perplexity, open_prepared, prepare, scores_of, task_of, train
+from transduce.tasks.model_folder import read_model_folder
 from transduce.training import Record, newest_complete, read_state
 
 __all__ = [
@@ -69,7 +70,7 @@ class RunRecord:
     sustained_flops: float  # a second: of large matrix products on that machine in the precision of training
     dev_text: str
     dev_perplexity: float  # per token, not smoothed
-    dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` prints them
+    dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
     test_text: str | None
     test_scores: dict[str, Any] | None
 
@@ -156,17 +157,20 @@ class Laboratory:
 
     def shortened(self, config: RunConfig) -> RunConfig:
         """A run of seconds, for tests: six updates on the built-in corpus, judged on a dozen sentences."""
-        few = self.work / "short" / "few.tsv"
-        if not few.exists():
-            few.parent.mkdir(parents=True, exist_ok=True)
-            write_lines(few, (f"{pair.en}\t{pair.de}" for pair in generate_pairs("dev", n_pairs=12, seed=1)))
+        folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
+        folder.mkdir(parents=True, exist_ok=True)
+        if config.data.target == "trees":
+            few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
+        else:
+            few, kind, lines, max_extra_tokens = folder / "few.tsv", "tsv", [f"{p.en}\t{p.de}" for p in pairs], 1
+        write_lines(few, lines)
         return with_settings(
             config,
             [
-                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_tsv='{few}'",
-                f"data.test_tsv='{few}'", "training.max_updates=6", "training.validate_every_updates=6",
+                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}='{few}'",
+                f"data.test_{kind}='{few}'", "training.max_updates=6", "training.validate_every_updates=6",
                 "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400", "search.beam_size=1",
-                "search.max_extra_tokens=1",
+                f"search.max_extra_tokens={max_extra_tokens}",
             ],
         )  # fmt: skip
 
@@ -180,7 +184,7 @@ class Laboratory:
         for table, fields in wanted.items():
             for name, value in fields.items():
                 found = record.config.get(table, {}).get(name)
-                if found != value and not name.endswith("_vocab_size"):
+                if found != value and not name.endswith("_vocab_size") and name != "treebank":
                     raise ConfigError(
                         f"{path} was made with {table}.{name} = {found!r}, now it is {value!r}; delete it to run anew"
                     )
@@ -198,14 +202,15 @@ class Laboratory:
         newest = newest_complete(folder / "checkpoints", self.tell)
         assert newest is not None
         state = read_state(newest)
-        translator = Translator.load(folder / "model", device=self.device)
+        model_folder = folder / "model"
         sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
         model_config = config.model.with_vocabulary(*sizes)
         cost = cost_of(model_config)
-        scores = {}
+        scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
             text = prepared.text(split)
-            scores[split] = None if text is None else evaluate(translator, *text).scores.as_json()
+            found = None if text is None else scores_of(model_folder, task_of(config), text, device=self.device)
+            scores[split] = None if found is None else found.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")
         return RunRecord(
@@ -222,7 +227,7 @@ class Laboratory:
             training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * state.tgt_tokens,
             sustained_flops=sustained_flops(self.device, config.training.precision),
             dev_text=prepared.text_names["dev"],
-            dev_perplexity=dev_perplexity(translator.model, prepared, config),
+            dev_perplexity=dev_perplexity(read_model_folder(model_folder, device=self.device).model, prepared, config),
             dev_scores=scores["dev"],
             test_text=prepared.text_names.get("test"),
             test_scores=scores["test"],

@@ -7,7 +7,7 @@ from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.reranking import Reranker, log_probabilities
-from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, train
+from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, scores_of, task_of, train
 from transduce.tasks.translator import ScoredText, Translation, Translator
 
 __all__ = [
@@ -30,6 +30,8 @@ __all__ = [
     "prepare",
     "read_run_config",
     "resume_config",
+    "scores_of",
     "tagged_words",
+    "task_of",
     "train",
 ]

@@ -330,15 +330,20 @@ def average_run(
     text, split = (test, "test") if test else (dev, "dev")
     if text is None:
         return model_folder, None, None
-    scores: TranslationScores | ParsingScores
-    if task_of(config) == "parsing":
-        scores = evaluate_parser(Parser.load(model_folder, device=device), *text)
-    else:
-        scores = evaluate(Translator.load(model_folder, device=device), *text).scores
+    scores = scores_of(model_folder, task_of(config), text, device=device)
     write_model_card(
         model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
     )
     return model_folder, scores, split
+
+
+def scores_of(
+    model_folder: Path, task: Task, text: tuple[list[str], list[str]], *, device: str | torch.device = "cpu"
+) -> TranslationScores | ParsingScores:
+    """What a model folder comes to on prepared text: sources, and translations or symbols of trees."""
+    if task == "parsing":
+        return evaluate_parser(Parser.load(model_folder, device=device), *text)
+    return evaluate(Translator.load(model_folder, device=device), *text).scores
 
 
 def task_of(config: RunConfig) -> Task:

@@ -1,0 +1,170 @@
+"""Table 4: English constituency parsing. The paper's F1 on section 23, and ours on text that can be had freely."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from transduce.config import RunConfig
+from transduce.corpora import WSJ
+from transduce.errors import ConfigError
+from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale
+from transduce.paper.report import Cell, Report, Table
+from transduce.paper.request import Request
+from transduce.recipes import preset, with_settings
+
+__all__ = ["PRINTED", "make_table4", "parser_at_scale", "printed_and_ours"]
+
+# Parser, training, F1 on section 23 of the Wall Street Journal.
+PRINTED: tuple[tuple[str, str, float], ...] = (
+    ("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3),
+    ("Petrov et al. (2006)", "WSJ only, discriminative", 90.4),
+    ("Zhu et al. (2013)", "WSJ only, discriminative", 90.4),
+    ("Dyer et al. (2016)", "WSJ only, discriminative", 91.7),
+    ("Transformer (4 layers)", "WSJ only, discriminative", 91.3),
+    ("Zhu et al. (2013)", "semi-supervised", 91.3),
+    ("Huang & Harper (2009)", "semi-supervised", 91.3),
+    ("McClosky et al. (2006)", "semi-supervised", 92.1),
+    ("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
+    ("Transformer (4 layers)", "semi-supervised", 92.7),
+    ("Luong et al. (2015)", "multi-task", 93.0),
+    ("Dyer et al. (2016)", "generative", 93.3),
+)
+
+# The recipes parsing-gum, parsing-free-trees and parsing-wsj, which have the reasons.
+_SMALL = (
+    "model.n_encoder_layers=3", "model.n_decoder_layers=3", "model.d_model=256", "model.d_ff=1024", "model.n_heads=4",
+    "model.p_drop=0.3", "model.norm=pre", "data.bpe_dropout=0.1", "data.max_length=300",
+    "training.max_tokens_per_batch=2048", "training.warmup_steps=300", "training.decay=linear",
+    "training.optimiser=muon", "training.precision=bf16", "training.validate_every_updates=1000",
+    "training.validation_sentences=200", "training.checkpoint_every_updates=100", "search.beam_size=4",
+)  # fmt: skip
+PARSERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "gum": ("base", (*_SMALL, "data.corpus=gum", "data.vocab_size=4000", "training.max_updates=8000")),
+    "free-trees": (
+        "base",
+        (
+            *_SMALL,
+            "data.corpus={wsj-sample=4.0, gum=1.0, craft=0.3}",
+            "data.vocab_size=6000",
+            "training.max_updates=10000",
+        ),
+    ),
+    "wsj": (
+        "big",
+        (
+            "model.n_encoder_layers=4", "model.n_decoder_layers=4", "model.p_drop=0.2", "model.p_drop_attention=0.2",
+            "data.corpus=wsj", "data.keeps_tags=true", "data.vocab_size=16000", "data.max_length=512",
+            "training.max_updates=100000", "training.max_tokens_per_batch=25000", "training.warmup_steps=16000",
+            "training.lr_factor=0.5", "training.checkpoint_every_updates=1000", "training.keep_checkpoints=5",
+            "search.beam_size=21",
+        ),
+    ),
+}  # fmt: skip
+_ALL = (
+    "model.embeddings=separate", "data.target=trees", "data.shared_vocabulary=false", "training.average_last=5",
+    "search.alpha=0.3", "search.max_extra_tokens=300",
+)  # fmt: skip
+SHARE_AT_CPU_SCALE = 4  # of the updates
+
+
+def make_table4(laboratory: Laboratory, request: Request) -> Report:
+    """Train parsers and judge them by PARSEVAL. Raises ConfigError if the scale is the paper's and has no treebank."""
+    names = ["wsj"] if laboratory.scale == "paper" else ["gum", "free-trees"]
+    if laboratory.scale == "paper" and request.treebank is None:
+        raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
+    records = [laboratory.run(_experiment(laboratory, name, request)) for name in names[: 1 if request.is_short else 2]]
+    return Report(
+        "table4",
+        "Table 4: English constituency parsing",
+        (
+            _words(laboratory.scale, records),
+            _measured(records),
+            "What the paper prints: F1 on section 23 of the Wall Street Journal.",
+            printed_and_ours(records),
+        ),
+    )
+
+
+def parser_at_scale(name: str, scale: Scale) -> RunConfig:
+    """The run of a recipe; a quarter of its updates at the scale of a CPU."""
+    base, settings = PARSERS[name]
+    config = with_settings(preset(base), [*_ALL, *settings])
+    if scale != "cpu":
+        return config
+    return with_settings(config, [f"training.max_updates={config.training.max_updates // SHARE_AT_CPU_SCALE}"])
+
+
+def _experiment(laboratory: Laboratory, name: str, request: Request) -> Experiment:
+    config = parser_at_scale(name, laboratory.scale)
+    if request.treebank is not None:
+        config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
+    if request.is_short:
+        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.bpe_dropout=0.0"]
+        return Experiment(f"table4-short-{name}-seed1", with_settings(laboratory.shortened(config), small))
+    return Experiment(f"table4-{name}-seed1", config)
+
+
+def _words(scale: Scale, records: Sequence[RunRecord]) -> str:
+    first = records[0]
+    search, training = first.config["search"], first.config["training"]
+    return " ".join(
+        (
+            f"Scale: {scale}. Encoder-decoders that write a tree as symbols, under the constraint that brackets match",
+            f"and each word is used once; beam {search['beam_size']}, alpha {search['alpha']}, at most input +",
+            f"{search['max_extra_tokens']}; seed {training['seed']}, {training['precision']}, on {first.machine},",
+            f"torch {first.torch}. Labelled recall, precision and F1 in percent (PARSEVAL, the rules of COLLINS.prm);",
+            "which words are punctuation was told, as is usual; other tags are not judged.",
+        )
+    )
+
+
+def _measured(records: Sequence[RunRecord]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for record in records:
+        parts = [(record.dev_text, record.dev_scores)]
+        if record.test_text is not None and record.test_scores is not None and not _is_section_23(record):
+            parts.append((record.test_text, record.test_scores))
+        for text, scores in parts:
+            rows.append(
+                (
+                    _corpora(record.config["data"]),
+                    record.parameters / 1e6,
+                    record.updates,
+                    record.minutes,
+                    text,
+                    *(scores[key] for key in ("recall", "precision", "f1", "complete_match")),
+                    scores["length_40"]["f1"],
+                    scores["valid"],
+                    scores["skipped"],
+                    scores["errors"],
+                )
+            )
+    columns = (
+        "trained on", "million parameters", "updates", "minutes", "judged on", "recall", "precision", "our F1",
+        "complete match", "our F1, at most 40 words", "sentences", "skipped", "errors",
+    )  # fmt: skip
+    percent = dict.fromkeys(("recall", "precision", "our F1", "complete match", "our F1, at most 40 words"), ".2f")
+    formats = {"million parameters": ".2f", "updates": ",", "minutes": ".1f", "sentences": ",", **percent}
+    return Table("", columns, tuple(rows), formats=formats)
+
+
+def printed_and_ours(records: Sequence[RunRecord]) -> Table:
+    """The paper's rows; ours beneath them only where it was judged on the same sentences."""
+    ours = tuple(
+        (f"ours, {record.updates:,} updates", "WSJ only, discriminative", record.test_scores["f1"])
+        for record in records
+        if _is_section_23(record) and record.test_scores is not None
+    )
+    columns = ("parser", "training", "WSJ 23 F1")
+    return Table("-printed", columns, PRINTED + ours, formats={"WSJ 23 F1": ".1f"})
+
+
+def _is_section_23(record: RunRecord) -> bool:
+    return record.test_text == f"{WSJ} test"
+
+
+def _corpora(data: dict[str, Any]) -> str:
+    corpus = data["corpus"]
+    return corpus if isinstance(corpus, str) else ", ".join(f"{name} x {weight:g}" for name, weight in corpus.items())
