@@ -228,7 +228,13 @@ def test_corpus(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("multi30k/train.en", "multi30k/train.fr", "wmt_news/newstest2010.en", "wmt_news/newstest2010.de"):
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_text("a line\n")
-    rows = json.loads(transduce("corpus", "list", "--json", "--data", data).out)["corpora"]
+    (data / "trees" / "gum").mkdir(parents=True)
+    (data / "trees" / "gum" / "train.ptb").write_text("(TOP (NN dog))\n")
+    listed = json.loads(transduce("corpus", "list", "--json", "--data", data).out)
+    assert {bank["name"]: bank["is_here"] for bank in listed["treebanks"]} == {
+        "gum": True, "craft": False, "wsj-sample": False,
+    }  # fmt: skip
+    rows = listed["corpora"]
     here = {row["name"]: row["here"] for row in rows}
     assert {"grammar", "multi30k", "wmt14-en-de", "wmt14-en-fr", "newstest", "libreoffice-help"} <= here.keys()
     assert (here["grammar"], here["multi30k"], here["wmt14-en-de"]) == (["en-de"], ["en-fr"], [])
@@ -322,7 +328,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--text",
         ],
         "model": ["--json", "--length", "--vocab-size"],
-        "paper": ["--data", "--device", "--json", "--out", "--scale", "--sentence", "--short", "--work"],
+        "paper": ["--data", "--device", "--json", "--out", "--scale", "--sentence", "--short", "--treebank", "--work"],
         "parse": [
             "--alpha",
             "--beam",

@@ -9,14 +9,14 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-FLAGS = [
+FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -25,22 +25,21 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--remote-debugging-pipe",
-]
+)
 PATIENCE_S = 60
 
 
 class Browser:
     """Chromium with one page, led through the pipe of its DevTools protocol."""
 
-    def __init__(self, chromium: str, profile: Path) -> None:
+    def __init__(self, chromium: Sequence[str], profile: Path) -> None:
         """Start it; it reads commands from its file descriptor 3 and answers on 4."""
         commands_out, self._commands = os.pipe()
         self._answers, answers_in = os.pipe()
         theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (commands_out, answers_in)]
         with_pipe = ["/bin/bash", "-c", f'exec "$@" 3<&{theirs[0]} 4>&{theirs[1]}', "bash"]
         self._process = subprocess.Popen(
-            [*with_pipe, chromium, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            [*with_pipe, *chromium, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
             pass_fds=theirs,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -142,11 +141,17 @@ class Browser:
         os.close(self._answers)
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
+@pytest.fixture(scope="session")
+def chromium() -> list[str]:
+    """The command that starts it without a window."""
+    path = shutil.which("chromium")
+    if path is None:
         pytest.skip("no chromium on this machine")
+    return [path, *FLAGS]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     browser = Browser(chromium, tmp_path_factory.mktemp("profile"))
     try:
         browser.call("Performance.enable", timeDomain="threadTicks")

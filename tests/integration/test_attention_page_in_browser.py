@@ -1,8 +1,8 @@
 """The attention page in a real browser: what its script makes of the data and of the address."""
 
 import dataclasses
-import shutil
 import subprocess
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,22 +12,12 @@ import pytest
 
 from transduce.view import AttentionMaps, write_attention_page
 
+Render = Callable[[Path, str, Path], ElementTree.Element]  # the document after its script ran at page + address
+
 N_LAYERS, N_HEADS = 3, 10
 SRC = ("the", "<img src=x onerror=alert(1)>", "\u05e9\u05dc\u05d5\u05dd", " ", "</s>")
 READ = ("<s>", "die", "</script>", "&amp;")
 WRITTEN = ("die", "</script>", "&amp;", "</s>")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=5000",
-    "--dump-dom",
-]
 
 
 def spread(n_rows: int, n_columns: int, *, causal: bool = False) -> np.ndarray:
@@ -79,16 +69,17 @@ class TreeReader(HTMLParser):
         self.builder.data(data)
 
 
-def rendered(page: Path, address: str, profile: Path) -> ElementTree.Element:
-    """The document after its script ran at ``page`` + ``address``."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on this machine")
-    command = [chromium, *FLAGS, f"--user-data-dir={profile}", f"{page.as_uri()}{address}"]
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=True)
-    reader = TreeReader()
-    reader.feed(result.stdout[result.stdout.index("<html") :].strip())
-    return reader.builder.close()
+@pytest.fixture
+def rendered(chromium: list[str]) -> Render:
+    def render(page: Path, address: str, profile: Path) -> ElementTree.Element:
+        how = ["--virtual-time-budget=5000", "--dump-dom", f"--user-data-dir={profile}"]
+        command = [*chromium, *how, f"{page.as_uri()}{address}"]
+        result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=True)
+        reader = TreeReader()
+        reader.feed(result.stdout[result.stdout.index("<html") :].strip())
+        return reader.builder.close()
+
+    return render
 
 
 def by_id(document: ElementTree.Element, name: str) -> ElementTree.Element:
@@ -113,7 +104,7 @@ KEYS = ".//ol[@id='keys']/li/span[@class='piece']"
 NUMBERS = ".//ol[@id='keys']/li/span[@class='number']"
 
 
-def test_a_plain_address_shows_the_whole_layer(page: Path, tmp_path: Path):
+def test_a_plain_address_shows_the_whole_layer(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "", tmp_path)
     assert document.attrib["data-ready"] == "true"
     assert "data-error" not in document.attrib
@@ -128,7 +119,7 @@ def test_a_plain_address_shows_the_whole_layer(page: Path, tmp_path: Path):
     assert len(by_id(document, "sentence-choice").findall(".//option")) == 2
 
 
-def test_text_that_looks_like_markup_stays_text(page: Path, tmp_path: Path):
+def test_text_that_looks_like_markup_stays_text(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#kind=encoder", tmp_path)
     assert text_of(by_id(document, "source")) == "the <b>source</b>"
     assert text_of(by_id(document, "translation")) == "die \u201e\U0001f600\u201c"
@@ -137,7 +128,7 @@ def test_text_that_looks_like_markup_stays_text(page: Path, tmp_path: Path):
     assert document.findall(".//img") == document.findall(".//b") == []
 
 
-def test_an_address_isolates_one_word_of_one_head(page: Path, tmp_path: Path):
+def test_an_address_isolates_one_word_of_one_head(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#sentence=2&kind=cross&layer=2&head=10&word=3", tmp_path)
     assert text_of(by_id(document, "source")) == "the second sentence"
     assert by_id(document, "view").attrib["class"] == "isolated"
@@ -149,7 +140,7 @@ def test_an_address_isolates_one_word_of_one_head(page: Path, tmp_path: Path):
     assert text_of(by_id(document, "heat-title")) == "Head 10 of layer 2"
 
 
-def test_all_heads_show_the_mean_and_the_best_of_each(page: Path, tmp_path: Path):
+def test_all_heads_show_the_mean_and_the_best_of_each(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#kind=cross&layer=2&head=all&word=3", tmp_path)
     steps = np.rint(example().cross[1, :, 2] * 255) / 255
     assert [float(number) for number in texts(document, NUMBERS)] == pytest.approx(steps.mean(axis=0), abs=0.0051)
@@ -158,7 +149,7 @@ def test_all_heads_show_the_mean_and_the_best_of_each(page: Path, tmp_path: Path
     assert readout[9] == f"10{SRC[2]}0.80"
 
 
-def test_the_decoder_gives_the_future_no_number(page: Path, tmp_path: Path):
+def test_the_decoder_gives_the_future_no_number(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#kind=decoder&layer=1&head=2&word=2", tmp_path)
     assert texts(document, QUERIES) == list(WRITTEN)
     assert texts(document, KEYS) == list(READ)
@@ -167,14 +158,14 @@ def test_the_decoder_gives_the_future_no_number(page: Path, tmp_path: Path):
     assert future == ["", ""]
 
 
-def test_an_address_that_does_not_fit_is_put_right(page: Path, tmp_path: Path):
+def test_an_address_that_does_not_fit_is_put_right(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#sentence=9&kind=constructor&layer=0&head=11&word=-1", tmp_path)
     assert document.attrib["data-ready"] == "true"
     assert text_of(by_id(document, "heat-title")) == "Every head of layer 3"
     assert "isolated" not in by_id(document, "view").attrib.get("class", "")
 
 
-def test_damaged_data_is_said_on_the_page(page: Path, tmp_path: Path):
+def test_damaged_data_is_said_on_the_page(page: Path, tmp_path: Path, rendered: Render):
     damaged = tmp_path / "damaged.html"
     damaged.write_text(page.read_text(encoding="utf-8").replace('"weights":"', '"weights":"AAAA'), encoding="utf-8")
     document = rendered(damaged, "", tmp_path / "profile")
@@ -208,7 +199,7 @@ document.documentElement.dataset.log = log.join("; ");
 """
 
 
-def test_pointer_and_keyboard_isolate_and_keep_words(page: Path, tmp_path: Path):
+def test_pointer_and_keyboard_isolate_and_keep_words(page: Path, tmp_path: Path, rendered: Render):
     handled = tmp_path / "handled.html"
     waiting = "const wait = () => document.documentElement.dataset.ready ? hands() : setTimeout(wait, 5); wait();"
     text = page.read_text(encoding="utf-8").replace("Content-Security-Policy", "no-policy")

@@ -20,7 +20,7 @@ app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_
 @app.command("list")
 def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
     """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
-    from transduce.corpora import CATALOGUE, data_folders, directions_here
+    from transduce.corpora import CATALOGUE, TREEBANKS, data_folders, directions_here, find_trees
 
     folders = data_folders(data)
     rows: list[dict[str, Any]] = [
@@ -47,15 +47,34 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
                 "here": here,
             }
         )
+    treebanks: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "size": treebank.size,
+            "licence": treebank.licence,
+            "source": treebank.source,
+            "is_here": find_trees(name, "train", folders) is not None,
+        }
+        for name, treebank in TREEBANKS.items()
+    ]
     if json:
-        print_json({"corpora": rows, "folders": list(map(str, folders))})
+        print_json({"corpora": rows, "treebanks": treebanks, "folders": list(map(str, folders))})
         return
     for row in rows:
         where = f"; here: {', '.join(row['here'])}" if row["here"] else ""
         print(f"{row['name']}  ({', '.join(row['languages'])}{where})")
-        print(f"    size     {row['size']}\n    licence  {row['licence']}\n    source   {row['source']}")
+        _print_about(row)
+    print('\nTreebanks, for data.target = "trees"; in a data folder as trees/NAME/train.ptb')
+    for row in treebanks:
+        print(f"{row['name']}{'  (here)' if row['is_here'] else ''}")
+        _print_about(row)
     print("\nData folders, in the order in which they are looked into: " + ", ".join(map(str, folders)))
     print('Own text: files that a recipe names (corpus = "files"), or folder NAME in a data folder (corpus = "NAME")')
+
+
+def _print_about(row: Mapping[str, Any]) -> None:
+    for key in ("size", "licence", "source"):
+        print(f"    {key:<8} {row[key]}")
 
 
 @app.command("get")

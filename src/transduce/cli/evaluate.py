@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +20,7 @@ from transduce.cli.options import (
     RerankOption,
     RerankWeightOption,
 )
-from transduce.cli.output import print_json, print_scores
+from transduce.cli.output import print_json, print_scores, require_writable
 from transduce.errors import ConfigError, DataError
 
 __all__ = ["evaluate"]
@@ -57,7 +54,7 @@ def evaluate(
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")
     if out is not None:
-        _require_writable(out)
+        require_writable("--out", out)
     translator = load_translator(
         folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
     )
@@ -79,14 +76,3 @@ def evaluate(
         print_json(evaluation.scores.as_json())
     else:
         print_scores(evaluation.scores)
-
-
-def _require_writable(path: Path) -> None:
-    """Raises ConfigError if a file cannot be written, before there is anything to write."""
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as error:
-        raise ConfigError(f"--out {path} cannot be written: {error.strerror}") from error

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transduce.errors import ConfigError
 from transduce.metrics import Parseval, TranslationScores
 
 if TYPE_CHECKING:
     from transduce.tasks import ParsingScores
 
-__all__ = ["is_speaker", "print_json", "print_parseval", "print_scores", "say", "say_error", "say_stopped"]
+__all__ = [
+    "is_speaker",
+    "print_json",
+    "print_parseval",
+    "print_scores",
+    "require_writable",
+    "say",
+    "say_error",
+    "say_stopped",
+]
 
 PARSEVAL_NAMES = {
     "recall": "labelled recall",
@@ -60,6 +72,17 @@ def say_stopped(updates: int, folder: Path) -> None:
 def say_error(line: str) -> None:
     """An error of this process, whichever it is."""
     print(f"error: {line}" if is_speaker() else f"error in process {_RANK}: {line}", file=sys.stderr, flush=True)
+
+
+def require_writable(option: str, path: Path) -> None:
+    """Raises ConfigError if the file of an option cannot be written, before there is anything to write."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise ConfigError(f"{option} {path} cannot be written: {error.strerror}") from error
 
 
 def print_json(value: Any) -> None:

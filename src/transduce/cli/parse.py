@@ -12,7 +12,7 @@ import typer
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.models import search_as_asked
 from transduce.cli.options import AlphaOption, BeamOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
-from transduce.cli.output import print_json, say
+from transduce.cli.output import print_json, require_writable, say
 from transduce.cli.stdin import piped_lines
 from transduce.errors import ConfigError
 
@@ -57,6 +57,8 @@ def parse(
 
     if raw and trees is not None:
         raise ConfigError("--raw and --trees exclude each other: trees have words already")
+    if svg is not None:
+        require_writable("--svg", svg)
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
     search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)

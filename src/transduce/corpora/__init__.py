@@ -14,7 +14,7 @@ from transduce.corpora.layout import cache_folder, data_folders, directions_here
 from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
-from transduce.corpora.treebank_text import TREEBANKS, WSJ, Treebank, TreebankText, read_trees, sentence_of
+from transduce.corpora.treebank_text import TREEBANKS, WSJ, Treebank, TreebankText, find_trees, read_trees, sentence_of
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "data_folders",
     "directions_here",
     "find_text",
+    "find_trees",
     "generate_pairs",
     "get_corpus",
     "has_training_text",

@@ -7,7 +7,7 @@ or compressed. ``wsj`` is read from the folder of the treebank itself, by sectio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,7 +24,7 @@ from transduce.files import read_lines
 from transduce.linearisation import linearise
 from transduce.trees import Tree, parse_tree, parse_trees, plain, unescape_brackets
 
-__all__ = ["TREEBANKS", "WSJ", "Treebank", "TreebankText", "read_trees", "sentence_of"]
+__all__ = ["TREEBANKS", "WSJ", "Treebank", "TreebankText", "find_trees", "read_trees", "sentence_of"]
 
 WSJ = "wsj"  # the Wall Street Journal of the Penn Treebank: for those who hold it
 WSJ_SECTIONS: Mapping[Split, range] = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
@@ -158,19 +158,25 @@ class TreebankText:
                 return []
             sections = [Path(self.config.treebank) / f"{section:02}" for section in WSJ_SECTIONS[split]]
             return sorted(chain.from_iterable(section.glob("*.mrg") for section in sections))
-        for folder in self._folders:
-            for ending in ENDINGS:
-                for compression in COMPRESSIONS:
-                    path = folder / FOLDER / _folder_of(name) / f"{split}.{ending}{compression}"
-                    if path.is_file():
-                        return [path]
-        return []
+        path = find_trees(name, split, self._folders)
+        return [] if path is None else [path]
 
     def _grammar_trees(self, split: Split) -> Iterator[Tree]:
         config = self.config
         n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
         pairs = generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
         return (plain(parse_tree(pair.tree)) for pair in pairs)
+
+
+def find_trees(name: str, split: Split, folders: Sequence[Path]) -> Path | None:
+    """The file of a treebank's part, in the first of the data ``folders`` that has it; None where none has."""
+    candidates = (
+        folder / FOLDER / _folder_of(name) / f"{split}.{ending}{compression}"
+        for folder in folders
+        for ending in ENDINGS
+        for compression in COMPRESSIONS
+    )
+    return next(filter(Path.is_file, candidates), None)
 
 
 def _folder_of(name: str) -> str:
