@@ -1,11 +1,40 @@
 #!/usr/bin/env bash
-# What needs a GPU: that it computes the same as the CPU, and how fast it is. Results go to $OUT (default: gpu-results).
-# Needs torch, numpy, safetensors, tokenizers, sacrebleu, sacremoses, pydantic, typer, rich and pytest.
+# What needs a GPU. Results go to $OUT (default: gpu-results).
+#   benchmarks/gpu.sh                        that it computes the same as the CPU, and how fast it is
+#   benchmarks/gpu.sh train DATA RECIPE...   each recipe with $SEEDS (default: 1 2) on the data folder: scores and model cards; an
+#                                            interrupted run goes on where $OUT holds it
+# Needs torch, numpy, safetensors, tokenizers, sacrebleu, sacremoses, pydantic, typer, rich, and for the first form pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out="${OUT:-gpu-results}"
 mkdir -p "$out"
 export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}"
 python3 -c 'import torch; print(torch.__version__, torch.cuda.get_device_name(0))' | tee "$out/machine.txt"
-python3 -m pytest tests/gpu --override-ini addopts= --import-mode=importlib -q 2>&1 | tee "$out/tests.txt"
-python3 benchmarks/gpu.py --json --minutes 4 | tee "$out/gpu.json"
+
+check_and_measure() {
+  python3 -m pytest tests/gpu --override-ini addopts= --import-mode=importlib -q 2>&1 | tee "$out/tests.txt"
+  python3 benchmarks/gpu.py --json --minutes 4 | tee "$out/gpu.json"
+}
+
+train() {
+  local data="$1" recipe seed name options
+  shift
+  for recipe in "$@"; do
+    for seed in ${SEEDS:-1 2}; do
+      name="$(basename "$recipe" .toml)-seed$seed"
+      [ -e "$out/$name.json" ] && continue
+      options=(--data "$data" --out "$out/runs/$name" --set "training.seed=$seed" --device cuda --json)
+      [ -d "$out/runs/$name" ] && options+=(--resume)
+      python3 -m transduce train "$recipe" "${options[@]}" > "$out/$name.json.part"
+      mv "$out/$name.json.part" "$out/$name.json"
+      cp "$out/runs/$name/model/README.md" "$out/$name.md"
+      tail -n 1 "$out/$name.json"
+    done
+  done
+}
+
+case "${1:-}" in
+  "") check_and_measure ;;
+  train) [ $# -ge 3 ] || { echo "gpu.sh train DATA RECIPE..., got $# words" >&2; exit 2; }; shift; train "$@" ;;
+  *) echo "gpu.sh has no part $1; it has: train" >&2; exit 2 ;;
+esac
