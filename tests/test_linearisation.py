@@ -73,6 +73,14 @@ def test_repairs(symbols: str, expected: str) -> None:
 def test_words_that_are_left_have_the_tags_that_are_known() -> None:
     tree = repair(["(S", "PRP"], ["He", "runs", "."], [ANY_TAG, ANY_TAG, "."])
     assert str(tree) == "(TOP (S (PRP He) (XX runs) (. .)))"
+
+
+def test_what_is_known_of_punctuation_is_kept() -> None:
+    tree = repair(["(S", "XX", ",", "XX", "NN", ")S"], ["a", "b", ",", "c"], [ANY_TAG, ANY_TAG, ",", None])
+    assert str(tree) == "(TOP (S (XX a) (XX b) (, ,) (NN c)))"
+
+
+def test_no_words_make_no_tree() -> None:
     with pytest.raises(TreeError, match="no word"):
         repair(["(S"], [])
 

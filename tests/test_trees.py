@@ -17,11 +17,13 @@ from transduce.trees import (
     parse_trees,
     plain,
     tree_or_none,
-    unescape_brackets,
+    unescaped,
     without_function_tags,
 )
 
 TREEBANKS = Path(__file__).parents[2] / "shared" / "data" / "trees"
+
+HINT = "; brackets that are words are written -LRB- and -RRB-"
 
 SYMBOLS = st.text(st.characters(codec="utf-8", exclude_characters="()", exclude_categories=("Z", "C")), min_size=1)
 TREES = st.recursive(
@@ -39,7 +41,45 @@ def test_reading_and_writing() -> None:
     ]  # fmt: skip
     assert tree.words() == ["The", "dog", "sleeps", "."]
     assert [node.label for node in tree.nodes()] == ["TOP", "S", "NP-SBJ", "DT", "NN", "VP", "VBZ", "."]
-    assert parse_tree("  ( (S\n (VB Go)))  ") == Tree("TOP", (Tree("S", (Tree("VB", word="Go"),)),))
+    without_label = parse_tree("  ( (S\n (VB Go)))  ")
+    assert without_label == Tree("", (Tree("S", (Tree("VB", word="Go"),)),))
+    assert str(without_label) == "( (S (VB Go)))"
+    assert plain(without_label) == parse_tree("(TOP (S (VB Go)))")
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ("( (ROOT (S (VB Go))))", "(TOP (S (VB Go)))"),
+        ("(S1 (S (VB Go)))", "(TOP (S (VB Go)))"),
+        ("(S (VB Go))", "(TOP (S (VB Go)))"),
+        ("(NN dog)", "(TOP (NN dog))"),
+        ("(TOP (S (VB Go)) (. !))", "(TOP (S (VB Go)) (. !))"),
+        ("(S (NP (NN dog)) ((VP-X (VB go))))", "(TOP (S (NP (NN dog)) (VP (VB go))))"),
+        ("( (NN a) ( (NN b)))", "(TOP (NN a) (NN b))"),
+    ],
+)
+def test_what_parsers_are_trained_on(tree: str, expected: str) -> None:
+    assert str(plain(parse_tree(tree))) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("(P this) (Q is) (R a)", "(TOP (P this) (Q is) (R a))"),
+        ("(TOP (S (NP) (VB go)) (-NONE- ))", "(TOP (S (VB go)))"),
+        ("(TOP (S ( go)))", "None"),
+        ("(TOP (NP ((X))))", "None"),
+        ("", "None"),
+        ("()", "None"),
+    ],
+)
+def test_brackets_without_words_are_nothing_to_parseval(line: str, expected: str) -> None:
+    assert str(tree_or_none(line)) == expected
+
+
+def test_blanks_of_other_kinds_are_part_of_a_word() -> None:
+    assert parse_tree("(NP (CD 10\u00a0000) (NN day\u2028s))").words() == ["10\u00a0000", "day\u2028s"]
 
 
 @given(TREES)
@@ -59,6 +99,9 @@ def test_deep_trees_need_no_deep_stack() -> None:
     tree = parse_tree(text)
     assert str(tree) == text
     assert tree.words() == ["dog"]
+    assert tree == parse_tree(text)
+    assert len({tree, parse_tree(text)}) == 1
+    assert repr(tree) == f"<Tree {text}>"
     assert str(plain(tree)) == f"(TOP {text})"
 
 
@@ -66,12 +109,12 @@ def test_deep_trees_need_no_deep_stack() -> None:
     ("text", "message"),
     [
         ("", "line 1, column 1: expected '(', got nothing"),
-        ("word", "line 1, column 1: expected '(', got 'word'"),
+        ("word", "line 1, column 1: expected '(', got 'word'; outside of brackets there are only blanks"),
         ("(S (NP (NN dog))", "line 1, column 1: the bracket 'S' is never closed"),
         ("(S (NN dog))) ", "line 1, column 13: the tree has ended, got ')'"),
         ("(S (NN dog)) (S (NN cat))", "line 1, column 14: the tree has ended, got '('"),
-        ("(S ())", "line 1, column 4: the bracket '' is empty"),
-        ("(S (NP ))", "line 1, column 4: the bracket 'NP' is empty"),
+        ("(S ())", f"line 1, column 4: the bracket '' is empty{HINT}"),
+        ("(S (NP ))", f"line 1, column 4: the bracket 'NP' is empty{HINT}"),
         ("(S dog cat)", "line 1, column 8: expected '(' or ')', got 'cat'"),
         ("(S (NN dog) cat)", "line 1, column 13: expected '(' or ')', got 'cat'"),
         ("(S dog (NN cat))", "line 1, column 1: the bracket 'S' has a word, 'dog', and other brackets"),
@@ -84,7 +127,7 @@ def test_what_is_no_tree_is_refused_with_its_place(text: str, message: str) -> N
 
 
 def test_the_place_is_that_in_the_file() -> None:
-    with pytest.raises(TreeError, match=r"^line 3, column 3: the bracket 'NP' is empty$"):
+    with pytest.raises(TreeError, match=f"^line 3, column 3: the bracket 'NP' is empty{HINT}$"):
         list(parse_trees(["(S (NN dog))", "(S", "  (NP", "))"]))
     with pytest.raises(TreeError, match=r"^line 2, column 1: the bracket 'S' is never closed$"):
         list(parse_trees(["(S (NN dog))", "(S (NN cat)"]))
@@ -140,8 +183,8 @@ def test_plain_trees_stay_plain(tree: Tree) -> None:
 
 
 def test_brackets_in_words() -> None:
-    assert unescape_brackets("-LRB--RRB--LSB--RSB--LCB--RCB-") == "()[]{}"
-    assert unescape_brackets("-LRB") == "-LRB"
+    assert unescaped("-LRB--RRB--LSB--RSB--LCB--RCB-") == "()[]{}"
+    assert unescaped("-LRB") == "-LRB"
     assert escape_brackets("a(b)c") == "a-LRB-b-RRB-c"
     assert [without_function_tags(label) for label in ("NP-SBJ", "NP=1", "-NONE-", "PRP$")] == [
         "NP", "NP", "-NONE-", "PRP$",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from transduce.errors import TreeError
 from transduce.trees import ROOT_LABEL, Tree
 
-__all__ = ["ANY_TAG", "PUNCTUATION_TAGS", "delinearise", "linearise", "repair", "target_tag"]
+__all__ = ["ANY_TAG", "PUNCTUATION_TAGS", "delinearise", "linearise", "most_in_a_row", "repair", "target_tag"]
 
 ANY_TAG = "XX"
 # PARSEVAL leaves out words with these tags, so a parser must say which they are even where other tags are not told.
@@ -46,6 +46,20 @@ def linearise(tree: Tree, *, keeps_tags: bool = True) -> list[str]:
             stack.append(f"){node.label}")
             stack.extend(reversed(node.children))
     return symbols
+
+
+def most_in_a_row(tree: Tree) -> int:
+    """How many brackets open before a word, or after one, at most; the outermost TOP is none.
+
+    >>> from transduce.trees import parse_tree
+    >>> most_in_a_row(parse_tree("(TOP (S (NP (NN dog)) (VP (VB go))))"))
+    2
+    """
+    most = n = 0
+    for symbol in linearise(tree):
+        n = n + 1 if symbol.startswith("(") else 0
+        most = max(most, n)
+    return most
 
 
 def target_tag(tag: str) -> str:
@@ -82,17 +96,18 @@ def delinearise(symbols: Iterable[str], words: Sequence[str]) -> Tree:
     return building.tree()
 
 
-def repair(symbols: Iterable[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
+def repair(symbols: Iterable[str], words: Sequence[str], known: Sequence[str | None] | None = None) -> Tree:
     """A tree over all of the words, whatever the symbols: the tree they say, where they say one.
 
     A closing bracket closes the innermost one of its label with all that is open inside it, or nothing; brackets
-    without words go; surplus tags go; words that are left are added where the symbols end, with their tag of ``tags``,
-    or XX.
+    without words go; surplus tags go; words that are left are added where the symbols end.
+    ``known``: for each word the punctuation tag that it has, XX if it has none, None if that is not known.
     Raises TreeError if there are no words.
     """
     if not words:
         raise TreeError("there is no word to make a tree of")
     building = _Building()
+    known = known or [None] * len(words)
     n_words = 0
     for symbol in symbols:
         if symbol.startswith("("):
@@ -103,13 +118,20 @@ def repair(symbols: Iterable[str], words: Sequence[str], tags: Sequence[str] | N
                     building.close()
                 building.close()
         elif n_words < len(words):
-            building.add(Tree(symbol, word=words[n_words]))
+            building.add(Tree(_settled(symbol, known[n_words]), word=words[n_words]))
             n_words += 1
     for place in range(n_words, len(words)):
-        building.add(Tree(tags[place] if tags else ANY_TAG, word=words[place]))
+        building.add(Tree(known[place] or ANY_TAG, word=words[place]))
     while building.innermost is not None:
         building.close()
     return building.tree()
+
+
+def _settled(tag: str, known: str | None) -> str:
+    """The tag of a word, where something is known of its punctuation."""
+    if known is None or (known not in PUNCTUATION_TAGS and tag not in PUNCTUATION_TAGS):
+        return tag
+    return known
 
 
 @dataclass(frozen=True, slots=True)

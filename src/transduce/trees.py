@@ -15,19 +15,25 @@ __all__ = [
     "escape_brackets",
     "parse_tree",
     "parse_trees",
+    "parse_wordless_trees",
     "plain",
+    "split_words",
     "tree_or_none",
-    "unescape_brackets",
+    "unescaped",
     "without_function_tags",
 ]
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
-OTHER_ROOT_LABELS = frozenset({"", "ROOT", "S1", ROOT_LABEL})  # what treebanks and parsers call the outermost bracket
+ESCAPES = "written -LRB- and -RRB-"
+ROOT_LABELS = frozenset({"ROOT", "S1", ROOT_LABEL})  # what treebanks and parsers call the outermost bracket
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
-    """A labelled node over children, or over one word (a part of speech)."""
+    """A labelled node over children, or over one word (a part of speech).
+
+    Nothing here is recursive: a parser may write a thousand brackets into each other.
+    """
 
     label: str
     children: tuple[Tree, ...] = ()
@@ -38,7 +44,7 @@ class Tree:
             raise TreeError(f"a tree node needs children or a word, not both or neither; got label {self.label!r}")
 
     def __str__(self) -> str:
-        """On one line. Without recursion, as all here: a parser may write a thousand brackets into each other."""
+        """On one line."""
         parts: list[str] = []
         stack: list[Tree | str] = [self]
         while stack:
@@ -53,6 +59,18 @@ class Tree:
                 for child in reversed(node.children):
                     stack += [child, " "]
         return "".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<Tree {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and self._shape() == other._shape()
+
+    def __hash__(self) -> int:
+        return hash(self._shape())
+
+    def _shape(self) -> tuple[tuple[str, int, str | None], ...]:
+        return tuple((node.label, len(node.children), node.word) for node in self.nodes())
 
     def nodes(self) -> Iterator[Tree]:
         """Itself and all below it, each before its children, from left to right."""
@@ -76,16 +94,16 @@ class Tree:
 
 
 def parse_tree(text: str, *, first_line: int = 1) -> Tree:
-    """Read one bracketed tree; an empty outer label, as in the treebank's files, becomes ``TOP``.
+    """Read one bracketed tree; the outer label may be missing, as in the treebank's files.
 
     ``first_line`` is the number of its first line in the file that it is from.
     Raises TreeError, with line and column, where the brackets do not make one tree.
 
-    >>> str(parse_tree("( (S (VP (VB Go))))"))
-    '(TOP (S (VP (VB Go))))'
+    >>> parse_tree("( (S (VP (VB Go))))").children
+    (<Tree (S (VP (VB Go)))>,)
     """
     tokens = _tokens(text.split("\n"), first_line)
-    trees = _trees(tokens)
+    trees = _strict(_brackets(tokens, is_strict=True))
     tree = next(trees, None)
     if tree is None:
         raise TreeError(f"line {first_line}, column 1: expected '(', got nothing")
@@ -100,49 +118,58 @@ def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
     """All trees of a file, however they are broken into lines. Raises TreeError, with line and column.
 
     >>> [str(tree) for tree in parse_trees(["( (S (VB Go)))  (S", "  (VB Stop))"])]
-    ['(TOP (S (VB Go)))', '(S (VB Stop))']
+    ['( (S (VB Go)))', '(S (VB Stop))']
     """
-    return _trees(_tokens(lines, 1))
+    return _strict(_brackets(_tokens(lines, 1), is_strict=True))
+
+
+def parse_wordless_trees(lines: Iterable[str], *, first_line: int = 1) -> Iterator[Tree | None]:
+    """The same, where brackets may hold no word: they are left out, and None stands for a tree of nothing else.
+
+    >>> list(parse_wordless_trees(["(TOP (S (NP) (VB Go)))", "(TOP )"]))
+    [<Tree (TOP (S (VB Go)))>, None]
+    """
+    return _brackets(_tokens(lines, first_line), is_strict=False)
 
 
 def tree_or_none(line: str, *, number: int = 1) -> Tree | None:
-    """The tree of a line; None where it has no word at all, as parsers write it that found none: "", "()", "(TOP )".
+    """What PARSEVAL sees on a line: None where it has no word, as parsers write it that found none: "", "()", "(TOP )".
 
-    Raises TreeError, with the column and the line's ``number``.
+    Several brackets side by side get a ``TOP`` over them, which counts for nothing.
+    Raises TreeError, with the column and the line's ``number``, where brackets do not match.
     """
-    is_bracketed = not line.strip() or line.lstrip().startswith("(")
-    is_balanced = line.count("(") == line.count(")")
-    if is_bracketed and is_balanced and not _LABEL_AND_WORD.search(line):
-        return None
-    return parse_tree(line, first_line=number)
+    trees = [tree for tree in parse_wordless_trees([line], first_line=number) if tree is not None]
+    if len(trees) > 1:
+        return Tree(ROOT_LABEL, tuple(trees))
+    return trees[0] if trees else None
 
 
 def plain(tree: Tree) -> Tree:
     """What parsers are trained and judged on: no function tags, no traces or brackets over nothing else, root ``TOP``.
 
-    Raises TreeError if nothing is left.
+    Brackets without a label go, what is in them stays. Raises TreeError if nothing is left.
 
     >>> str(plain(parse_tree("( (S (NP-SBJ-1 (-NONE- *)) (VP=2 (VB Go) (PRT (RP on)))))")))
     '(TOP (S (VP (VB Go) (PRT (RP on)))))'
     """
-    (kept,) = _rebuilt(tree) or (None,)
-    if kept is None:
+    kept = _rebuilt(tree)
+    while len(kept) == 1 and kept[0].word is None and kept[0].label in ROOT_LABELS:
+        kept = kept[0].children
+    if not kept:
         raise TreeError("nothing but traces is in the tree")
-    if kept.word is None and kept.label in OTHER_ROOT_LABELS:
-        return Tree(ROOT_LABEL, kept.children)
-    return Tree(ROOT_LABEL, (kept,))
+    return Tree(ROOT_LABEL, kept)
 
 
 def _rebuilt(tree: Tree) -> tuple[Tree, ...]:
-    """The tree without tags and traces: one, or none."""
+    """The tree without tags, traces and brackets without a label."""
     done: list[list[Tree]] = [[]]
     stack: list[tuple[Tree, bool]] = [(tree, False)]
     while stack:
         node, is_left = stack.pop()
         if is_left:
             children = tuple(done.pop())
-            if children:
-                done[-1].append(Tree(without_function_tags(node.label), children))
+            label = without_function_tags(node.label)
+            done[-1] += [Tree(label, children)] if children and label else children
         elif node.word is not None:
             if node.label != TRACE:
                 done[-1].append(node)
@@ -162,8 +189,9 @@ def without_function_tags(label: str) -> str:
     return re.split("[-=]", label, maxsplit=1)[0] or label
 
 
-_BRACKETS = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
-_ESCAPED = {escape: bracket for bracket, escape in _BRACKETS.items()}
+_ESCAPED = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "\\/": "/", "\\*": "*",
+}  # fmt: skip
 
 
 def escape_brackets(word: str) -> str:
@@ -175,17 +203,26 @@ def escape_brackets(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
-def unescape_brackets(word: str) -> str:
-    """A word of a tree as people write it.
+def unescaped(word: str) -> str:
+    r"""A word of a tree as people write it.
 
-    >>> unescape_brackets("-LRB-"), unescape_brackets("-LCB-")
-    ('(', '{')
+    >>> unescaped("-LRB-"), unescaped("-LCB-"), unescaped(r"1\/2")
+    ('(', '{', '1/2')
     """
-    return re.sub("-[LR][RSC]B-", lambda escape: _ESCAPED[escape.group()], word)
+    return re.sub(r"-[LR][RSC]B-|\\[/*]", lambda escape: _ESCAPED[escape.group()], word)
 
 
-_TOKEN = re.compile(r"[()]|[^\s()]+")
-_LABEL_AND_WORD = re.compile(r"[^\s()]\s+[^\s()]")
+def split_words(line: str) -> list[str]:
+    """What stands between the blanks of ASCII: others, as that in ``10 000``, are part of a word.
+
+    >>> split_words(" about 10\u00a0000 dogs")
+    ['about', '10\xa0000', 'dogs']
+    """
+    return _WORD.findall(line)
+
+
+_WORD = re.compile(r"\S+", re.ASCII)
+_TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
 
 
 def _tokens(lines: Iterable[str], first_line: int) -> Iterator[tuple[str, str]]:
@@ -195,24 +232,33 @@ def _tokens(lines: Iterable[str], first_line: int) -> Iterator[tuple[str, str]]:
             yield match.group(), f"line {number}, column {match.start() + 1}"
 
 
-def _trees(tokens: Iterator[tuple[str, str]]) -> Iterator[Tree]:
-    """The trees that the brackets make, one after the other; reads no token past the end of each."""
+def _strict(trees: Iterator[Tree | None]) -> Iterator[Tree]:
+    return (tree for tree in trees if tree is not None)
+
+
+def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator[Tree | None]:
+    """The trees that the brackets make, one after the other; reads no token past the end of each.
+
+    Where it is not strict, brackets without a word go; None is a tree of such alone.
+    """
     open_nodes: list[_OpenNode] = []
     for token, place in tokens:
         if token == "(":
             open_nodes.append(_OpenNode(place))
         elif not open_nodes:
-            raise TreeError(f"{place}: expected '(', got {token!r}")
+            raise TreeError(f"{place}: expected '(', got {token!r}; outside of brackets there are only blanks")
         elif token != ")":
             open_nodes[-1].take(token, place)
         else:
-            node = open_nodes.pop().closed(is_outermost=not open_nodes)
-            if open_nodes:
-                open_nodes[-1].children.append(node)
-            else:
+            closed = open_nodes.pop()
+            node = closed.as_tree(is_strict=is_strict)
+            if not open_nodes:
                 yield node
+            else:
+                open_nodes[-1].has_brackets = True
+                open_nodes[-1].children += [] if node is None else [node]
     if open_nodes:
-        raise TreeError(f"{open_nodes[-1].place}: the bracket {open_nodes[-1].label or ''!r} is never closed")
+        raise TreeError(f"{open_nodes[-1].place}: the bracket {open_nodes[-1].label!r} is never closed")
 
 
 class _OpenNode:
@@ -220,25 +266,28 @@ class _OpenNode:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.label: str | None = None
+        self.label = ""
         self.word: str | None = None
         self.children: list[Tree] = []
+        self.has_brackets = False  # one without words is no child
 
     def take(self, token: str, place: str) -> None:
         """A label, or the word after it."""
-        if self.label is None and not self.children:
+        if not self.label and not self.has_brackets:
             self.label = token
-        elif self.word is None and not self.children:
+        elif self.word is None and not self.has_brackets:
             self.word = token
         else:
             raise TreeError(f"{place}: expected '(' or ')', got {token!r}")
 
-    def closed(self, *, is_outermost: bool) -> Tree:
-        """The node, now that its bracket has ended."""
-        if self.word is not None and not self.children:
-            return Tree(self.label or "", word=self.word)
-        if self.word is not None:
+    def as_tree(self, *, is_strict: bool) -> Tree | None:
+        """The node, now that its bracket has ended; None if there is no word in it."""
+        if self.word is not None and self.has_brackets:
             raise TreeError(f"{self.place}: the bracket {self.label!r} has a word, {self.word!r}, and other brackets")
-        if not self.children:
-            raise TreeError(f"{self.place}: the bracket {self.label or ''!r} is empty")
-        return Tree(self.label or (ROOT_LABEL if is_outermost else ""), tuple(self.children))
+        if self.word is not None:
+            return Tree(self.label, word=self.word)
+        if self.children:
+            return Tree(self.label, tuple(self.children))
+        if is_strict:
+            raise TreeError(f"{self.place}: the bracket {self.label!r} is empty; brackets that are words are {ESCAPES}")
+        return None

@@ -289,7 +289,8 @@ def test_parseval(transduce: CommandLine, tmp_path: Path) -> None:
     test.write_text(tree + "(S (NN dog)\n" + tree)
     broken = transduce("parseval", gold, test)
     assert broken.code == 1
-    assert broken.err == f"error: {test}: line 2, column 1: the bracket 'S' is never closed\n"
+    where = f"{test}: line 2, column 1: the bracket 'S' is never closed"
+    assert broken.err == f"error: {where}; here trees stand one a line, with --plain on any lines\n"
     test.write_text(tree)
     assert f"{gold} has 3 lines, {test} 1; trees align" in transduce("parseval", gold, test).err
 
@@ -342,7 +343,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--svg",
             "--trees",
         ],
-        "parseval": ["--details", "--json"],
+        "parseval": ["--details", "--json", "--plain"],
         "prepare": ["--data", "--json", "--out", "--set", "--treebank"],
         "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
         "train": [

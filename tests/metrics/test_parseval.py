@@ -50,6 +50,16 @@ GOLD = "(TOP (S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .
         # Punctuation is dropped by its tag in each file: here a mistagged comma makes the words differ.
         ("(TOP (S (NN a) (, ,) (NN b)))", "(TOP (S (NN a) (NN ,) (NN b)))", ("error", 0, 0, 0, 0, 2, 0)),
         ("(TOP (S (NN a) (, ,) (NN b)))", "(TOP (S (NN a) (: ,) (NN b)))", ("valid", 1, 1, 1, 0, 2, 2)),
+        # The outer bracket counts unless it is TOP: ROOT and one without a label do.
+        ("( (S (NN a)))", "(TOP (S (NN a)))", ("valid", 1, 2, 1, 0, 1, 1)),
+        ("(ROOT (S (NN a)))", "(ROOT (S (NN a)))", ("valid", 2, 2, 2, 0, 1, 1)),
+        # Brackets side by side; one without words.
+        (
+            "(S (A (P this)) (B (Q is) (A (R a) (T test))))",
+            "(P this) (Q is) (R a) (T test)",
+            ("valid", 0, 4, 0, 0, 4, 4),
+        ),
+        ("(TOP (S (VB go)))", "(TOP (S (NP) (VB go)))", ("valid", 1, 1, 1, 0, 1, 1)),
         # Every label that is dropped; a currency sign and brackets are kept.
         (
             "(TOP (S (`` ``) (NN a) ('' '') (: --) (, ,) (-NONE- *T*) ($ $) (-LRB- -LRB-) (. ?)))",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -174,14 +175,14 @@ def test_own_trees_in_any_layout(tmp_path: Path) -> None:
 
 def test_the_treebank_by_sections(tmp_path: Path, transduce: Callable[..., Any]) -> None:
     (tmp_path / "parser.toml").write_text(RECIPE)
-    for section, word in ((2, "two"), (21, "twenty-one"), (22, "dev"), (23, "test"), (24, "none")):
+    for section, word in (*((n, "old") for n in range(2, 22)), (22, "dev"), (23, "test"), (24, "none")):
         folder = tmp_path / "wsj" / f"{section:02}"
         folder.mkdir(parents=True)
         (folder / "wsj_0001.mrg").write_text(f"( (S (NP (NN {word})) (VP (VB go)) (. .)) )\n")
     settings = ["data.corpus=wsj", f"data.treebank={tmp_path / 'wsj'}", "training.max_updates=2"]
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
     prepared = open_prepared(tmp_path / "run" / "store")
-    assert len(prepared.train) == 2
+    assert len(prepared.train) == 20
     assert [prepared.text(split)[0] for split in ("dev", "test")] == [["dev go ."], ["test go ."]]  # type: ignore[index]
     prepared_folder = tmp_path / "prepared"
     command = ("prepare", tmp_path / "parser.toml", "--set", "data.corpus=wsj", "--out", prepared_folder)
@@ -189,6 +190,10 @@ def test_the_treebank_by_sections(tmp_path: Path, transduce: Callable[..., Any])
     assert open_prepared(prepared_folder).fingerprint == prepared.fingerprint
     with pytest.raises(DataError, match="wsj: --treebank should name the folder"):
         train(read_recipe(tmp_path / "parser.toml", ["data.corpus=wsj"]), tmp_path / "other")
+    for section in (7, 12):
+        (tmp_path / "wsj" / f"{section:02}" / "wsj_0001.mrg").unlink()
+    with pytest.raises(DataError, match=r"wsj has no \*\.mrg files in section 07, 12"):
+        train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "other")
 
 
 def test_what_does_not_go_together_is_refused(model: Path, micro_model: Path, tmp_path: Path) -> None:
@@ -228,6 +233,60 @@ def test_the_command_line(model: Path, tmp_path: Path, transduce: Callable[..., 
     free = transduce("parse", model, "--free", "--beam", 1, stdin=b"The dog sleeps .\n").out
     assert parse_tree(free).words() == ["The", "dog", "sleeps", "."]
     assert transduce("parse", model, "--raw", "--trees", gold).code == 1
+    missing = transduce("parse", tmp_path / "no-model", "--trees", tmp_path / "no.ptb")
+    assert (missing.code, "no.ptb" in missing.err) == (1, True)
+
+
+def test_what_is_parsed_from_trees_is_judged_against_them(
+    model: Path, tmp_path: Path, transduce: Callable[..., Any]
+) -> None:
+    gold, parsed, drawing = tmp_path / "gold.mrg", tmp_path / "parsed.ptb", tmp_path / "tree.svg"
+    gold.write_text(
+        "( (-NONE- *T*))\n(ROOT (S\n  (NP-SBJ (DT The) (NN dog))\n  (VP (VBZ sleeps) (NP (-NONE- *)))\n  (. .)))\n"
+        "( (NP (NNP a\x01b) (CD 10\u00a0000)))\n",
+        encoding="utf-8",
+    )
+    outcome = transduce("parse", model, "--trees", gold, "--svg", drawing)
+    assert outcome.out.startswith("()\n(TOP ")
+    parsed.write_text(outcome.out, encoding="utf-8")
+    assert "The dog sleeps" in drawing.read_text(encoding="utf-8")  # the first that has words
+    told = json.loads(transduce("parseval", "--plain", gold, parsed, "--json").out)
+    assert (told["valid"], told["skipped"], told["errors"]) == (2, 1, 0)
+    perfect = json.loads(transduce("parseval", "--plain", gold, gold, "--json").out)
+    assert (perfect["f1"], perfect["valid"]) == (100.0, 2)
+    assert "here trees stand one a line, with --plain on any lines" in transduce("parseval", gold, parsed).err
+    parsed.write_text("()\n", encoding="utf-8")
+    assert "has 3 trees" in transduce("parseval", "--plain", gold, parsed).err
+    assert "was not drawn" in transduce("parse", model, "--svg", drawing, stdin=b"\n").err
+    odd = transduce("parse", model, "--svg", drawing, stdin=b"a\x01b runs")
+    assert odd.code == 0
+    ElementTree.fromstring(drawing.read_text(encoding="utf-8"))
+
+
+def test_a_line_of_any_length_has_all_its_words(model: Path) -> None:
+    parser = Parser.load(model)
+    parser._search_all._max_positions = 12  # as learned positions would have it
+    (parse,) = parser.parse_lines(["word " * 40], search=SearchConfig(beam_size=1, max_extra_tokens=3))
+    assert parse.is_cut
+    assert parse.tree is not None
+    assert parse.tree.words() == ["word"] * 40
+
+
+def test_tags_and_labels_of_any_script(tmp_path: Path) -> None:
+    train_trees = tmp_path / "train.ptb"
+    train_trees.write_text("(TOP (\u00c9 (N\u00c9 chien) (\u2026 \u2026) (\u0120 x)))\n" * 12, encoding="utf-8")
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    settings = [
+        "data.corpus=files", f"data.train_trees={train_trees}", "data.keeps_tags=true", "training.max_updates=40",
+        "training.validate_every_updates=100",
+    ]  # fmt: skip
+    train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
+    for is_constrained in (True, False):
+        parser = Parser.load(tmp_path / "run" / "model", is_constrained=is_constrained)
+        (tree,) = parser.parse(["chien \u2026 x"])
+        assert tree is not None
+        assert {leaf.label for leaf in tree.leaves()} <= {"N\u00c9", "\u2026", "\u0120", "XX"}
+        assert {node.label for node in tree.nodes() if node.word is None} <= {"TOP", "\u00c9"}
 
 
 def test_raw_text_is_cut_into_words(model: Path, transduce: Callable[..., Any]) -> None:

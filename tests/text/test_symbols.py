@@ -28,7 +28,7 @@ def test_each_symbol_is_one_id(tmp_path: Path) -> None:
 def test_what_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no text"):
         train_symbols(["", " "])
-    with pytest.raises(DataError, match=r"the symbol </s>, which has a meaning of its own"):
+    with pytest.raises(DataError, match=r"is called </s>, which has a meaning of its own"):
         train_symbols(["a </s>"])
     path = tmp_path / "tokenizer.json"
     train_symbols(LINES).save(path)

@@ -52,6 +52,7 @@ def parse(
     json: JsonOption = False,
 ) -> None:
     """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line."""
+    from transduce.files import open_binary, write_text
     from transduce.tasks import Parser
     from transduce.view.trees import draw_tree, indented
 
@@ -59,15 +60,19 @@ def parse(
         raise ConfigError("--raw and --trees exclude each other: trees have words already")
     if svg is not None:
         require_writable("--svg", svg)
+    if trees is not None:
+        open_binary(trees).close()  # before the model is read
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
     search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)
     sentences = _sentences(trees, is_raw=raw)
+    is_drawn = False
     for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=buffer), start=1):
         if result.is_cut:
             say(f"warning: sentence {number} is too long to be read whole; its tree has all words")
-        if svg is not None and number == 1 and result.tree is not None:
-            svg.write_text(draw_tree(result.tree), encoding="utf-8")
+        if svg is not None and not is_drawn and result.tree is not None:
+            write_text(svg, draw_tree(result.tree))
+            is_drawn = True
         if json:
             print_json(_as_json(number, result))
         elif result.tree is None:
@@ -75,15 +80,17 @@ def parse(
         else:
             print(indented(result.tree) if pretty else result.tree)
         sys.stdout.flush()
+    if svg is not None and not is_drawn:
+        say(f"there is no sentence with a word, so {svg} was not drawn")
 
 
 def _sentences(trees: Path | None, *, is_raw: bool) -> Iterator[TaggedWords]:
-    from transduce.corpora import read_trees
+    from transduce.corpora import read_plain_trees
     from transduce.tasks import tagged_words
     from transduce.text.treebank_words import treebank_words
 
     if trees is not None:
-        return map(tagged_words, read_trees([trees]))
+        return ([] if tree is None else tagged_words(tree) for tree in read_plain_trees(trees))
     lines = piped_lines()
     return map(tagged_words, (" ".join(treebank_words(line)) for line in lines) if is_raw else lines)
 

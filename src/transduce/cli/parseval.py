@@ -23,6 +23,14 @@ def parseval(
     test: Annotated[
         Path, typer.Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)
     ],
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain",
+            help="Take trees as parsers are trained on them: any root is TOP, no function tags and no traces; they may"
+            " stand on several lines.",
+        ),
+    ] = False,
     details: Annotated[bool, typer.Option("--details", help="Also each sentence's own figures.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -34,9 +42,10 @@ def parseval(
     from transduce.metrics import parseval as compare
     from transduce.metrics.parseval import lines_of_details
 
-    gold_trees, test_trees = _trees(gold), _trees(test)
+    gold_trees, test_trees = (_trees(path, is_plain=plain) for path in (gold, test))
     if len(gold_trees) != len(test_trees):
-        raise DataError(f"{gold} has {len(gold_trees):,} lines, {test} {len(test_trees):,}; trees align line by line")
+        what, how = ("trees", "one by one") if plain else ("lines", "line by line")
+        raise DataError(f"{gold} has {len(gold_trees):,} {what}, {test} {len(test_trees):,}; trees align {how}")
     result = compare(gold_trees, test_trees)
     if json:
         sentences = {"sentences": [each.as_json() for each in result.sentences]} if details else {}
@@ -47,11 +56,14 @@ def parseval(
     print_parseval(result)
 
 
-def _trees(path: Path) -> list[Tree | None]:
+def _trees(path: Path, *, is_plain: bool) -> list[Tree | None]:
+    from transduce.corpora import read_plain_trees
     from transduce.files import read_lines
     from transduce.trees import tree_or_none
 
+    if is_plain:
+        return list(read_plain_trees(path))
     try:
         return [tree_or_none(line, number=number) for number, line in enumerate(read_lines(path), start=1)]
     except TreeError as error:
-        raise TreeError(f"{path}: {error}") from error
+        raise TreeError(f"{path}: {error}; here trees stand one a line, with --plain on any lines") from error

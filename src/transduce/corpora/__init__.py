@@ -14,7 +14,16 @@ from transduce.corpora.layout import cache_folder, data_folders, directions_here
 from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
-from transduce.corpora.treebank_text import TREEBANKS, WSJ, Treebank, TreebankText, find_trees, read_trees, sentence_of
+from transduce.corpora.treebank_text import (
+    TREEBANKS,
+    WSJ,
+    Treebank,
+    TreebankText,
+    find_trees,
+    read_plain_trees,
+    read_trees,
+    sentence_of,
+)
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
@@ -45,6 +54,7 @@ __all__ = [
     "has_training_text",
     "paired_text",
     "read_aligned_files",
+    "read_plain_trees",
     "read_tab_separated",
     "read_trees",
     "sentence_of",

@@ -22,9 +22,18 @@ from transduce.corpora.parallel_text import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIR
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
 from transduce.linearisation import linearise
-from transduce.trees import Tree, parse_tree, parse_trees, plain, unescape_brackets
+from transduce.trees import TRACE, Tree, parse_tree, parse_trees, parse_wordless_trees, plain, unescaped
 
-__all__ = ["TREEBANKS", "WSJ", "Treebank", "TreebankText", "find_trees", "read_trees", "sentence_of"]
+__all__ = [
+    "TREEBANKS",
+    "WSJ",
+    "Treebank",
+    "TreebankText",
+    "find_trees",
+    "read_plain_trees",
+    "read_trees",
+    "sentence_of",
+]
 
 WSJ = "wsj"  # the Wall Street Journal of the Penn Treebank: for those who hold it
 WSJ_SECTIONS: Mapping[Split, range] = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
@@ -84,7 +93,7 @@ class TreebankText:
         return tuple(self.config.weights)
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
-        """Sentences and trees of a corpus to train on; none is left out but for its length."""
+        """Sentences and trees of a corpus to train on, but for long ones and those with control characters."""
         rules = CleaningRules(
             max_characters=self.config.max_characters,
             max_length_ratio=math.inf,
@@ -157,7 +166,11 @@ class TreebankText:
             if self.config.treebank is None:
                 return []
             sections = [Path(self.config.treebank) / f"{section:02}" for section in WSJ_SECTIONS[split]]
-            return sorted(chain.from_iterable(section.glob("*.mrg") for section in sections))
+            files = [sorted(section.glob("*.mrg")) for section in sections]
+            missing = [section.name for section, found in zip(sections, files, strict=True) if not found]
+            if missing and len(missing) < len(sections):
+                raise DataError(f"wsj: {self.config.treebank} has no *.mrg files in section {', '.join(missing)}")
+            return list(chain.from_iterable(files))
         path = find_trees(name, split, self._folders)
         return [] if path is None else [path]
 
@@ -190,11 +203,22 @@ def read_trees(paths: list[Path]) -> Iterator[Tree]:
     """
     for path in paths:
         try:
-            for tree in parse_trees(read_lines(path)):
-                if any(leaf.label != "-NONE-" for leaf in tree.leaves()):
-                    yield plain(tree)
+            yield from filter(None, map(_plain_or_none, parse_trees(read_lines(path))))
         except TreeError as error:
             raise DataError(f"{path}: {error}") from error
+
+
+def read_plain_trees(path: Path) -> Iterator[Tree | None]:
+    """The same of one file, where some may have no word: None for those, and for trees of traces alone."""
+    try:
+        yield from map(_plain_or_none, parse_wordless_trees(read_lines(path)))
+    except TreeError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _plain_or_none(tree: Tree | None) -> Tree | None:
+    has_words = tree is not None and any(leaf.label != TRACE for leaf in tree.leaves())
+    return plain(tree) if tree is not None and has_words else None
 
 
 def sentence_of(tree: Tree) -> str:
@@ -203,4 +227,4 @@ def sentence_of(tree: Tree) -> str:
     >>> sentence_of(parse_tree("(TOP (PRN (-LRB- -LRB-) (NN sic) (-RRB- -RRB-)))"))
     '( sic )'
     """
-    return " ".join(map(unescape_brackets, tree.words()))
+    return " ".join(map(unescaped, tree.words()))

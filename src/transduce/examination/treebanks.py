@@ -9,6 +9,8 @@ from transduce.config import SPLITS, DataConfig
 from transduce.corpora import BUILT_IN, TreebankText, read_trees
 from transduce.errors import ConfigError, DataError
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
+from transduce.linearisation import most_in_a_row
+from transduce.text.bracket_grammar import BracketGrammar
 from transduce.trees import Tree
 
 __all__ = ["examine_tree_file", "examine_trees_of", "is_of_trees"]
@@ -39,7 +41,7 @@ def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
             yield from survived(f"{corpus} train", _examine_trees(f"{corpus} train", text.train_trees(corpus)))
     for split in SPLITS:
         name = text.name_of(split)
-        if split != "train" and not name.startswith(BUILT_IN):
+        if split != "train" and name != f"{BUILT_IN} {split}":
             missing = "no validation, and no best checkpoint" if split == "dev" else "no score of them"
             if text.has(split):
                 yield from survived(name, _examine_trees(name, text.trees(split)))
@@ -50,10 +52,11 @@ def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
 
 
 def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
-    n_trees = n_words = longest = n_flat = 0
+    n_trees = n_words = longest = n_flat = n_steep = 0
     for tree in trees:
         words = tree.words()
         n_trees, n_words, longest = n_trees + 1, n_words + len(words), max(longest, len(words))
+        n_steep += most_in_a_row(tree) > BracketGrammar.MOST_IN_A_ROW
         n_flat += all(child.word is not None for child in tree.children)
     if not n_trees:
         yield problem(subject, "holds no tree with words; a tree is like (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))")
@@ -62,5 +65,11 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
         subject,
         f"{counted(n_trees, 'tree')}, {counted(n_words, 'word')}, at most {longest:,} words in one; brackets match",
     )
+    if n_steep:
+        limit = BracketGrammar.MOST_IN_A_ROW
+        yield note(
+            subject,
+            f"{counted(n_steep, 'tree')} with more than {limit} brackets before a word, the most that a parser will open",
+        )
     if n_flat == n_trees:
         yield note(subject, "no tree has a constituent below its root: there is nothing to learn but tags")

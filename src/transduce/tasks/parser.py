@@ -16,9 +16,9 @@ from transduce.model import EncoderDecoder
 from transduce.search import Constraint
 from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.model_folder import read_model_folder
-from transduce.text import Tokenizers
+from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
-from transduce.trees import Tree, escape_brackets, unescape_brackets
+from transduce.trees import Tree, escape_brackets, split_words, unescaped
 
 __all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
 
@@ -58,6 +58,7 @@ class Parser:
         """Raises DataError if the target side of the tokenizers has no brackets and tags."""
         self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
         self.kinds = SymbolKinds.of(tokenizers.tgt.vocabulary)
+        self._symbols = {id: symbol for symbol, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
         self._search_all = BatchSearch([model], tokenizers.src, precision=precision)
 
     @classmethod
@@ -106,16 +107,19 @@ class Parser:
         """Trees; None if ``should_stop``, which is asked before each search, says so."""
 
         def constrain(places: Sequence[int], limits: Sequence[int]) -> Constraint:
-            tags = [[self._allowed(*pair) for pair in sentences[place]] for place in places]
+            tags = [[self._allowed(*pair) for pair in readable[place]] for place in places]
             return BracketGrammar(self.kinds, tags, limits)
 
-        texts = [" ".join(unescape_brackets(word) for word, _ in words) for words in sentences]
+        # Of a line that is longer than any source, the search writes the words that may be read; the others are added.
+        most = self._search_all.max_source_tokens - 1
+        readable = [words[:most] for words in sentences]
+        texts = [" ".join(unescaped(word) for word, _ in words) for words in sentences]
         found = self._search_all(
             texts,
             search or self.search,
             should_stop=should_stop,
             constrain=constrain if self.is_constrained else None,
-            least_symbols=[len(words) + 1 for words in sentences],
+            least_symbols=[len(words) + 1 for words in readable],
         )
         if found is None:
             return None
@@ -128,9 +132,9 @@ class Parser:
         # A word may be nothing that a tokenizer sees: then nothing was searched.
         ids, score = (found.hypotheses[0].ids, found.hypotheses[0].score) if found.hypotheses else ((), 0.0)
         tree = repair(
-            self.tokenizers.tgt.pieces(ids),
+            [self._symbols[id] for id in ids if id >= UNK_ID],
             [escape_brackets(word) for word in words],
-            [tag or ANY_TAG for _, tag in tagged],
+            [tag for _, tag in tagged],
         )
         return Parse(words, tree, score, found.is_cut)
 
@@ -138,7 +142,7 @@ class Parser:
         """The tags that a word may have. With a letter or a digit it is no punctuation, whatever the model finds."""
         kinds = self.kinds
         if tag is None:
-            is_word = any(map(str.isalnum, unescape_brackets(word)))
+            is_word = any(map(str.isalnum, unescaped(word)))
             return (kinds.other_tags or kinds.tags) if is_word else kinds.tags
         if tag in PUNCTUATION_TAGS:
             known = self.tokenizers.tgt.vocabulary.get(tag)
@@ -154,5 +158,5 @@ def tagged_words(sentence: str | Tree) -> list[tuple[str, str | None]]:
     ([('Go', None), ('!', None)], [('Go', 'XX'), ('!', '.')])
     """
     if isinstance(sentence, str):
-        return [(word, None) for word in sentence.split()]
+        return [(word, None) for word in split_words(sentence)]
     return [(leaf.word or "", leaf.label if leaf.label in PUNCTUATION_TAGS else ANY_TAG) for leaf in sentence.leaves()]

@@ -13,7 +13,7 @@ from transduce.model import EncoderDecoder
 from transduce.tasks.parser import Parser, tagged_words
 from transduce.tasks.validation import TaskValidation
 from transduce.training import Validation
-from transduce.trees import Tree, escape_brackets, tree_or_none
+from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
 
 __all__ = ["ABOUT_SCORES", "ParsingScores", "ParsingValidation", "evaluate_parser", "gold_tree"]
 
@@ -59,4 +59,4 @@ def evaluate_parser(
 
 def gold_tree(source: str, symbols: str) -> Tree:
     """The tree of a prepared pair. Raises TreeError if they do not fit."""
-    return delinearise(symbols.split(), [escape_brackets(word) for word in source.split()])
+    return delinearise(symbols.split(), [escape_brackets(word) for word in split_words(source)])

@@ -28,6 +28,6 @@ def train_symbols(texts: Iterable[str]) -> Tokenizer:
     if not found:
         raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
     if taken := set(found) & set(SPECIAL_SYMBOLS):
-        raise DataError(f"the text has the symbol {min(taken)}, which has a meaning of its own")
+        raise DataError(f"a tag is called {min(taken)}, which has a meaning of its own; rename it in the trees")
     vocabulary = {symbol: id for id, symbol in enumerate([*SPECIAL_SYMBOLS, *found])}
     return Tokenizer(between_blanks(models.WordLevel(vocabulary, unk_token=SPECIAL_SYMBOLS[UNK_ID])).to_str())
