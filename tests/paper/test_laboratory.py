@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.paper import Experiment, Laboratory, Stopped
 from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import Translator, evaluate, open_prepared
+from transduce.tasks.run_lock import only_writer
 from transduce.training import Record, UpdateRecord
 
 
@@ -84,7 +88,7 @@ def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experi
     lab = laboratory(tmp_path, [])
     lab.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
-    with pytest.raises(ConfigError, match=r"was made with training.eps_ls = 0.1, now it is 0.2; delete"):
+    with pytest.raises(ConfigError, match=r"was made with training.eps_ls = 0.1, now it is 0.2; to run anew, delete"):
         lab.run(other)
     lab.record_path(experiment).write_text('{"name": "base"}')
     with pytest.raises(DataError, match="is no record of this version"):
@@ -98,3 +102,29 @@ def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experime
         path.unlink() if path.is_file() else path.rmdir()
     assert (lab.model_folder(experiment) / "model.safetensors").exists()
     assert lab.run(experiment).dev_scores == record.dev_scores
+    # A model that is not the record's is not taken for it; the record stays until there is another.
+    record = lab.run(experiment)
+    weights = lab.model_folder(experiment) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes() + b" ")
+    with pytest.raises(Stopped):
+        laboratory(tmp_path, [], stop_after=3).model_folder(experiment)
+    assert lab.run(experiment) == record
+    told: list[str] = []
+    assert (laboratory(tmp_path, told).model_folder(experiment) / "model.safetensors").exists()
+    assert any("its model is not" in line for line in told)
+    assert lab.run(experiment).weights_sha256 == record.weights_sha256
+
+
+def test_two_that_want_the_same_make_it_once(experiment: Experiment, tmp_path: Path) -> None:
+    told: list[str] = []
+    with only_writer(tmp_path / "work" / "locks" / "cpu" / experiment.name):
+        waiting = ThreadPoolExecutor().submit(laboratory(tmp_path, told).run, experiment)
+        while not any("waiting" in line for line in told):
+            assert not waiting.done()
+            time.sleep(0.01)
+        other = laboratory(tmp_path / "other", [])
+        record = other.run(experiment)
+        (tmp_path / "runs" / "cpu").mkdir(parents=True)
+        shutil.copy(other.record_path(experiment), tmp_path / "runs" / "cpu")
+    assert waiting.result() == record
+    assert "base-seed1: training" not in told

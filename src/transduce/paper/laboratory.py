@@ -6,12 +6,13 @@ folder, and can be thrown away.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -21,13 +22,15 @@ from typing import Any, Literal, Protocol
 import torch
 
 from transduce.config import DataConfig, Precision, RunConfig
-from transduce.corpora import generate_pairs
-from transduce.errors import ConfigError, DataError
-from transduce.files import read_json, write_json, write_lines
+from transduce.corpora import data_folders, generate_pairs
+from transduce.errors import ConfigError, DataError, TrainingError
+from transduce.files import read_json, sha256_of_file, write_json, write_lines
 from transduce.model import cost_of
 from transduce.recipes import with_settings
-from transduce.tasks import dev_perplexity, open_prepared, prepare, scores_of, task_of, train
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, scores_of, task_of, train
+from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
+from transduce.tasks.run import CHECKPOINTS
+from transduce.tasks.run_lock import only_writer
 from transduce.training import Record, newest_complete, read_state
 
 __all__ = [
@@ -38,10 +41,14 @@ __all__ = [
     "Scale",
     "Stopped",
     "machine_in_words",
+    "machines",
     "sustained_flops",
 ]
 
 Scale = Literal["cpu", "gpu", "paper"]
+SECONDS_BETWEEN_LOOKS = 2.0
+# Fields of a record that need not be those of the experiment: sizes are known after preparation, places differ.
+NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), ("data", "treebank")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class RunRecord:
 
     name: str
     config: dict[str, Any]  # all of it; vocabulary sizes as they came out
+    data_fingerprint: str  # of the prepared text
+    weights_sha256: str  # of the model's file
     updates: int
     src_tokens: int
     tgt_tokens: int
@@ -67,7 +76,7 @@ class RunRecord:
     parameters: int
     parameters_without_embeddings: int
     training_flops: float  # 6 for each weight of a matrix product and target token
-    sustained_flops: float  # a second: of large matrix products on that machine in the precision of training
+    sustained_flops: float  # a second, before training: of large matrix products in the same precision
     dev_text: str
     dev_perplexity: float  # per token, not smoothed
     dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
@@ -122,8 +131,27 @@ class Laboratory:
         path = self.record_path(experiment)
         if path.exists():
             return self._read(path, experiment)
+        with self._alone(experiment.name):
+            if path.exists():  # another process was at it
+                return self._read(path, experiment)
+            return self._made(experiment)
+
+    def model_folder(self, experiment: Experiment) -> Path:
+        """The model of an experiment, which is trained anew, and its record with it, if only that is left."""
+        folder = self.run_folder(experiment) / "model"
+        record = self.run(experiment)
+        if not _holds(folder, record):
+            with self._alone(experiment.name):
+                if not _holds(folder, record):
+                    self.tell(f"{experiment.name}: its record is here, its model is not; it is trained anew")
+                    self._made(experiment)  # the record stays as it is until there is another
+        return folder
+
+    def _made(self, experiment: Experiment) -> RunRecord:
+        """Train, measure, and write the record."""
         folder = self.run_folder(experiment)
         self.tell(f"{experiment.name}: training")
+        flops = sustained_flops(self.device, experiment.config.training.precision)
         with self._follow(experiment.config) if self._follow else nullcontext() as follower:
             result = train(
                 experiment.config,
@@ -138,18 +166,29 @@ class Laboratory:
             )
         if result.reason == "asked" or result.model_folder is None:
             raise Stopped
-        record = self._measured(experiment, folder)
-        write_json(path, asdict(record))
-        shutil.rmtree(folder / "checkpoints")  # the model folder stays
+        record = self._measured(experiment, folder, result, flops)
+        write_json(self.record_path(experiment), asdict(record))
+        shutil.rmtree(folder / CHECKPOINTS)  # the model folder stays
         return record
 
-    def model_folder(self, experiment: Experiment) -> Path:
-        """The model of an experiment, which is trained anew if only its record is left."""
-        folder = self.run_folder(experiment) / "model"
-        if not folder.exists():
-            self.record_path(experiment).unlink(missing_ok=True)
-            self.run(experiment)
-        return folder
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """No other process makes the same meanwhile: waits for one that does, or raises Stopped if asked."""
+        is_told = False
+        while True:
+            with ExitStack() as held:
+                try:
+                    held.enter_context(only_writer(self.work / "locks" / self.scale / what))
+                except TrainingError as error:
+                    if not is_told:
+                        self.tell(f"{what}: waiting; {error}")
+                        is_told = True
+                else:
+                    yield
+                    return
+            if self._should_stop():
+                raise Stopped
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def run_folder(self, experiment: Experiment) -> Path:
         """The run folder of an experiment."""
@@ -180,27 +219,33 @@ class Laboratory:
             record = RunRecord(**values)
         except TypeError as error:
             raise DataError(f"{path} is no record of this version ({error}); delete it to run anew") from error
-        wanted = experiment.config.model_dump()
+        wanted, usual = experiment.config.model_dump(), RunConfig().model_dump()
         for table, fields in wanted.items():
             for name, value in fields.items():
-                found = record.config.get(table, {}).get(name)
-                if found != value and not name.endswith("_vocab_size") and name != "treebank":
+                found = record.config[table].get(name, usual[table][name])  # it may be of before there was such a field
+                if not _is_same(found, value) and (table, name) not in NOT_COMPARED:
                     raise ConfigError(
-                        f"{path} was made with {table}.{name} = {found!r}, now it is {value!r}; delete it to run anew"
+                        f"{path} was made with {table}.{name} = {found!r}, now it is {value!r}; to run anew, delete it"
+                        f" and {self.run_folder(experiment)}"
                     )
         return record
 
     def _store(self, data: DataConfig) -> Path:
         """The prepared text, which all experiments on it share."""
-        store = self.work / "stores" / sha256(data.model_dump_json().encode()).hexdigest()[:16]
+        places = [str(folder.resolve()) for folder in data_folders(self.data_folder)]
+        name = sha256(json.dumps([data.model_dump(), places]).encode()).hexdigest()[:16]
+        store = self.work / "stores" / name
         if not store.exists():
-            prepare(data, store, data_folder=self.data_folder, tell=self.tell)
+            with self._alone(name):
+                if not store.exists():
+                    prepare(data, store, data_folder=self.data_folder, tell=self.tell)
         return store
 
-    def _measured(self, experiment: Experiment, folder: Path) -> RunRecord:
+    def _measured(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
         config, prepared = experiment.config, open_prepared(self._store(experiment.config.data))
-        newest = newest_complete(folder / "checkpoints", self.tell)
-        assert newest is not None
+        newest = newest_complete(folder / CHECKPOINTS, self.tell)
+        if newest is None:
+            raise DataError(f"{folder / CHECKPOINTS} is empty, but the run has ended; delete {folder} to run anew")
         state = read_state(newest)
         model_folder = folder / "model"
         sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
@@ -209,13 +254,21 @@ class Laboratory:
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
             text = prepared.text(split)
-            found = None if text is None else scores_of(model_folder, task_of(config), text, device=self.device)
-            scores[split] = None if found is None else found.as_json()
+            if text is None:
+                scores[split] = None
+            elif split == result.scored_split and result.scores is not None:
+                scores[split] = result.scores.as_json()
+            else:
+                scores[split] = scores_of(model_folder, task_of(config), text, device=self.device).as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")
+        # Where a treebank lies on this machine is nobody's business.
+        data_config = config.data.model_copy(update={"treebank": None})
         return RunRecord(
             name=experiment.name,
-            config=config.model_copy(update={"model": model_config}).model_dump(),
+            config=config.model_copy(update={"model": model_config, "data": data_config}).model_dump(),
+            data_fingerprint=prepared.fingerprint,
+            weights_sha256=sha256_of_file(model_folder / WEIGHTS_FILE),
             updates=state.update,
             src_tokens=state.src_tokens,
             tgt_tokens=state.tgt_tokens,
@@ -225,13 +278,26 @@ class Laboratory:
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
             training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * state.tgt_tokens,
-            sustained_flops=sustained_flops(self.device, config.training.precision),
+            sustained_flops=flops,
             dev_text=prepared.text_names["dev"],
             dev_perplexity=dev_perplexity(read_model_folder(model_folder, device=self.device).model, prepared, config),
             dev_scores=scores["dev"],
             test_text=prepared.text_names.get("test"),
             test_scores=scores["test"],
         )
+
+
+def _holds(folder: Path, record: RunRecord) -> bool:
+    """Whether a folder has the very model that a record tells of."""
+    weights = folder / WEIGHTS_FILE
+    return weights.exists() and sha256_of_file(weights) == record.weights_sha256
+
+
+def _is_same(found: object, value: object) -> bool:
+    """Of corpora with weights the order counts, too: the first with a dev text gives it."""
+    if isinstance(found, dict) and isinstance(value, dict):
+        return list(found.items()) == list(value.items())
+    return found == value
 
 
 def sustained_flops(device: torch.device, precision: Precision) -> float:
@@ -245,6 +311,11 @@ def sustained_flops(device: torch.device, precision: Precision) -> float:
         (left @ right)[0, 0].item()  # waits for the device
         seconds.append(time.perf_counter() - started)
     return 2 * size**3 / median(seconds[1:])
+
+
+def machines(records: Iterable[RunRecord]) -> str:
+    """Where some experiments were made: each machine and version of torch once."""
+    return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
 
 
 def machine_in_words(device: torch.device) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from transduce.config import RunConfig
 from transduce.corpora import WSJ
 from transduce.errors import ConfigError
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale
+from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, machines
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.recipes import preset, with_settings
@@ -99,7 +99,7 @@ def parser_at_scale(name: str, scale: Scale) -> RunConfig:
 
 def _experiment(laboratory: Laboratory, name: str, request: Request) -> Experiment:
     config = parser_at_scale(name, laboratory.scale)
-    if request.treebank is not None:
+    if name == "wsj" and request.treebank is not None:
         config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
     if request.is_short:
         small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.bpe_dropout=0.0"]
@@ -114,8 +114,8 @@ def _words(scale: Scale, records: Sequence[RunRecord]) -> str:
         (
             f"Scale: {scale}. Encoder-decoders that write a tree as symbols, under the constraint that brackets match",
             f"and each word is used once; beam {search['beam_size']}, alpha {search['alpha']}, at most input +",
-            f"{search['max_extra_tokens']}; seed {training['seed']}, {training['precision']}, on {first.machine},",
-            f"torch {first.torch}. Labelled recall, precision and F1 in percent (PARSEVAL, the rules of COLLINS.prm);",
+            f"{search['max_extra_tokens']}; seed {training['seed']}, {training['precision']}, on {machines(records)}.",
+            "Labelled recall, precision and F1 in percent (PARSEVAL, the rules of COLLINS.prm);",
             "which words are punctuation was told, as is usual; other tags are not judged.",
         )
     )
