@@ -11,8 +11,10 @@ import pytest
 
 from transduce.cli.models import search_as_asked
 from transduce.config import SearchConfig
+from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.model import has_int8_products
+from transduce.paper import Report, Stopped
 
 CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
@@ -372,3 +374,38 @@ def test_every_verb_and_flag_is_known() -> None:
             "--rerank-weight",
         ],
     }
+
+
+def test_paper(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "out"
+    told = json.loads(transduce("paper", "figure1", "--short", "--out", out, "--json").out)
+    assert told["scale"] == "cpu"
+    assert all(Path(path).is_relative_to(out / "short") and Path(path).exists() for path in told["written"]["figure1"])
+    assert "there is no 'table5' in the paper" in transduce("paper", "table5").err
+    assert "--scale should be cpu, gpu or paper" in transduce("paper", "table1", "--scale", "big").err
+    assert "needs --treebank" in transduce("paper", "all", "--scale", "paper", "--out", out).err
+    assert "--sentence has no word" in transduce("paper", "figure3", "--sentence", " ", "--out", out).err
+
+
+def test_paper_all_goes_on_after_what_cannot_be_made(
+    transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+
+    def fail(laboratory: object, request: object) -> Report:
+        raise DataError("there is no text")
+
+    def succeed(laboratory: object, request: object) -> Report:
+        return Report("figure1", "Figure 1", ("a drawing",))
+
+    def stop(laboratory: object, request: object) -> Report:
+        raise Stopped
+
+    monkeypatch.setattr("transduce.paper.ARTEFACTS", {"table2": fail, "figure1": succeed})
+    outcome = transduce("paper", "all", "--out", tmp_path)
+    assert outcome.code == 1
+    assert "table2: there is no text" in outcome.err
+    assert (tmp_path / "figure1.md").exists()
+    monkeypatch.setattr("transduce.paper.ARTEFACTS", {"table2": stop, "figure1": succeed})
+    assert "the same command goes on with table2" in transduce("paper", "all", "--out", tmp_path).err

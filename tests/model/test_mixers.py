@@ -26,6 +26,7 @@ from transduce.model.mixers import (
 D = 8
 MIXERS: dict[str, Callable[[], Mixer]] = {
     "full": lambda: FullSelfAttention(D, n_heads=2),
+    "full, in the open": lambda: FullSelfAttention(D, n_heads=2, kernel="reference"),
     "full, causal": lambda: FullSelfAttention(D, n_heads=2, is_causal=True),
     "restricted to 5": lambda: RestrictedSelfAttention(D, n_heads=2, r=5),
     "restricted to 4, causal": lambda: RestrictedSelfAttention(D, n_heads=2, r=4, is_causal=True),

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transduce.files import write_json
+from transduce.files import sha256_of_file, write_json
 from transduce.paper import Laboratory, Request, RunRecord, Scale, Table, write_report
 from transduce.paper.notes import make_notes
 from transduce.paper.notes.smoothing import EPSILONS, _predictions, best_logits, experiment_with, make_smoothing
@@ -75,6 +75,8 @@ def finished(tmp_path: Path, micro_model: Path) -> Laboratory:
     record = RunRecord(
         name=experiment.name,
         config=experiment.config.model_dump(),
+        data_fingerprint="0",
+        weights_sha256=sha256_of_file(micro_model / "model.safetensors"),
         updates=30,
         src_tokens=20_000,
         tgt_tokens=21_000,

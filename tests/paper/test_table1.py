@@ -56,7 +56,7 @@ def test_crossings() -> None:
     assert crossing(sizes, [n * n for n in sizes], [37 * n for n in sizes]) == pytest.approx(37)
     assert crossing(sizes, [n * n for n in sizes], [20 * n for n in sizes]) == pytest.approx(20)
     assert crossing(sizes, [n * n for n in sizes], [100 * n for n in sizes]) is None
-    assert crossing(sizes, [n * n for n in sizes], sizes) == 10
+    assert crossing(sizes, [n * n for n in sizes], sizes) == 0
     # Above at first, then below, then above for good: the last crossing counts.
     assert crossing([1, 2, 4, 8], [2, 1, 1, 4], [1, 2, 2, 1]) == pytest.approx(4 * 2 ** (1 / 3))
 

@@ -38,7 +38,7 @@ def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
 def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[float]) -> float | None:
     """The size from which on ``rising`` stays above ``other``, between two sizes along power laws.
 
-    None where ``rising`` is not above at the largest size; the smallest size where it is above at all of them.
+    None where ``rising`` is not above at the largest size; 0 where it is above at all of them.
 
     >>> f"{crossing([10, 1000], [100, 1_000_000], [1000, 100_000]):.1f}"
     '100.0'
@@ -49,7 +49,7 @@ def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[fl
         return None
     behind = np.flatnonzero(ahead <= 0)
     if len(behind) == 0:
-        return float(sizes[0])
+        return 0.0
     last = int(behind[-1])
     share = -ahead[last] / (ahead[last + 1] - ahead[last])
     return float(np.exp(log_size[last] + share * (log_size[last + 1] - log_size[last])))

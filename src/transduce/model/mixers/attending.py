@@ -6,13 +6,14 @@ Shapes: B batch, T positions, H heads, K d_k, D d_model; C blocks of positions, 
 from __future__ import annotations
 
 import math
+from typing import Literal, assert_never
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.attention import attention, merge_heads, split_heads
+from transduce.model.attention import attention, fused_attention, merge_heads, split_heads
 from transduce.model.layout import causal_mask
 from transduce.model.mixers.mixer import Mixer
 
@@ -20,13 +21,23 @@ __all__ = ["FullSelfAttention", "RestrictedSelfAttention"]
 
 
 class FullSelfAttention(Mixer):
-    """Every position asks every other: n^2 d, one step, one link between any two."""
+    """Every position asks every other: n^2 d, one step, one link between any two.
 
-    def __init__(self, d_model: int, *, n_heads: int, is_causal: bool = False) -> None:
+    ``kernel``: "fused" is torch's, which holds no scores; "reference" has every operation in the open, to be counted.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        *,
+        n_heads: int,
+        is_causal: bool = False,
+        kernel: Literal["fused", "reference"] = "fused",
+    ) -> None:
         super().__init__(d_model, is_causal=is_causal)
         if d_model % n_heads:
             raise ShapeError(f"d_model {d_model} is not divided by n_heads {n_heads}; choose a divisor")
-        self.n_heads = n_heads
+        self.n_heads, self.kernel = n_heads, kernel
         self.w_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
         self.w_o = nn.Linear(d_model, d_model, bias=False)
 
@@ -40,7 +51,13 @@ class FullSelfAttention(Mixer):
         allow_BTT = is_real_BT.unsqueeze(1)
         if self.is_causal:
             allow_BTT = allow_BTT & causal_mask(is_real_BT.shape[1], is_real_BT.device)
-        return attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)[0]
+        match self.kernel:
+            case "fused":
+                return fused_attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)
+            case "reference":
+                return attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)[0]
+            case _:
+                assert_never(self.kernel)
 
     def reach(self, n_positions: int) -> tuple[int, int]:
         """All of them."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.paper.attention.heads import FAR, HeadNumbers, everything_alike, measure_heads
-from transduce.paper.attention.scene import PAGE, Scene, set_scene
+from transduce.paper.attention.scene import Scene, page_of, set_scene
 from transduce.paper.attention.structure import ABOUT_SEARCH, find_structure, structure_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words
 from transduce.paper.laboratory import Laboratory
@@ -46,7 +46,7 @@ def make_figure3(laboratory: Laboratory, request: Request) -> Report:
         "figure3",
         "Figure 3: heads that follow long-distance dependencies",
         (
-            scene.about(),
+            scene.about("figure3"),
             *_of_the_sentence(scene, look),
             f"Every encoder head over {len(samples):,} sentences of {scene.record.dev_text}, those first that look"
             f" furthest. Far is more than {FAR} words away. The columns in % say where the attention of a word goes;"
@@ -58,7 +58,7 @@ def make_figure3(laboratory: Laboratory, request: Request) -> Report:
             _verdict(found_any=any(each.trained.beats_rule for each in found)),
         ),
         drawings,
-        {PAGE: scene.page()},
+        {page_of("figure3"): scene.page()},
     )
 
 
@@ -174,7 +174,7 @@ def _heads_of_the_look(sentence: WordAttention, look: FarLook) -> Table:
 
 def _verdict(*, found_any: bool) -> str:
     if found_any:
-        first = "Where the last column says yes, a head finds far words by what they are, and not by where they stand."
+        first = "Where the last column says yes, a head finds far words better than a fixed place or distance does."
     else:
         first = (
             "No head of this model does better than a rule that looks at no word: it does not show what figure 3 shows."

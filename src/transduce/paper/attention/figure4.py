@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors, is_pronoun
 from transduce.paper.attention.heads import Exam, Question, find_head, greatest_other
-from transduce.paper.attention.scene import PAGE, Scene, set_scene
+from transduce.paper.attention.scene import Scene, page_of, set_scene
 from transduce.paper.attention.structure import StructureFinding, structure_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words, untrained
 from transduce.paper.laboratory import Laboratory
@@ -80,12 +80,12 @@ def make_figure4(laboratory: Laboratory, request: Request) -> Report:
         "figure4",
         "Figure 4: heads that find what a pronoun stands for",
         (
-            scene.about(),
+            scene.about("figure4"),
             *_of_the_sentence(scene, pronoun, drawn, is_enough=is_enough),
             *(_measured(scene, choosing, measuring, heads) if is_enough else [_too_few(scene)]),
         ),
         drawings,
-        {PAGE: scene.page()},
+        {page_of("figure4"): scene.page()},
     )
 
 
@@ -188,13 +188,13 @@ def _measured(scene: Scene, choosing: Pronouns, measuring: Pronouns, heads: Sequ
     where = f"{scene.record.dev_text} ({len(choosing.anaphors)} pronouns)"
     return [
         "What a pronoun stands for is taken from word lists: a pronoun counts where one earlier noun of the lists"
-        " agrees with it in gender and number. Of 60 such pairs in captions, drawn at random and read, 56 were right."
+        " agrees with it in gender and number. (Of 60 such pairs in Multi30k's captions, drawn at random and read by"
+        " hand, 56 were right.)"
         f" The heads in which pronouns of {where} give most to their nouns, beyond what the other words after the noun"
         f" give it, measured on {len(measuring.anaphors)} pronouns of {scene.record.test_text}:",
         _table_of_heads(measuring, heads[:N_HEADS_SHOWN]),
         "The head whose greatest weight, other than on itself, is most often on the noun, chosen and measured on the"
-        " same two texts, beside the best rule that looks at no word (in captions, mostly that the second word is whom"
-        " they are about), and beside what the search finds in the model before training:",
+        " same two texts, beside the best rule that looks at no word, and beside what is found before training:",
         structure_table([found], name="-share"),
         _verdict(found, measuring, heads[0]),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transduce.paper.attention.heads import Rule, greatest_other, steadiest_offsets
-from transduce.paper.attention.scene import PAGE, Scene, set_scene
+from transduce.paper.attention.scene import Scene, page_of, set_scene
 from transduce.paper.attention.structure import ABOUT_SEARCH, StructureFinding, find_structure, structure_table
 from transduce.paper.attention.word_attention import attention_between_words
 from transduce.paper.laboratory import Laboratory
@@ -34,7 +34,7 @@ def make_figure5(laboratory: Laboratory, request: Request) -> Report:
         "figure5",
         "Figure 5: heads that follow the structure of the sentence",
         (
-            scene.about(),
+            scene.about("figure5"),
             _about_drawing(scene, drawn),
             f"What heads follow, those relations first in which one is most above the best rule. {ABOUT_SEARCH}",
             structure_table(found, name="") if found else "There are too few words in any relation to ask about.",
@@ -44,7 +44,7 @@ def make_figure5(laboratory: Laboratory, request: Request) -> Report:
             _table_of_offsets(chosen),
         ),
         drawings,
-        {PAGE: scene.page()},
+        {page_of("figure5"): scene.page()},
     )
 
 
@@ -72,7 +72,7 @@ def _panel(scene: Scene, found: StructureFinding) -> LinePanel:
 
 def _about_drawing(scene: Scene, drawn: Sequence[StructureFinding]) -> str:
     if not drawn:
-        return f"“{scene.text}” is too short to have a structure: nothing is drawn. Give a longer sentence."
+        return f"“{scene.text}” is too short, or has none of these relations: nothing is drawn."
     heads = "; ".join(f"layer {each.trained.layer + 1}, head {each.trained.head + 1} ({each.name})" for each in drawn)
     n_below = sum(not each.trained.beats_rule for each in drawn)
     text = (

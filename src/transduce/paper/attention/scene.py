@@ -19,12 +19,11 @@ from transduce.paper.table3 import row_experiment
 from transduce.tasks import Translator
 from transduce.view import LinePanel, attention_grid, attention_lines, attention_of_translation, attention_page
 
-__all__ = ["DEFAULT_SENTENCE", "PAGE", "Scene", "attention_experiment", "set_scene"]
+__all__ = ["DEFAULT_SENTENCE", "Scene", "attention_experiment", "page_of", "set_scene"]
 
 # A caption, as the model of --scale cpu was trained on, with a subject far from its verb and a pronoun.
 DEFAULT_SENTENCE = "A woman in a red jacket who is standing near the lake is throwing a ball to her dog."
 MOST_WORDS = 60  # of a sentence that is drawn
-PAGE = "attention.html"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +38,11 @@ class Scene:
     test: tuple[str, ...]  # and to measure them on
     n_trees: int  # sentences of the grammar for each of the two
 
-    def about(self) -> str:
+    def about(self, figure: str) -> str:
         """Where the numbers are from."""
         record = self.record
         model, training, data = (record.config[table] for table in ("model", "training", "data"))
-        score = record.dev_scores["sacrebleu"]
+        score, page = record.dev_scores["sacrebleu"], page_of(figure)
         return " ".join(
             (
                 f"The model: {model['n_encoder_layers']} + {model['n_decoder_layers']} layers of {model['n_heads']}",
@@ -53,7 +52,7 @@ class Scene:
                 f"{score['score']:.1f} on {record.dev_text} (`{score['signature']}`).",
                 "All attention is that of the encoder's self-attention, between words: what goes to the pieces of a",
                 "word is added up, what comes from them averaged (Clark et al., 2019).",
-                f"All layers and heads, and the decoder's, to be pointed at: [{PAGE}]({PAGE}).",
+                f"All layers and heads, and the decoder's, to be pointed at: [{page}]({page}).",
             )
         )
 
@@ -71,6 +70,11 @@ class Scene:
         """Panels of lines, side by side."""
         drawing = attention_lines(panels, title=self.text)
         return lambda path: write_text(path, drawing)
+
+
+def page_of(figure: str) -> str:
+    """The name of the page on which all attention can be pointed at."""
+    return f"{figure}-attention.html"
 
 
 def _corpora(corpus: str | dict[str, float]) -> str:

@@ -47,9 +47,8 @@ place to the left, from {n_tokens} tokens drawn at random, in sentences of {shor
 {n_updates} updates of {batch_size} sentences, seed 1. Share of right answers (guessing: {guess:.0%}):"""
 
 WHAT_IT_CANNOT_SHOW = """\
-Beyond the lengths of training the sinusoids lose too: being defined everywhere is not enough for a model to extrapolate
-(the paper only hypothesises that it may). One seed, one layer and one task are no proof; several layers can learn
-something from either option, as the first attention sees the numbers before a norm takes them away."""
+The last column that is beyond the lengths of training shows what it is worth that sinusoids are defined everywhere; the
+paper only hypothesises that a model may extrapolate with them. One seed, one layer and one task are no proof."""
 
 
 def integers(n_positions: int, d_model: int) -> Tensor:

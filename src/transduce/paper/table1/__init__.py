@@ -240,7 +240,7 @@ where a recurrent step waits for the one before it, and self-attention for its m
     )
 
 
-def _crossings(measured: Measured, d: int) -> tuple[float | None, ...]:
+def _crossings(measured: Measured, d: int) -> tuple[Cell, ...]:
     places = [(Place(ATTENTION, *size), Place(RECURRENT, *size)) for size in measured.sizes.around_crossing(d)]
     n, operations, times_ms = [attention.n for attention, _ in places], measured.operations, measured.times_ms
     pairs = (
@@ -249,4 +249,5 @@ def _crossings(measured: Measured, d: int) -> tuple[float | None, ...]:
         [(operations[attention].whole, operations[recurrent].whole) for attention, recurrent in places],
         [(times_ms[attention], times_ms[recurrent]) for attention, recurrent in places],
     )
-    return tuple(crossing(n, *zip(*each, strict=True)) for each in pairs)
+    found = [crossing(n, *zip(*each, strict=True)) for each in pairs]
+    return tuple(f"below {n[0]:,}" if size == 0 else size for size in found)
