@@ -107,7 +107,7 @@ REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_reach, 
 def test_every_mixer(name: str, requirement: Callable[[Mixer], None]) -> None:
     mixer = made(name)
     if requirement is require_count and getattr(mixer, "kernel", None) == "fused":
-        pytest.skip("torch counts nothing in its own recurrent layers on a CPU")
+        pytest.skip("torch counts nothing in its own kernels on a CPU")
     requirement(mixer)
 
 

@@ -78,7 +78,7 @@ class RestrictedSelfAttention(FullSelfAttention):
     """
 
     def __init__(self, d_model: int, *, n_heads: int, r: int, is_causal: bool = False) -> None:
-        super().__init__(d_model, n_heads=n_heads, is_causal=is_causal)
+        super().__init__(d_model, n_heads=n_heads, is_causal=is_causal, kernel="reference")
         if r < 1 or (r % 2 == 0 and not is_causal):
             raise ShapeError(f"a neighbourhood with a middle has an odd number of positions, got r = {r}")
         self.r = r
