@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,27 @@ def test_errors_of_memory_are_known_by_their_words() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**60, dtype=torch.uint8)
     assert is_out_of_memory(caught.value)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc is asked")
+def test_pages_that_nobody_uses_go_back() -> None:
+    """In a process of its own, which keeps what is freed, as a trainer does: holes between what is still in use."""
+    script = """
+import numpy
+from transduce.cli.machine import keep_freed_memory
+from transduce.training.memory import return_freed_pages
+
+def resident_mb():
+    with open("/proc/self/statm") as numbers:
+        return int(numbers.read().split()[1]) * 4096 / 1e6
+
+keep_freed_memory()
+held = [numpy.ones(1 << 18, dtype=numpy.uint8) for _ in range(400)]
+for number in range(0, 400, 2):
+    held[number] = None
+before = resident_mb()
+return_freed_pages()
+print(before - resident_mb())
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert float(told) > 30

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +15,22 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["Line", "PeakMemory", "free_bytes", "is_out_of_memory"]
+__all__ = ["Line", "PeakMemory", "free_bytes", "is_out_of_memory", "return_freed_pages"]
 
 CGROUP = Path("/sys/fs/cgroup")
 MEMINFO = Path("/proc/meminfo")
+
+
+def return_freed_pages() -> None:
+    """Give the system what the C library holds and nobody uses; elsewhere than on glibc nothing is done.
+
+    Batches are of many sizes, so freed memory falls into pieces, of which ever fewer fit: within hours a process comes
+    to hold several times what it needs.
+    """
+    if sys.platform.startswith("linux"):
+        malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if malloc_trim is not None:
+            malloc_trim(0)
 
 
 class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]

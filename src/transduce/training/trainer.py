@@ -28,7 +28,7 @@ from transduce.training.checkpoint import (
 )
 from transduce.training.evidence import describe, save_evidence
 from transduce.training.gradients import BatchSource, BatchT, Gradient, GradientMaker, Objective, Place
-from transduce.training.memory import is_out_of_memory
+from transduce.training.memory import is_out_of_memory, return_freed_pages
 from transduce.training.optimiser import make_optimiser
 from transduce.training.parallel import part_of
 from transduce.training.processes import Processes
@@ -316,6 +316,7 @@ class Trainer(Generic[BatchT]):
             keep = self.config.keep_checkpoints
             remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
         self._saved = self.state
+        return_freed_pages()
         if cause == "schedule":
             self._checkpointed_s = self._agreed_s
         self._window_started += self.clock() - started
