@@ -14,20 +14,21 @@ export data out python OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 run_one() {
   local name="$1" setting
   shift
-  [ -e "$out/$name.json" ] && return
+  [ -e "$out/$name.json" ] && return 0
   local options=(--data "$data" --out "$out/$name" --json)
   [ -d "$out/$name" ] && options+=(--resume)
   for setting in "training.max_updates=2000" "training.r_drop=0.0" "training.validate_every_updates=1000000" \
     "data.test_src='$data/multi30k/val.en.xz'" "data.test_tgt='$data/multi30k/val.de.xz'" "$@"; do
     options+=(--set "$setting")
   done
-  $python -m transduce train recipes/multi30k-en-de.toml "${options[@]}" > "$out/$name.json.part" 2> "$out/$name.log"
+  $python -m transduce train recipes/multi30k-en-de.toml "${options[@]}" > "$out/$name.json.part" 2> "$out/$name.log" ||
+    { echo "$name: stopped; $out/$name.log says why, and the same command goes on" >&2; return 255; }  # ends xargs
   mv "$out/$name.json.part" "$out/$name.json"
 }
 export -f run_one
 
 # A name, and what is changed. An update of R-Drop costs two.
-xargs -P 2 -L 1 bash -c 'run_one "$@"' _ <<'RUNS'
+xargs -P 2 -L 1 bash -c 'run_one "$@"' _ <<'RUNS' || exit 1
 none
 seed-2 training.seed=2
 adam training.optimiser=adam
