@@ -32,3 +32,15 @@ def test_a_report_is_written_whole(tmp_path: Path) -> None:
 def test_a_row_has_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match="1 cells in a table of 2 columns"):
         Table("", ("a", "b"), (("only",),))
+
+
+def test_a_table_and_its_columns_are_found_by_name() -> None:
+    main, other = Table("", ("n", "ms"), ((8, 1.5), (16, None))), Table("-other", ("x",), ())
+    report = Report("table9", "Table 9", ("Some words.", main, other))
+    assert report.table() is main
+    assert report.table("-other") is other
+    assert main.column("ms") == [1.5, None]
+    with pytest.raises(ValueError, match="not in"):
+        main.column("s")
+    with pytest.raises(ValueError, match="unpack"):
+        report.table("-third")

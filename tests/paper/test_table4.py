@@ -9,22 +9,17 @@ from pathlib import Path
 import pytest
 
 from transduce.errors import ConfigError, DataError
-from transduce.paper import ARTEFACTS, Laboratory, Report, Request, RunRecord, Table, write_report
+from transduce.paper import ARTEFACTS, Laboratory, Request, RunRecord, write_report
 from transduce.paper.table4 import PRINTED, parser_at_scale, printed_and_ours
 from transduce.recipes import read_recipe
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
-def table_of(report: Report, name: str) -> Table:
-    (table,) = (section for section in report.sections if isinstance(section, Table) and section.name == name)
-    return table
-
-
 def test_the_short_form(tmp_path: Path) -> None:
     laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
     report = ARTEFACTS["table4"](laboratory, Request(is_short=True))
-    measured, printed = table_of(report, ""), table_of(report, "-printed")
+    measured, printed = report.table(), report.table("-printed")
     rows = [dict(zip(measured.columns, row, strict=True)) for row in measured.rows]
     assert len(rows) == 2  # dev and test
     for row in rows:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from transduce.model import cost_of
-from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Scale, Table, write_report
+from transduce.paper import ARTEFACTS, Laboratory, Request, Scale, write_report
 from transduce.paper.table2 import PRINTED as SYSTEMS_PRINTED
 from transduce.paper.table2 import SYSTEMS, flops_per_token, system_at_scale
 from transduce.paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
@@ -20,16 +19,6 @@ def laboratory(folder: Path, scale: Scale = "cpu") -> Laboratory:
     return Laboratory(folder / "runs", folder / "work", scale=scale)
 
 
-def table_of(report: Report, name: str) -> Table:
-    (table,) = (section for section in report.sections if isinstance(section, Table) and section.name == name)
-    return table
-
-
-def column(table: Table, name: str) -> list[Any]:
-    place = table.columns.index(name)
-    return [row[place] for row in table.rows]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("paper")
@@ -37,15 +26,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_table_3_in_short(folder: Path) -> None:
     report = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
-    table = table_of(report, "")
-    assert column(table, "row") == ["base", "C-N2"]
-    assert column(table, "paper PPL") == [4.92, 6.11]
-    assert all(value > 1 for value in column(table, "PPL"))
-    assert column(table, "PPL's effect")[0] is None
-    assert column(table, "PPL's effect")[1] in ("agrees", "against", "only there")
+    table = report.table()
+    assert table.column("row") == ["base", "C-N2"]
+    assert table.column("paper PPL") == [4.92, 6.11]
+    assert all(value > 1 for value in table.column("PPL"))
+    assert table.column("PPL's effect")[0] is None
+    assert table.column("PPL's effect")[1] in ("agrees", "against", "only there")
     # A second time all is read, not run.
     again = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
-    assert table_of(again, "").rows == table.rows
+    assert again.table().rows == table.rows
     paths = write_report(report, folder / "out")
     assert "V = 37,000" in paths[0].read_text(encoding="utf-8")
     with (folder / "out" / "table3-parameters.csv").open(encoding="utf-8", newline="") as lines:
@@ -56,10 +45,10 @@ def test_table_3_in_short(folder: Path) -> None:
 
 def test_table_2_in_short(folder: Path) -> None:
     report = ARTEFACTS["table2"](laboratory(folder), Request(is_short=True))
-    measured = table_of(report, "")
-    assert column(measured, "system") == ["LSTM, last state only", "Transformer"]
-    assert all(flops > 0 for flops in column(measured, "FLOPs by count") + column(measured, "FLOPs by rule"))
-    printed = table_of(report, "-printed")
+    measured = report.table()
+    assert measured.column("system") == ["LSTM, last state only", "Transformer"]
+    assert all(flops > 0 for flops in measured.column("FLOPs by count") + measured.column("FLOPs by rule"))
+    printed = report.table("-printed")
     assert len(printed.rows) == len(SYSTEMS_PRINTED) == 10
     by_rule = {row[0]: row[5] for row in printed.rows}
     assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # what the paper prints

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from transduce.files import write_text
 
@@ -30,6 +31,11 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"{len(row)} cells in a table of {len(self.columns)} columns: {row}")
+
+    def column(self, name: str) -> list[Any]:
+        """The cells under a name, from the top. Raises ValueError if no column has it."""
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
 
     def as_markdown(self) -> str:
         """A pipe table with its caption above.
@@ -75,6 +81,11 @@ class Report:
     sections: tuple[str | Table, ...]  # Markdown text and tables, in the order of reading
     drawings: Mapping[str, Draw] = field(default_factory=dict)  # name of the file without .svg -> what draws it
     pages: Mapping[str, str] = field(default_factory=dict)  # other files: name -> content
+
+    def table(self, name: str = "") -> Table:
+        """The table of that name; the main one has none. Raises ValueError if it is not there exactly once."""
+        (table,) = (section for section in self.sections if isinstance(section, Table) and section.name == name)
+        return table
 
 
 def write_report(report: Report, folder: Path) -> list[Path]:
