@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.errors import TreeError
-from transduce.linearisation import ANY_TAG, delinearise, linearise, repair, target_tag
+from transduce.linearisation import ANY_TAG, delinearise, leaf_symbol, linearise, repair
 from transduce.trees import Tree, parse_tree, parse_trees, plain
 
 TREEBANKS = Path(__file__).parents[2] / "shared" / "data" / "trees"
@@ -28,8 +28,17 @@ SYMBOLS = st.lists(st.sampled_from(["(S", ")S", "(NP", ")NP", "(", ")", "NN", ",
 
 def test_the_form_of_the_paper() -> None:
     assert linearise(HE_RUNS) == "(S (NP PRP )NP (VP VBZ )VP . )S".split()
-    assert linearise(HE_RUNS, keeps_tags=False) == "(S (NP XX )NP (VP XX )VP . )S".split()
-    assert [target_tag(tag) for tag in ("NN", ":", "``", "$", "-LRB-", "HYPH")] == ["XX", ":", "``", "XX", "XX", "XX"]
+    assert linearise(HE_RUNS, leaves="any") == "(S (NP XX )NP (VP XX )VP . )S".split()
+    told = [leaf_symbol(tag, "a", "any") for tag in ("NN", ":", "``", "$", "-LRB-", "HYPH")]
+    assert told == ["XX", ":", "``", "XX", "XX", "XX"]
+
+
+def test_endings_are_read_from_the_words() -> None:
+    assert linearise(HE_RUNS, leaves="endings") == "(S (NP XX~he )NP (VP XX~ns )VP . )S".split()
+    bracket = parse_tree("(TOP (X (-LRB- -LRB-) (CD 1984) (NN Stra\u00dfe) (NN \u6771\u4eac) (NN a\u00a0\u2028)))")
+    assert linearise(bracket, leaves="endings") == "(X XX~( XX~00 XX~?e XX~?? XX~?? )X".split(" ")
+    read = delinearise(linearise(HE_RUNS, leaves="endings"), HE_RUNS.words())
+    assert str(read) == "(TOP (S (NP (XX He)) (VP (XX runs)) (. .)))"
 
 
 @given(TREES)
@@ -37,9 +46,11 @@ def test_every_tree_comes_back(tree: Tree) -> None:
     words = tree.words()
     assert delinearise(linearise(tree), words) == tree
     assert repair(linearise(tree), words) == tree
-    without_tags = delinearise(linearise(tree, keeps_tags=False), words)
-    assert linearise(without_tags, keeps_tags=False) == linearise(tree, keeps_tags=False)
+    without_tags = delinearise(linearise(tree, leaves="any"), words)
+    assert linearise(without_tags, leaves="any") == linearise(tree, leaves="any")
     assert without_tags.words() == words
+    assert delinearise(linearise(tree, leaves="endings"), words) == without_tags
+    assert repair(linearise(tree, leaves="endings"), words) == without_tags
 
 
 @given(SYMBOLS, st.lists(WORDS, min_size=1))

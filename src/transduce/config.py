@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from pydantic_core import ErrorDetails
 
 from transduce.errors import ConfigError, quoted, shown
+from transduce.linearisation import Leaves
 
 __all__ = [
     "SPLITS",
@@ -150,7 +151,9 @@ class DataConfig(_Record):
     test_tsv: FileName | None = None  # as train_tsv, for a last evaluation
     # What stands on the target side: text of another language, or trees of the source's own sentences (section 6.3).
     target: Literal["text", "trees"] = "text"
-    keeps_tags: bool = False  # trees: write each word's part of speech; without, XX for all but punctuation
+    leaves: Leaves = (
+        "any"  # trees: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
+    )
     train_trees: FileName | None = None  # trees, with corpus = "files": Penn brackets in any layout
     dev_trees: FileName | None = None  # likewise, for validation
     test_trees: FileName | None = None  # likewise, for a last evaluation

@@ -144,7 +144,7 @@ def test_tags_can_be_kept(tmp_path: Path) -> None:
     (tmp_path / "parser.toml").write_text(RECIPE)
     (tmp_path / "few.ptb").write_text("(TOP (S (NP (NN dog)) (VP (VBZ runs)) (. .)))\n")
     settings = [
-        "data.keeps_tags=true", "training.max_updates=2", "training.validation_bleu=false", "data.n_pairs=40",
+        "data.leaves=tags", "training.max_updates=2", "training.validation_bleu=false", "data.n_pairs=40",
         f"data.dev_trees={tmp_path / 'few.ptb'}", f"data.test_trees={tmp_path / 'few.ptb'}",
     ]  # fmt: skip
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
@@ -277,7 +277,7 @@ def test_tags_and_labels_of_any_script(tmp_path: Path) -> None:
     train_trees.write_text("(TOP (\u00c9 (N\u00c9 chien) (\u2026 \u2026) (\u0120 x)))\n" * 12, encoding="utf-8")
     (tmp_path / "parser.toml").write_text(RECIPE)
     settings = [
-        "data.corpus=files", f"data.train_trees={train_trees}", "data.keeps_tags=true", "training.max_updates=40",
+        "data.corpus=files", f"data.train_trees={train_trees}", "data.leaves=tags", "training.max_updates=40",
         "training.validate_every_updates=100",
     ]  # fmt: skip
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")

@@ -133,7 +133,7 @@ class TreebankText:
         return f"{name} {split}" if name else ""
 
     def _pair(self, tree: Tree) -> tuple[str, str]:
-        return sentence_of(tree), " ".join(linearise(tree, keeps_tags=self.config.keeps_tags))
+        return sentence_of(tree), " ".join(linearise(tree, leaves=self.config.leaves))
 
     def _first_with(self, split: Split) -> str | None:
         """The first corpus that has dev or test."""

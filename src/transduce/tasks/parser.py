@@ -11,7 +11,7 @@ import torch
 
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.errors import CheckpointError
-from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair
+from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
 from transduce.model import EncoderDecoder
 from transduce.search import Constraint
 from transduce.tasks.batch_search import BatchSearch, Found
@@ -139,15 +139,17 @@ class Parser:
         return Parse(words, tree, score, found.is_cut)
 
     def _allowed(self, word: str, tag: str | None) -> Sequence[int]:
-        """The tags that a word may have. With a letter or a digit it is no punctuation, whatever the model finds."""
-        kinds = self.kinds
-        if tag is None:
-            is_word = any(map(str.isalnum, unescaped(word)))
-            return (kinds.other_tags or kinds.tags) if is_word else kinds.tags
+        """What may be written for a word. With a letter or a digit it is no punctuation, whatever the model finds."""
+        kinds, vocabulary = self.kinds, self.tokenizers.tgt.vocabulary
         if tag in PUNCTUATION_TAGS:
-            known = self.tokenizers.tgt.vocabulary.get(tag)
+            known = vocabulary.get(tag)
             return (known,) if known is not None else kinds.punctuation or kinds.tags
-        return kinds.other_tags or kinds.tags
+        # Where the model writes how words end, that of the word alone, unless no word of the training text ended so.
+        ending = vocabulary.get(with_ending(word))
+        others = kinds.other_tags if ending is None else (ending,)
+        if tag is None and not any(map(str.isalnum, unescaped(word))):
+            return (*kinds.punctuation, *others)
+        return others or kinds.tags
 
 
 def tagged_words(sentence: str | Tree) -> list[tuple[str, str | None]]:
