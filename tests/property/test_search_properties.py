@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -35,12 +36,20 @@ def allowed_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[int, ...]:
     return (EOS, *random.sample(range(3, n_classes), random.randint(0, n_classes - 3)))
 
 
-def log_probs_after(seed: int, prefix: Prefix, n_classes: int, *, is_constrained: bool) -> dict[int, float]:
-    """The symbols that are allowed, with the probabilities that they have among all."""
-    logits = logits_after(seed, prefix, n_classes)
-    log_sum = math.log(math.fsum(map(math.exp, logits)))
+def log_probs_after(
+    seed: int, prefix: Prefix, n_classes: int, *, is_constrained: bool, given_ids: tuple[int, ...]
+) -> dict[int, float]:
+    """The allowed symbols, with the probabilities that they have among all; the given ones share that of all given."""
+    weights = [math.exp(logit) for logit in logits_after(seed, prefix, n_classes)]
     allowed = allowed_after(seed, prefix, n_classes) if is_constrained else range(n_classes)
-    return {index: logits[index] - log_sum for index in sorted(allowed) if index not in FORBIDDEN}
+    of_all, of_allowed = (
+        math.fsum(weights[index] for index in ids) for ids in (given_ids, set(given_ids) & set(allowed))
+    )
+    return {
+        index: math.log(weights[index] / math.fsum(weights) * (of_all / of_allowed if index in given_ids else 1))
+        for index in sorted(allowed)
+        if index not in FORBIDDEN
+    }
 
 
 @dataclass(frozen=True)
@@ -92,23 +101,29 @@ class Case:
     limits: list[int]
     alpha: float
     is_constrained: bool
+    given_ids: tuple[int, ...]
 
     def constraint(self, sentence: int, prefix: Prefix) -> tuple[int, ...]:
         return allowed_after(self.seeds[sentence], prefix, self.n_classes)
 
     def log_probs(self, place: int, prefix: Prefix) -> dict[int, float]:
-        return log_probs_after(self.seeds[place], prefix, self.n_classes, is_constrained=self.is_constrained)
+        return log_probs_after(
+            self.seeds[place], prefix, self.n_classes, is_constrained=self.is_constrained, given_ids=self.given_ids
+        )
 
     def beam(self, *, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
         model = Model(self.n_classes)
         options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SYMBOLS}
-        options["constraint"] = self.constraint if self.is_constrained else None
+        options |= self.limitation()
         return beam_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
 
     def greedy(self) -> list[Hypothesis]:
         model = Model(self.n_classes)
-        options = {"alpha": self.alpha, "constraint": self.constraint if self.is_constrained else None, **SYMBOLS}
+        options = {"alpha": self.alpha, **self.limitation(), **SYMBOLS}
         return greedy_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
+
+    def limitation(self) -> dict[str, Any]:
+        return {"constraint": self.constraint if self.is_constrained else None, "given_ids": self.given_ids}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha
@@ -120,12 +135,14 @@ class Case:
 @st.composite
 def cases(draw: st.DrawFn, *, most_sentences: int, longest: int) -> Case:
     n_sentences = draw(st.integers(1, most_sentences))
+    n_classes = draw(st.integers(4, 6))
     return Case(
-        n_classes=draw(st.integers(4, 6)),
+        n_classes=n_classes,
         seeds=draw(st.lists(st.integers(0, 10**6), min_size=n_sentences, max_size=n_sentences, unique=True)),
         limits=draw(st.lists(st.integers(1, longest), min_size=n_sentences, max_size=n_sentences)),
         alpha=draw(st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0])),
         is_constrained=draw(st.booleans()),
+        given_ids=tuple(draw(st.sets(st.integers(3, n_classes - 1)))),
     )
 
 

@@ -152,6 +152,27 @@ def test_tags_can_be_kept(tmp_path: Path) -> None:
     assert {"(NP", ")NP", "NN", "VBZ", "."} <= parser.tokenizers.tgt.vocabulary.keys()
 
 
+def test_endings_stand_for_words_and_are_no_tags(tmp_path: Path) -> None:
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    settings = [
+        "data.leaves=endings", "training.max_updates=2", "training.validation_bleu=false", "data.n_pairs=40",
+        "training.validate_every_updates=1000",
+    ]  # fmt: skip
+    train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
+    parser = Parser.load(tmp_path / "run" / "model")
+    vocabulary = parser.tokenizers.tgt.vocabulary
+    assert {"(NP", ")NP", "XX~he", "."} <= vocabulary.keys()
+    assert parser._allowed("other", None) == (vocabulary["XX~er"],) == parser._allowed("er", "XX")
+    assert set(parser._allowed("--", None)) == {*parser.kinds.punctuation, *parser.kinds.other_tags}
+    assert parser._allowed("xyzzq", "XX") == parser.kinds.other_tags  # no word of the grammar ends so
+    for is_constrained in (True, False):
+        parser = Parser.load(tmp_path / "run" / "model", is_constrained=is_constrained)
+        (tree,) = parser.parse(["The other xyzzq sleeps ."])
+        assert tree is not None
+        assert tree.words() == "The other xyzzq sleeps .".split()
+        assert {leaf.label for leaf in tree.leaves()} <= {"XX", "."}
+
+
 def test_own_trees_in_any_layout(tmp_path: Path) -> None:
     (tmp_path / "parser.toml").write_text(RECIPE)
     trees = "( (S\n  (NP-SBJ (-NONE- *)) (VP (VB Go)) (. .)))\n\n(ROOT (S (NP (NN dog))\n (VP (VBZ runs)) (. .)))\n" * 6

@@ -32,13 +32,15 @@ def greedy_search(
     forbidden_ids: Sequence[int],
     alpha: float = 0.0,
     constraint: Constraint | None = None,
+    given_ids: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """The output of each sentence that takes the most probable symbol at every step, in the order of the input.
 
     ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
     may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
     ``forbidden_ids`` (padding, begin) are never produced, nor is what ``constraint`` does not allow; probabilities
-    stay the model's own. ``alpha`` changes only the score that is reported.
+    stay the model's own, but of ``given_ids`` those that it allows share the probability of all: which of them comes is
+    given, and only that one of them comes is judged. ``alpha`` changes only the score that is reported.
 
     A beam of one is not the same search: it keeps the best of all the ends that it passes and reads on until none can
     be better, so that (with alpha 0) its output is at least as probable as the greedy one.
@@ -56,6 +58,7 @@ def greedy_search(
     """
     check_arguments(limits_B, eos_id=eos_id, forbidden_ids=forbidden_ids, alpha=alpha)
     forbidden = torch.tensor(forbidden_ids, dtype=torch.int64, device=limits_B.device)
+    given = torch.tensor(given_ids, dtype=torch.int64, device=limits_B.device) if given_ids else None
     sentences_B = torch.arange(len(limits_B), device=limits_B.device)
     ids_BT = torch.full((len(limits_B), 1), bos_id, device=limits_B.device)
     log_probs_B = torch.zeros(len(limits_B), device=limits_B.device)
@@ -66,7 +69,9 @@ def greedy_search(
         if constraint is not None:
             is_alive_B, vocab_size = log_probs_B > -torch.inf, logits_BV.shape[1]
             is_blocked_BV = blocked_symbols(constraint, sentences_B, ids_BT, is_alive_B, vocab_size=vocab_size)
-        log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, forbidden_ids=forbidden, is_blocked_NV=is_blocked_BV)
+        log_probs_B1, ids_B1 = top_tokens(
+            logits_BV, 1, forbidden_ids=forbidden, is_blocked_NV=is_blocked_BV, given_ids=given
+        )
         log_probs_B = log_probs_B + log_probs_B1[:, 0]
         is_over_B = (ids_B1[:, 0] == eos_id) | (limits_B <= ids_BT.shape[1])
         ids_BT = torch.cat([ids_BT, ids_B1], dim=1)

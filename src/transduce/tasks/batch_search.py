@@ -66,10 +66,12 @@ class BatchSearch:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         constrain: ConstraintMaker | None = None,
+        given_ids: Sequence[int] = (),
         least_symbols: Sequence[int] | None = None,
     ) -> list[Found] | None:
         """One result for each text; None if ``should_stop``, which is asked before each batch, says so.
 
+        ``given_ids``: as in ``beam_search``.
         ``least_symbols``: how many symbols an output may have whatever the length of its source, the end included.
         """
         encoded = self.source_ids(texts)
@@ -84,7 +86,7 @@ class BatchSearch:
             if least_symbols is not None:
                 limits = [max(limit, least_symbols[place]) for limit, place in zip(limits, chosen, strict=True)]
             constraint = None if constrain is None else constrain(chosen, limits)
-            hypotheses = self._search([cut[place] for place in chosen], limits, search, constraint)
+            hypotheses = self._search([cut[place] for place in chosen], limits, search, constraint, given_ids)
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
             Found(found.get(place, ()), is_cut=len(cut[place]) < len(encoded[place])) for place in range(len(texts))
@@ -97,11 +99,12 @@ class BatchSearch:
         limits: Sequence[int],
         search: SearchConfig,
         constraint: Constraint | None,
+        given_ids: Sequence[int],
     ) -> list[list[Hypothesis]]:
         """The n best outputs for source ids without end symbols."""
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(self._device)
         limits_B = torch.tensor(limits, device=self._device)
-        return run_search(self._writer, src_BS, limits_B, search, constraint)
+        return run_search(self._writer, src_BS, limits_B, search, constraint, given_ids)
 
 
 def _max_positions(model: EncoderDecoder) -> int:
@@ -125,6 +128,7 @@ def run_search(
     limits_B: Tensor,
     search: SearchConfig,
     constraint: Constraint | None = None,
+    given_ids: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
     """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
     state = model.start(src_BS)
@@ -139,6 +143,7 @@ def run_search(
             forbidden_ids=forbidden_ids,
             alpha=search.alpha,
             constraint=constraint,
+            given_ids=given_ids,
         )
         return [[hypothesis] for hypothesis in best]
     return beam_search(
@@ -152,4 +157,5 @@ def run_search(
         eos_id=EOS_ID,
         forbidden_ids=forbidden_ids,
         constraint=constraint,
+        given_ids=given_ids,
     )

@@ -119,6 +119,7 @@ class Parser:
             search or self.search,
             should_stop=should_stop,
             constrain=constrain if self.is_constrained else None,
+            given_ids=self.kinds.tags if self.is_constrained else (),
             least_symbols=[len(words) + 1 for words in readable],
         )
         if found is None:
