@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No test is timed: a machine may be loaded.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # A run of some seconds: enough to exist, not to translate.
 MICRO_RECIPE = """

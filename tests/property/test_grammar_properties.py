@@ -17,7 +17,7 @@ NOUNS = st.sampled_from([noun for noun in load_lexicon().nouns.values() if noun.
 ADJECTIVES = st.sampled_from(list(load_lexicon().adjectives.values()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(split=SPLITS, seed=st.integers(), n_pairs=st.integers(0, 40), n_more=st.integers(0, 20))
 def test_streams_are_pure_distinct_and_have_prefixes(split: Split, seed: int, n_pairs: int, n_more: int) -> None:
     shorter = list(generate_pairs(split, n_pairs=n_pairs, seed=seed))
@@ -26,7 +26,7 @@ def test_streams_are_pure_distinct_and_have_prefixes(split: Split, seed: int, n_
     assert len({pair.en for pair in longer}) == n_pairs + n_more
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(split=SPLITS, seed=st.integers())
 def test_final_punctuation_is_the_same_everywhere(split: Split, seed: int) -> None:
     for pair in generate_pairs(split, n_pairs=20, seed=seed):

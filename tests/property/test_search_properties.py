@@ -184,7 +184,7 @@ def assert_same(outputs: list[Hypothesis], expected: list[tuple[float, Prefix]])
     assert [output.score for output in outputs] == pytest.approx([score for score, _ in expected], abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases(most_sentences=2, longest=5), st.integers(1, 6))
 def test_a_beam_that_holds_everything_finds_the_best_of_all_outputs(case: Case, n_best: int) -> None:
     all_outputs = [sorted(every_output(case, place), reverse=True) for place in range(len(case.seeds))]
@@ -194,7 +194,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_outputs(case: Case, 
         assert all(output.is_finished for output in outputs)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cases(most_sentences=3, longest=6), st.integers(1, 5), st.data())
 def test_agrees_with_a_slow_beam_search(case: Case, beam_size: int, data: st.DataObject) -> None:
     n_best = data.draw(st.integers(1, beam_size))
@@ -202,7 +202,7 @@ def test_agrees_with_a_slow_beam_search(case: Case, beam_size: int, data: st.Dat
         assert_same(outputs, slow_beam_search(case, place, beam_size=beam_size)[:n_best])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(most_sentences=4, longest=6), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int, random: Random) -> None:
     together = case.beam(beam_size=beam_size, n_best=beam_size)
@@ -216,7 +216,7 @@ def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int
     assert shuffled.greedy() == [greedy_together[i] for i in order]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(most_sentences=3, longest=6), st.integers(1, 5))
 def test_outputs_are_sorted_distinct_within_their_limit_and_scored_by_their_ids(case: Case, beam_size: int) -> None:
     by_beam = case.beam(beam_size=beam_size, n_best=beam_size)
@@ -235,7 +235,7 @@ def test_outputs_are_sorted_distinct_within_their_limit_and_scored_by_their_ids(
             assert output.score == pytest.approx(log_prob / penalty, abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(most_sentences=3, longest=6), st.integers(2, 5))
 def test_asking_for_more_outputs_does_not_change_the_best(case: Case, beam_size: int) -> None:
     alone = case.beam(beam_size=beam_size, n_best=1)
@@ -243,7 +243,7 @@ def test_asking_for_more_outputs_does_not_change_the_best(case: Case, beam_size:
         assert [outputs[:1] for outputs in case.beam(beam_size=beam_size, n_best=n_best)] == alone
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(most_sentences=3, longest=6))
 def test_a_beam_of_one_is_never_less_probable_than_greedy(case: Case) -> None:
     case = replace(case, alpha=0.0)

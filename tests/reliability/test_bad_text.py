@@ -186,7 +186,7 @@ def test_strings_that_are_no_text(translator: Translator) -> None:
 ANY_LINE = st.text(st.characters(codec=None), max_size=12) | st.sampled_from([*ODD_LINES, *SURROGATE_LINES, "a\nb"])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(ANY_LINE, max_size=8), st.integers(1, 4))
 def test_any_lines_in_as_many_out(lines: list[str], chunk_lines: int) -> None:
     found = list(small_translator().translate_lines(lines, chunk_lines=chunk_lines))
@@ -372,7 +372,7 @@ def test_a_run_over_odd_text(transduce: CommandLine, tmp_path: Path) -> None:
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(ODD_LINES)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(ANY_TEXT | st.binary(max_size=8), ANY_TEXT | st.binary(max_size=8)), min_size=1, max_size=12))
 def test_any_pairs_stay_pairs(pairs: list[tuple[str | bytes, str | bytes]]) -> None:
     """Through files, cleaning and the store: what is kept is what stood on that line, on both sides."""
