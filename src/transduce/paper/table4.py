@@ -34,8 +34,8 @@ PRINTED: tuple[tuple[str, str, float], ...] = (
 
 # The recipes parsing-gum, parsing-free-trees and parsing-wsj, which have the reasons.
 _SMALL = (
-    "model.n_encoder_layers=3", "model.n_decoder_layers=3", "model.d_model=256", "model.d_ff=1024", "model.n_heads=4",
-    "model.p_drop=0.3", "model.norm=pre", "data.bpe_dropout=0.1", "data.max_length=300",
+    "model.n_encoder_layers=3", "model.n_decoder_layers=5", "model.d_model=128", "model.d_ff=512", "model.n_heads=4",
+    "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "data.leaves=endings", "data.max_length=300",
     "training.max_tokens_per_batch=2048", "training.warmup_steps=300", "training.decay=linear",
     "training.optimiser=muon", "training.precision=bf16", "training.validate_every_updates=1000",
     "training.validation_sentences=200", "training.checkpoint_every_updates=100", "search.beam_size=4",
