@@ -47,8 +47,8 @@ vocabulary-3000 data.vocab_size=3000
 vocabulary-10000 data.vocab_size=10000
 batches-of-1024 training.max_tokens_per_batch=1024 training.max_updates=4000
 batches-of-4096 training.max_tokens_per_batch=4096 training.max_updates=1000
-deep-encoder model.n_encoder_layers=4 model.n_decoder_layers=1
-four-layers-of-128 model.n_encoder_layers=4 model.n_decoder_layers=4 model.d_model=128 model.d_k=32 model.d_v=32
+deep-encoder model.n_encoder_layers=8 model.n_decoder_layers=2
+two-layers-of-256 model.n_encoder_layers=2 model.n_decoder_layers=2 model.d_model=256 model.d_ff=512 model.d_k=64 model.d_v=64
 RUNS
 
 $python - "$out" <<'TABLE'
