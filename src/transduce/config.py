@@ -139,7 +139,7 @@ class DataConfig(_Record):
     corpus: Corpora = "grammar"
     direction: Direction = "en-de"  # source and target language
     n_pairs: Count = 30_000  # training pairs of the grammar corpus
-    corpus_seed: Natural = 1  # of the grammar corpus, and of what bpe_dropout draws
+    corpus_seed: Natural = 1  # of the grammar corpus, and of what bpe_dropout and recombination draw
     train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
     train_tgt: FileName | None = None  # file of target lines, aligned with train_src
     train_tsv: FileName | None = None  # instead of the two: one file, source TAB target
@@ -163,6 +163,9 @@ class DataConfig(_Record):
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
     bpe_dropout: Share = 0.0  # probability that a merge is left out in training text (Provilkov et al., 2020)
     n_encodings: Count = 8  # with bpe_dropout: how many encodings of each pair are drawn; epochs take turns
+    # trees: probability that a phrase or a word gives its place to another of its kind, in further training trees
+    recombination: Share = 0.0
+    n_recombined: Count = 15  # with recombination: how many such trees are made of each training tree
     max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and
     max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
     drop_identical: bool = True  # those whose sides are the same,
@@ -192,6 +195,8 @@ class DataConfig(_Record):
             raise ValueError("with target = 'trees', files of trees are named: train_trees, dev_trees, test_trees")
         if self.target == "trees" and self.shared_vocabulary:
             raise ValueError("target = 'trees' needs shared_vocabulary = false: words and brackets share no symbols")
+        if self.target == "text" and self.recombination:
+            raise ValueError("recombination is of trees: it goes with target = 'trees', got target = 'text'")
         if self.bpe_dropout and self.tokenizer != "bpe":
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self

@@ -19,6 +19,7 @@ from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.layout import COMPRESSIONS, data_folders
 from transduce.corpora.paired_text import Pairs
 from transduce.corpora.parallel_text import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS
+from transduce.corpora.recombination import recombined
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
 from transduce.linearisation import linearise
@@ -100,7 +101,15 @@ class TreebankText:
             drop_identical=False,
             drop_duplicates=self.config.drop_duplicates,
         )
-        return clean(map(self._pair, self.train_trees(corpus)), rules, report)
+        return clean(map(self._pair, self._with_recombined(self.train_trees(corpus))), rules, report)
+
+    def _with_recombined(self, trees: Iterator[Tree]) -> Iterator[Tree]:
+        config = self.config
+        if not config.recombination:
+            return trees
+        found = list(trees)
+        more = recombined(found, p_exchange=config.recombination, n_copies=config.n_recombined, seed=config.corpus_seed)
+        return chain(found, more)
 
     def has(self, split: Split) -> bool:
         """Whether there is such a part; training text is always there."""
