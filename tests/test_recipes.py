@@ -76,6 +76,12 @@ def test_settings_that_only_fit_together_are_taken_together() -> None:
     assert run.model.embeddings == "target"
 
 
+@pytest.mark.parametrize("setting", ["model.d_model=510", "model.system=bytenet"])
+def test_positions_of_words_need_halves_and_a_transformer(setting: str) -> None:
+    with pytest.raises(ConfigError, match="needs system = 'transformer' and a d_model that can be divided by 4"):
+        with_settings(RunConfig(), ["model.positions=words", setting])
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -95,7 +95,8 @@ class ModelConfig(_Record):
     p_drop: Share = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
     p_drop_attention: Share = 0.0  # dropout of the attention weights
     p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # section 3.5; Table 3 (E)
+    # Section 3.5; Table 3 (E). "words": half of the sinusoids are of the place, the others of the words up to there.
+    positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"
     n_positions: Count = 1024  # how many positions a learned table has
     norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
     # What is built: the paper's model, or one that it is compared with (Table 2), of the same fields.
@@ -112,6 +113,11 @@ class ModelConfig(_Record):
     def _fits(self) -> Self:
         if self.d_model % 2 and self.positions == "sinusoidal":
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        if self.positions == "words" and (self.d_model % 4 or self.system != "transformer"):
+            raise ValueError(
+                "positions = 'words' needs system = 'transformer' and a d_model that can be divided by 4, got system = "
+                f"{self.system!r} and d_model {self.d_model}"
+            )
         if self.system != "transformer" and self.n_experts > 1:
             raise ValueError(f"n_experts is for system = 'transformer', got system = {self.system!r}")
         if 1 < self.n_experts < self.n_active_experts:

@@ -8,6 +8,7 @@ import torch
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model import Transformer
+from transduce.model.embedding import sinusoid
 from transduce.model.layout import Layout
 
 CONFIG = ModelConfig(
@@ -18,13 +19,18 @@ VARIANTS = [
     {},
     {"norm": "pre"},
     {"positions": "learned"},
+    {"positions": "words"},
     {"embeddings": "separate", "tgt_vocab_size": 23},
 ]
 
 
 def random_model(**changes: object) -> Transformer:
     torch.manual_seed(11)
-    return Transformer(CONFIG.model_copy(update=changes)).double().eval()
+    model = Transformer(CONFIG.model_copy(update=changes)).double().eval()
+    if model.src_words is not None and model.tgt_words is not None:
+        model.src_words.learn([4, 6, 8, 10])
+        model.tgt_words.learn([5, 7, 9, 12])
+    return model
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
@@ -39,10 +45,32 @@ def test_step_by_step_equals_all_at_once(changes: dict[str, object]) -> None:
         torch.testing.assert_close(logits, at_once[:, position], rtol=1e-10, atol=1e-10)
 
 
+def test_positions_of_words() -> None:
+    """Half for the place, half for the words that have begun, each by the formula of section 3.5."""
+    model = random_model(positions="words", p_drop=0.0)
+    assert model.src_words is not None
+    ids = torch.tensor([[3, 4, 5, 6, 2], [4, 3, 2, 0, 0]])
+    assert model.src_words(ids)[0].tolist() == [0, 1, 1, 2, 2]
+    layout = Layout.of(ids != 0)
+    got = model._embed(ids, layout, model.src_embedding, model.src_positions, model.src_words)[: layout.n_real]
+    half = sinusoid(8, 8)
+    places, words, real = [0, 1, 2, 3, 4, 0, 1, 2], [0, 1, 1, 2, 2, 1, 1, 1], [3, 4, 5, 6, 2, 4, 3, 2]
+    expected = 4.0 * model.src_embedding.weight[real] + torch.cat((half[places], half[words]), dim=1)
+    torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6)
+    assert not {name for name in model.state_dict() if "words" in name or "positions" in name}
+
+
+def test_every_token_is_a_word_until_words_are_known() -> None:
+    model = Transformer(CONFIG.model_copy(update={"positions": "words"}))
+    assert model.tgt_words is not None
+    assert model.tgt_words(torch.tensor([[1, 7, 3]])).tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "words"])
 @torch.no_grad()
-def test_beams_reordered_and_sentences_retired_equal_fresh_ones() -> None:
+def test_beams_reordered_and_sentences_retired_equal_fresh_ones(positions: str) -> None:
     """Rows follow their own history through select, whatever beam or sentence they came from."""
-    model = random_model()
+    model = random_model(positions=positions)
     src = torch.tensor([[4, 5, 6, 2], [8, 9, 2, 0], [10, 2, 0, 0]])
     state = model.start(src)
     _, state = model.step(torch.tensor([1, 1, 1]), state)

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
 import transduce as package
 from transduce.config import SearchConfig
@@ -16,8 +17,10 @@ from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.examination import examine
 from transduce.metrics import parseval
+from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
+from transduce.text import BOS_ID, EOS_ID
 from transduce.trees import Tree, parse_tree, plain
 
 RECIPE = """
@@ -171,6 +174,34 @@ def test_endings_stand_for_words_and_are_no_tags(tmp_path: Path) -> None:
         assert tree is not None
         assert tree.words() == "The other xyzzq sleeps .".split()
         assert {leaf.label for leaf in tree.leaves()} <= {"XX", "."}
+
+
+def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Path) -> None:
+    """What trains, what is validated and what is read from the folder count the same words."""
+    (tmp_path / "parser.toml").write_text(RECIPE)
+    settings = [
+        "model.positions=words", "data.leaves=endings", "training.max_updates=100", "training.average_last=1",
+        "data.recombination=0.1", "data.n_recombined=2",
+    ]  # fmt: skip
+    train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
+    parser = Parser.load(tmp_path / "run" / "model")
+    model = parser.model
+    assert isinstance(model, Transformer)
+    assert model.src_words is not None
+    assert model.tgt_words is not None
+    text = "The other dog sleeps ."
+    src = torch.tensor([[*parser.tokenizers.src.encode(text), EOS_ID]])
+    assert model.src_words(src)[0, -1] == 5
+    symbols = parser.tokenizers.tgt.encode("(S (NP XX~he XX~er XX~og )NP (VP XX~ps )VP . )S")
+    assert model.tgt_words(torch.tensor([[BOS_ID, *symbols]])).tolist() == [[0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]]
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    (validation,) = (record for record in records if record["kind"] == "validation")
+    prepared = open_prepared(tmp_path / "run" / "store")
+    assert prepared.dev is not None
+    sources, references = prepared.text("dev") or ([], [])
+    n = 12
+    scored = evaluate_parser(parser, sources[:n], references[:n]).result.all
+    assert scored.f1 == pytest.approx(validation["f1"])
 
 
 def test_own_trees_in_any_layout(tmp_path: Path) -> None:

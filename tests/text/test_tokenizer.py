@@ -17,6 +17,7 @@ from transduce.text import (
     Tokenizers,
     load_tokenizer,
     train_bpe,
+    train_wordpiece,
 )
 
 TEXTS = ["the lowest tower", "the newest tower", "die Männer am Fluß", "die Männer am Tor"]
@@ -75,6 +76,16 @@ def test_pieces_can_be_read(tokenizer: Tokenizer) -> None:
     assert tokenizer.pieces([BOS_ID, *tokenizer.encode("the tower"), EOS_ID]) == ["<s>", "▁the", "▁tower", "</s>"]
     assert tokenizer.pieces(tokenizer.encode("die Männer")) == ["▁die", "▁Männer"]
     assert tokenizer.pieces(tokenizer.encode("日")) == ["▁", "\\xe6", "\\x97", "\\xa5"]
+
+
+@pytest.mark.parametrize("train", [train_bpe, train_wordpiece])
+def test_words_begin_with_the_space_before_them(train: Callable[..., Tokenizer]) -> None:
+    tokenizer = train(["low lower low"], vocab_size=530)
+    beginnings = set(tokenizer.word_beginnings)
+    for text, n_words in (("low lower slow", 3), ("don't", 1), ("日 low-low", 2)):
+        ids = tokenizer.encode(text)
+        assert ids[0] in beginnings
+        assert sum(id in beginnings for id in ids) == n_words
 
 
 def test_a_saved_tokenizer_is_the_same(tokenizer: Tokenizer, saved: Path) -> None:

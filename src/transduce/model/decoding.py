@@ -72,6 +72,7 @@ class DecodingState:
     allow_B1S: Tensor | None  # real source positions; None: all
     is_past_BWC: Tensor  # bool: which filled slots are the past of a row
     n_steps: int
+    n_words_N: Tensor | None = None  # that each row has written, where positions count them
 
     @property
     def n_beams(self) -> int:
@@ -97,10 +98,11 @@ class DecodingState:
         Sentences may leave (a smaller B), and their number of rows may change.
         """
         is_past_BWC = self.is_past_BWC.flatten(0, 1)[rows_BW]
+        n_words_N = None if self.n_words_N is None else self.n_words_N[rows_BW.flatten()]
         sentences_B = rows_BW[:, 0] // self.n_beams
         n_sentences = len(self.is_past_BWC)
         if len(sentences_B) == n_sentences and torch.equal(sentences_B, torch.arange(n_sentences).to(rows_BW)):
-            return replace(self, is_past_BWC=is_past_BWC)
+            return replace(self, is_past_BWC=is_past_BWC, n_words_N=n_words_N)
         layers = tuple(layer.of_sentences(sentences_B, self.n_filled) for layer in self.layers)
         allow_B1S = None if self.allow_B1S is None else self.allow_B1S.index_select(0, sentences_B)
-        return DecodingState(layers, allow_B1S, is_past_BWC, self.n_steps)
+        return DecodingState(layers, allow_B1S, is_past_BWC, self.n_steps, n_words_N)

@@ -6,6 +6,7 @@ Shapes: N positions, D d_model, P positions of a table, V vocabulary.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import assert_never
 
 import torch
@@ -15,7 +16,15 @@ from torch import Tensor, nn
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 
-__all__ = ["LearnedPositions", "SinusoidalPositions", "TokenEmbedding", "make_positions", "sinusoid"]
+__all__ = [
+    "LearnedPositions",
+    "SinusoidalPositions",
+    "TokenEmbedding",
+    "WordCount",
+    "make_positions",
+    "positional_encoding",
+    "sinusoid",
+]
 
 
 def sinusoid(n_positions: int, d_model: int) -> Tensor:
@@ -48,11 +57,10 @@ class SinusoidalPositions(nn.Module):
 
     table_PD: Tensor
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, d_model: int, n_positions: int) -> None:
         super().__init__()
-        self.d_model = config.d_model
-        n_positions = min(config.n_positions, self.N_AT_FIRST)
-        self.register_buffer("table_PD", sinusoid(n_positions, config.d_model).float(), persistent=False)
+        self.d_model = d_model
+        self.register_buffer("table_PD", sinusoid(min(n_positions, self.N_AT_FIRST), d_model).float(), persistent=False)
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:
         """The encoding (N, D) of each place; ``n_positions`` is above all of them."""
@@ -79,11 +87,50 @@ class LearnedPositions(nn.Embedding):
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
-    """The positional encoding that the configuration asks for."""
+    """The positional encoding that the configuration asks for; of words, half its width (``positional_encoding``)."""
     match config.positions:
         case "sinusoidal":
-            return SinusoidalPositions(config)
+            return SinusoidalPositions(config.d_model, config.n_positions)
+        case "words":
+            return SinusoidalPositions(config.d_model // 2, config.n_positions)
         case "learned":
             return LearnedPositions(config)
         case _:
             assert_never(config.positions)
+
+
+class WordCount(nn.Module):
+    """How many words have begun, by each token of a sentence. For ``positions = "words"``.
+
+    Which ids begin a word, tokenizers know, so it is told (``learn``) and not saved; until then, all do.
+    """
+
+    begins_word_V: Tensor
+
+    def __init__(self, vocab_size: int) -> None:
+        super().__init__()
+        self.register_buffer("begins_word_V", torch.ones(vocab_size, dtype=torch.int64), persistent=False)
+
+    def learn(self, ids: Iterable[int]) -> None:
+        """Take the ids that begin a word."""
+        self.begins_word_V.zero_()
+        self.begins_word_V[list(ids)] = 1
+
+    def forward(self, ids_BT: Tensor) -> Tensor:
+        """(B, T), in each row rising from left to right."""
+        return self.begins_word_V[ids_BT].cumsum(dim=1)
+
+
+def positional_encoding(
+    positions: nn.Module, position_N: Tensor, n_positions: int, n_words_N: Tensor | None = None
+) -> Tensor:
+    """(N, D): of the place alone, or, where words are counted, one half for the place and one for the words so far.
+
+    The second deviates from section 3.5. A tree has several symbols for each word, and a word several tokens, so that
+    the places of a word and of what is written for it have little to do with each other; their counts differ by one.
+    By section 3.5's own argument (PE(pos + k) is a linear function of PE(pos)) attention learns to find the word.
+    """
+    of_place_ND: Tensor = positions(position_N, n_positions)
+    if n_words_N is None:
+        return of_place_ND
+    return torch.cat((of_place_ND, positions(n_words_N, n_positions + 1)), dim=-1)

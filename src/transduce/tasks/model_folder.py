@@ -17,11 +17,12 @@ from torch import Tensor
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
-from transduce.model import EncoderDecoder, make_model
+from transduce.model import EncoderDecoder, Transformer, make_model
 from transduce.text import Tokenizers
+from transduce.text.bracket_grammar import SymbolKinds
 from transduce.training import load_weights, read_tensors, write_tensors
 
-__all__ = ["ModelFolder", "Task", "read_model_folder", "write_model_card", "write_model_folder"]
+__all__ = ["ModelFolder", "Task", "model_over", "read_model_folder", "write_model_card", "write_model_folder"]
 
 FORMAT = 1
 Task = Literal["translation", "parsing"]
@@ -112,9 +113,19 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     _require_room(config, weights, where=folder)
     with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
         load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
-    model = make_model(config)
+    model = model_over(tokenizers, config, task)
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task)
+
+
+def model_over(tokenizers: Tokenizers, config: ModelConfig, task: Task) -> EncoderDecoder:
+    """A new model, which knows where words begin if it asks for that: a parser's words are the leaves of trees."""
+    model = make_model(config)
+    if isinstance(model, Transformer) and model.src_words is not None and model.tgt_words is not None:
+        model.src_words.learn(tokenizers.src.word_beginnings)
+        tgt = tokenizers.tgt
+        model.tgt_words.learn(SymbolKinds.of(tgt.vocabulary).tags if task == "parsing" else tgt.word_beginnings)
+    return model
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

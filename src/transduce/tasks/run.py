@@ -27,10 +27,10 @@ from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import is_leftover, read_json, write_json
 from transduce.metrics import TranslationScores
-from transduce.model import EncoderDecoder, make_model
+from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.model_card import model_card
-from transduce.tasks.model_folder import Task, write_model_card, write_model_folder
+from transduce.tasks.model_folder import Task, model_over, write_model_card, write_model_folder
 from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.tasks.parser import Parser
 from transduce.tasks.parsing import ParsingScores, ParsingValidation, evaluate_parser
@@ -196,7 +196,7 @@ class _Run:
     ) -> tuple[StopReason, int]:
         """Make the updates, from the newest checkpoint on; returns why they ended and how many there are."""
         torch.manual_seed(config.training.seed)
-        model = make_model(config.model).to(self.device)
+        model = model_over(self.prepared.tokenizers, config.model, task_of(config)).to(self.device)
         if self.is_sharded:
             shard(model)
         trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
@@ -246,7 +246,7 @@ class _Run:
         if prepared.dev is not None and text is not None:
             validation = ParsingValidation if config.data.target == "trees" else TranslationValidation
             validate = validation(
-                lambda: self._undivided(model),
+                lambda: self._undivided(model, task_of(config)),
                 prepared.tokenizers,
                 prepared.dev,
                 text,
@@ -267,11 +267,11 @@ class _Run:
             processes=self.processes,
         )
 
-    def _undivided(self, model: EncoderDecoder) -> EncoderDecoder:
+    def _undivided(self, model: EncoderDecoder, task: Task) -> EncoderDecoder:
         """The model, or a copy with all its weights where it is divided among processes."""
         if not self.is_sharded:
             return model
-        copy = make_model(model.config).to(self.device).eval()
+        copy = model_over(self.prepared.tokenizers, model.config, task).to(self.device).eval()
         load_weights(copy, whole_weights(model), where=self.folder)
         return copy
 

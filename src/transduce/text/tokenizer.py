@@ -96,6 +96,11 @@ class Tokenizer:
         merges = json.loads(self._library.to_str())["model"].get("merges")
         return None if merges is None else [(left, right) for left, right in merges]
 
+    @property
+    def word_beginnings(self) -> list[int]:
+        """The ids of tokens that begin with the space before a word, in text of a language."""
+        return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
+
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
         write_text(path, self._description)
@@ -120,6 +125,9 @@ def _bytes_of_symbols() -> dict[str, bytes]:
 
 
 _BYTES_OF_SYMBOL = _bytes_of_symbols()
+
+
+_SPACE = next(symbol for symbol, spelled in _BYTES_OF_SYMBOL.items() if spelled == b" ")
 
 
 def _readable(token: str) -> str:

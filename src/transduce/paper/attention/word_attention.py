@@ -20,6 +20,7 @@ from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
 from transduce.model import AttentionKind, Transformer
 from transduce.tasks import Translator
+from transduce.tasks.model_folder import model_over
 from transduce.text import EOS_ID, SPECIAL_SYMBOLS, Tokenizer, normalise
 from transduce.text.frames import CONTINUATION
 
@@ -70,8 +71,9 @@ def untrained(translator: Translator, *, seed: int = 1) -> Translator:
     """The same model with weights as they are drawn before training: what a search finds where nothing is learned."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = Transformer(translator.model.config).eval().to(translator.model.output_weight.device)
+        model = model_over(translator.tokenizers, translator.model.config, "translation")
     direction = f"{translator.src_language}-{translator.tgt_language}"
+    model = model.eval().to(translator.model.output_weight.device)
     return Translator(model, translator.tokenizers, translator.search, direction=direction)
 
 
