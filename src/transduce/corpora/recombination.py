@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from transduce.trees import Tree
@@ -47,18 +48,17 @@ def recombined(trees: Sequence[Tree], *, p_exchange: float, n_copies: int, seed:
     >>> [" ".join(tree.words()) for tree in recombined(trees, p_exchange=0.5, n_copies=1, seed=5)]
     ['Dogs bark', 'Birds bark']
     """
+    places_of_trees = [_places(tree) for tree in trees]
     of_kind: dict[_Kind, list[Tree]] = defaultdict(list)
-    for tree in trees:
-        for place in _places(tree):
-            of_kind[place.kind].append(place.node)
+    for place in chain.from_iterable(places_of_trees):
+        of_kind[place.kind].append(place.node)
     draw = random.Random(seed)
     for _ in range(n_copies):
-        for tree in trees:
-            yield _exchanged(tree, of_kind, p_exchange, draw)
+        for places in places_of_trees:
+            yield _exchanged(places, of_kind, p_exchange, draw)
 
 
-def _exchanged(tree: Tree, of_kind: _Nodes, p_exchange: float, draw: random.Random) -> Tree:
-    places = _places(tree)
+def _exchanged(places: Sequence[_Place], of_kind: _Nodes, p_exchange: float, draw: random.Random) -> Tree:
     taken: dict[int, Tree] = {}  # by place: what stands there now
     is_left_out: set[int] = set()  # places below those that were taken
     for number, place in enumerate(places[1:], start=1):
@@ -71,7 +71,7 @@ def _exchanged(tree: Tree, of_kind: _Nodes, p_exchange: float, draw: random.Rand
         if number not in is_left_out:
             node = taken.get(number) or _with_children(places[number].node, children[number])
             children[places[number].above].append(node)
-    return _with_children(tree, children[0])
+    return _with_children(places[0].node, children[0])
 
 
 def _with_children(node: Tree, children_reversed: Sequence[Tree]) -> Tree:

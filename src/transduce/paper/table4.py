@@ -35,20 +35,24 @@ PRINTED: tuple[tuple[str, str, float], ...] = (
 # The recipes parsing-gum, parsing-free-trees and parsing-wsj, which have the reasons.
 _SMALL = (
     "model.n_encoder_layers=3", "model.n_decoder_layers=5", "model.d_model=128", "model.d_ff=512", "model.n_heads=4",
-    "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "data.leaves=endings", "data.max_length=300",
-    "training.max_tokens_per_batch=2048", "training.warmup_steps=300", "training.decay=linear",
-    "training.optimiser=muon", "training.precision=bf16", "training.validate_every_updates=1000",
+    "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "model.positions=words",
+    "data.leaves=endings", "data.recombination=0.1", "data.max_length=300", "training.max_tokens_per_batch=2048",
+    "training.warmup_steps=300", "training.decay=linear", "training.optimiser=muon", "training.precision=bf16",
     "training.validation_sentences=200", "training.checkpoint_every_updates=100", "search.beam_size=4",
 )  # fmt: skip
 PARSERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "gum": ("base", (*_SMALL, "data.corpus=gum", "data.vocab_size=4000", "training.max_updates=8000")),
+    "gum": (
+        "base",
+        (
+            *_SMALL, "data.corpus=gum", "data.n_recombined=15", "data.vocab_size=4000", "training.max_updates=6000",
+            "training.validate_every_updates=1000",
+        ),
+    ),
     "free-trees": (
         "base",
         (
-            *_SMALL,
-            "data.corpus={wsj-sample=4.0, gum=1.0, craft=0.3}",
-            "data.vocab_size=6000",
-            "training.max_updates=10000",
+            *_SMALL, "data.corpus={wsj-sample=4.0, gum=1.0, craft=0.3}", "data.n_recombined=5", "data.vocab_size=6000",
+            "training.max_updates=5000", "training.validate_every_updates=2500",
         ),
     ),
     "wsj": (
