@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from transduce.config import DataConfig
 from transduce.corpora.cleaning import CleaningReport
 from transduce.corpora.recombination import recombined
 from transduce.corpora.treebank_text import TreebankText
+from transduce.tasks import prepare
 from transduce.trees import Tree, parse_tree
 
 LABELS = st.sampled_from(["S", "NP", "NN", "DT"])
@@ -28,7 +30,12 @@ def test_each_place_has_its_own_node_or_another_of_its_kind(trees: list[Tree], p
     made = list(recombined(trees, p_exchange=p_exchange, n_copies=2, seed=seed))
     assert made == list(recombined(trees, p_exchange=p_exchange, n_copies=2, seed=seed))
     assert len(made) == 2 * len(trees)
-    bank = {(node, above, is_first) for tree in trees for node, above, is_first in _placed(tree)}
+    bank = {
+        (node, above, is_first)
+        for tree in trees
+        for node, above, is_first in _placed(tree)
+        if len(node.words()) < len(tree.words())
+    }
     for new, old in zip(made, [*trees, *trees], strict=True):
         assert p_exchange or new == old
         assert _may_stand_for(new, old, bank)
@@ -46,8 +53,8 @@ def _placed(tree: Tree, is_first: bool = True) -> list[tuple[Tree, str, bool]]:
 def _may_stand_for(
     new: Tree, old: Tree, bank: set[tuple[Tree, str, bool]], above: str = "", first: bool = True
 ) -> bool:
-    if new.label != old.label:
-        return False
+    if new == old or new.label != old.label:
+        return new == old
     n_new, n_old = len(new.words()), len(old.words())
     if (new, above, first) in bank and math.floor(math.log2(n_new)) == math.floor(math.log2(n_old)):
         return True
@@ -73,20 +80,29 @@ def test_a_deep_tree() -> None:
     tree = Tree("NN", word="dog")
     for _ in range(5000):
         tree = Tree("NP", (tree,))
-    (made,) = recombined([Tree("TOP", (tree,))], p_exchange=0.0001, n_copies=1, seed=1)
-    assert made.words() == ["dog"]
+    (made,) = recombined([Tree("TOP", (tree, tree))], p_exchange=0.5, n_copies=1, seed=1)
+    assert made.words() == ["dog", "dog"]
 
 
-def test_training_reads_the_trees_and_their_copies() -> None:
-    config = DataConfig(corpus="grammar", target="trees", n_pairs=20, shared_vocabulary=False)
-    plain = list(TreebankText(config).clean_train_pairs("grammar", CleaningReport()))
+def test_a_whole_sentence_stays_where_it_is() -> None:
+    trees = [parse_tree(f"(TOP (S (VP (VB {word}))))") for word in "abc"]
+    assert list(recombined(trees, p_exchange=0.9, n_copies=1, seed=1)) == trees
+
+
+def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> None:
+    config = DataConfig(corpus="grammar", target="trees", n_pairs=20, shared_vocabulary=False, vocab_size=400)
     more = config.model_copy(update={"recombination": 0.5, "n_recombined": 3})
-    pairs = list(TreebankText(more).clean_train_pairs("grammar", CleaningReport()))
-    assert pairs[:20] == plain
-    assert len(pairs) == 80
-    assert pairs[20:40] != pairs[40:60]
-    assert list(TreebankText(more).pairs("dev")) == list(TreebankText(config).pairs("dev"))
-    assert len(list(TreebankText(more).train_trees("grammar"))) == 20
+    text = TreebankText(more)
+    written = list(text.clean_train_pairs("grammar", CleaningReport()))
+    assert written == list(TreebankText(config).clean_train_pairs("grammar", CleaningReport()))
+    made = list(text.made_train_pairs("grammar"))
+    assert made[:20] != made[20:40]
+    assert (len(written), len(made)) == (20, 60)
+    assert list(TreebankText(config).made_train_pairs("grammar")) == []
+    assert list(text.pairs("dev")) == list(TreebankText(config).pairs("dev"))
+    plain, prepared = prepare(config, tmp_path / "plain"), prepare(more, tmp_path / "more")
+    assert (len(plain.train), len(prepared.train)) == (20, 80)
+    assert plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint  # nothing is learned from what is made
 
 
 def test_text_cannot_be_recombined() -> None:

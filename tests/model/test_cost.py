@@ -34,7 +34,7 @@ def test_formula_equals_the_model_as_built(name: str) -> None:
 
 @pytest.mark.parametrize("embeddings", ["three-way", "target", "separate"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "words"])
 def test_formula_equals_the_model_for_every_switch(embeddings: str, norm: str, positions: str) -> None:
     sizes = (50, 50) if embeddings == "three-way" else (50, 70)
     config = ModelConfig(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transduce.config import ModelConfig
-from transduce.errors import ShapeError
+from transduce.errors import ConfigError, ShapeError
 from transduce.model import Transformer
 from transduce.model.embedding import sinusoid
 from transduce.model.layout import Layout
@@ -60,10 +60,10 @@ def test_positions_of_words() -> None:
     assert not {name for name in model.state_dict() if "words" in name or "positions" in name}
 
 
-def test_every_token_is_a_word_until_words_are_known() -> None:
+def test_words_are_not_counted_before_they_are_known() -> None:
     model = Transformer(CONFIG.model_copy(update={"positions": "words"}))
-    assert model.tgt_words is not None
-    assert model.tgt_words(torch.tensor([[1, 7, 3]])).tolist() == [[1, 2, 3]]
+    with pytest.raises(ConfigError, match="needs the ids that begin a word"):
+        model(torch.tensor([[4, 2]]), torch.tensor([[1]]))
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "words"])

@@ -20,7 +20,7 @@ from transduce.metrics import parseval
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
-from transduce.text import BOS_ID, EOS_ID
+from transduce.text import BOS_ID, EOS_ID, UNK_ID
 from transduce.trees import Tree, parse_tree, plain
 
 RECIPE = """
@@ -192,7 +192,8 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     text = "The other dog sleeps ."
     src = torch.tensor([[*parser.tokenizers.src.encode(text), EOS_ID]])
     assert model.src_words(src)[0, -1] == 5
-    symbols = parser.tokenizers.tgt.encode("(S (NP XX~he XX~er XX~og )NP (VP XX~ps )VP . )S")
+    symbols = parser.tokenizers.tgt.encode("(S (NP XX~he XX~never XX~og )NP (VP XX~ps )VP . )S")
+    assert symbols[3] == UNK_ID  # an ending that no word had stands for a word, too
     assert model.tgt_words(torch.tensor([[BOS_ID, *symbols]])).tolist() == [[0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]]
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     (validation,) = (record for record in records if record["kind"] == "validation")

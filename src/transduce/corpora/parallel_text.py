@@ -86,6 +86,10 @@ class ParallelText:
         )
         return clean(self.train_pairs(corpus), rules, report)
 
+    def made_train_pairs(self, corpus: str) -> Pairs:
+        """None: text is not made of text."""
+        yield from ()
+
     def has(self, split: Split) -> bool:
         """Whether there is such a part; training text is always there."""
         return split == "train" or self._names_files(split) or self._first_with(split) is not None

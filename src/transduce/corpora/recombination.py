@@ -34,14 +34,17 @@ class _Place(NamedTuple):
     node: Tree
     above: int  # the place of the node that it is a child of; -1 for the root
     kind: _Kind
+    is_all: bool  # no word of the sentence is elsewhere
 
 
 _Nodes = Mapping[_Kind, Sequence[Tree]]
 
 
 def recombined(trees: Sequence[Tree], *, p_exchange: float, n_copies: int, seed: int) -> Iterator[Tree]:
-    """``n_copies`` of all the trees: from the root down, each node below it gives its place, with a probability of
-    ``p_exchange``, to one drawn from all nodes of its kind, and what has taken a place stays as it is.
+    """``n_copies`` of all the trees: from the root down, each node that is not the whole sentence gives its place, with
+    a probability of ``p_exchange``, to one drawn from all nodes of its kind, and what has taken a place stays as it is.
+
+    All trees are held in memory.
 
     >>> from transduce.trees import parse_tree
     >>> trees = [parse_tree(f"(TOP (S (NP (NN {n})) (VP (VB {v}))))") for n, v in (("Dogs", "bark"), ("Birds", "sing"))]
@@ -51,7 +54,8 @@ def recombined(trees: Sequence[Tree], *, p_exchange: float, n_copies: int, seed:
     places_of_trees = [_places(tree) for tree in trees]
     of_kind: dict[_Kind, list[Tree]] = defaultdict(list)
     for place in chain.from_iterable(places_of_trees):
-        of_kind[place.kind].append(place.node)
+        if not place.is_all:
+            of_kind[place.kind].append(place.node)
     draw = random.Random(seed)
     for _ in range(n_copies):
         for places in places_of_trees:
@@ -64,7 +68,7 @@ def _exchanged(places: Sequence[_Place], of_kind: _Nodes, p_exchange: float, dra
     for number, place in enumerate(places[1:], start=1):
         if place.above in taken or place.above in is_left_out:
             is_left_out.add(number)
-        elif draw.random() < p_exchange:
+        elif not place.is_all and draw.random() < p_exchange:
             taken[number] = draw.choice(of_kind[place.kind])
     children: list[list[Tree]] = [[] for _ in places]
     for number in range(len(places) - 1, 0, -1):  # children before the node above them, the last of them first
@@ -87,7 +91,7 @@ def _places(tree: Tree) -> list[_Place]:
     for number, above in enumerate(aboves[1:], start=1):
         is_first[number] = is_first[above] and number == above + 1  # a first child comes next after its parent
     return [
-        _Place(node, above, _Kind(node.label, nodes[above].label, size.bit_length(), first))
+        _Place(node, above, _Kind(node.label, nodes[above].label, size.bit_length(), first), size == n_words[0])
         for node, above, size, first in zip(nodes, aboves, n_words, is_first, strict=True)
     ]
 

@@ -95,21 +95,25 @@ class TreebankText:
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
         """Sentences and trees of a corpus to train on, but for long ones and those with control characters."""
-        rules = CleaningRules(
+        return clean(map(self._pair, self.train_trees(corpus)), self._rules(), report)
+
+    def made_train_pairs(self, corpus: str) -> Pairs:
+        """Those of its recombined trees; none without ``recombination``."""
+        config = self.config
+        if config.recombination:
+            trees = list(self.train_trees(corpus))
+            made = recombined(
+                trees, p_exchange=config.recombination, n_copies=config.n_recombined, seed=config.corpus_seed
+            )
+            yield from clean(map(self._pair, made), self._rules(), CleaningReport())
+
+    def _rules(self) -> CleaningRules:
+        return CleaningRules(
             max_characters=self.config.max_characters,
             max_length_ratio=math.inf,
             drop_identical=False,
             drop_duplicates=self.config.drop_duplicates,
         )
-        return clean(map(self._pair, self._with_recombined(self.train_trees(corpus))), rules, report)
-
-    def _with_recombined(self, trees: Iterator[Tree]) -> Iterator[Tree]:
-        config = self.config
-        if not config.recombination:
-            return trees
-        found = list(trees)
-        more = recombined(found, p_exchange=config.recombination, n_copies=config.n_recombined, seed=config.corpus_seed)
-        return chain(found, more)
 
     def has(self, split: Split) -> bool:
         """Whether there is such a part; training text is always there."""

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
-from transduce.errors import ShapeError
+from transduce.errors import ConfigError, ShapeError
 
 __all__ = [
     "LearnedPositions",
@@ -102,22 +102,26 @@ def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPosition
 class WordCount(nn.Module):
     """How many words have begun, by each token of a sentence. For ``positions = "words"``.
 
-    Which ids begin a word, tokenizers know, so it is told (``learn``) and not saved; until then, all do.
+    Which ids begin a word, tokenizers know: before it counts it must be told (``learn``), and nothing of it is saved.
     """
 
     begins_word_V: Tensor
 
     def __init__(self, vocab_size: int) -> None:
         super().__init__()
-        self.register_buffer("begins_word_V", torch.ones(vocab_size, dtype=torch.int64), persistent=False)
+        self.register_buffer("begins_word_V", torch.zeros(vocab_size, dtype=torch.int64), persistent=False)
+        self.is_told = False
 
     def learn(self, ids: Iterable[int]) -> None:
         """Take the ids that begin a word."""
         self.begins_word_V.zero_()
         self.begins_word_V[list(ids)] = 1
+        self.is_told = True
 
     def forward(self, ids_BT: Tensor) -> Tensor:
-        """(B, T), in each row rising from left to right."""
+        """(B, T), in no row falling from left to right. Raises ConfigError unless it knows where words begin."""
+        if not self.is_told:
+            raise ConfigError("positions = 'words' needs the ids that begin a word: src_words.learn, tgt_words.learn")
         return self.begins_word_V[ids_BT].cumsum(dim=1)
 
 
@@ -126,9 +130,10 @@ def positional_encoding(
 ) -> Tensor:
     """(N, D): of the place alone, or, where words are counted, one half for the place and one for the words so far.
 
-    The second deviates from section 3.5. A tree has several symbols for each word, and a word several tokens, so that
-    the places of a word and of what is written for it have little to do with each other; their counts differ by one.
-    By section 3.5's own argument (PE(pos + k) is a linear function of PE(pos)) attention learns to find the word.
+    Deviates: the second from section 3.5, which ``positions = "sinusoidal"`` restores. A tree has several symbols for
+    each word, and a word several tokens, so that the places of a word and of what is written for it have little to do
+    with each other; their counts differ by one. By section 3.5's own argument (PE(pos + k) is a linear function of
+    PE(pos)) attention learns to find the word.
     """
     of_place_ND: Tensor = positions(position_N, n_positions)
     if n_words_N is None:

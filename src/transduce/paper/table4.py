@@ -106,7 +106,7 @@ def _experiment(laboratory: Laboratory, name: str, request: Request) -> Experime
     if name == "wsj" and request.treebank is not None:
         config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
     if request.is_short:
-        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.bpe_dropout=0.0"]
+        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
         return Experiment(f"table4-short-{name}-seed1", with_settings(laboratory.shortened(config), small))
     return Experiment(f"table4-{name}-seed1", config)
 

@@ -40,7 +40,8 @@ def model_card(
         "## Model",
         "",
         f"- {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff}, "
-        f"{model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm, {model.positions} positions",
+        f"{model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm, "
+        + ("positions of words" if model.positions == "words" else f"{model.positions} positions"),
         f"- {cost.parameters:,} parameters, {cost.parameters_without_embeddings:,} without embeddings",
         f"- vocabulary: {model.src_vocab_size:,} "
         + ("shared symbols" if data.shared_vocabulary else f"source and {model.tgt_vocab_size:,} target symbols"),
@@ -115,6 +116,8 @@ def _corpora(data: DataConfig, prepared: Prepared) -> str:
         files = f" ({', '.join(names)})" if corpus == OWN_FILES else ""
         weight = f", weight {data.weights[corpus]:g}" if len(data.weights) > 1 else ""
         told.append(f"{corpus}{files}, {n_pairs:,} pairs{weight}")
+    if data.recombination:
+        told.append(f"of each tree {data.n_recombined} more, recombined at {data.recombination:g}")
     if data.bpe_dropout:
         told.append(f"BPE-dropout {data.bpe_dropout:g}, {data.n_encodings} encodings of each pair")
     return "; ".join(told)

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
-from transduce.errors import CheckpointError, ConfigError, quoted, shown
+from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.model import EncoderDecoder, Transformer, make_model
-from transduce.text import Tokenizers
+from transduce.text import UNK_ID, Tokenizer, Tokenizers
 from transduce.text.bracket_grammar import SymbolKinds
 from transduce.training import load_weights, read_tensors, write_tensors
 
@@ -113,7 +113,10 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     _require_room(config, weights, where=folder)
     with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
         load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
-    model = model_over(tokenizers, config, task)
+    try:
+        model = model_over(tokenizers, config, task)
+    except DataError as error:
+        raise CheckpointError(f"{folder}: {error}") from error
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task)
 
@@ -123,9 +126,13 @@ def model_over(tokenizers: Tokenizers, config: ModelConfig, task: Task) -> Encod
     model = make_model(config)
     if isinstance(model, Transformer) and model.src_words is not None and model.tgt_words is not None:
         model.src_words.learn(tokenizers.src.word_beginnings)
-        tgt = tokenizers.tgt
-        model.tgt_words.learn(SymbolKinds.of(tgt.vocabulary).tags if task == "parsing" else tgt.word_beginnings)
+        model.tgt_words.learn(_leaves(tokenizers.tgt) if task == "parsing" else tokenizers.tgt.word_beginnings)
     return model
+
+
+def _leaves(symbols: Tokenizer) -> list[int]:
+    """The symbols that stand for words; one that is not known does, too, as a parser reads it."""
+    return [UNK_ID, *SymbolKinds.of(symbols.vocabulary).tags]
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import assert_never
 
@@ -89,7 +90,10 @@ def prepare(
         reports = _new_reports(text)
         train = write_store(
             temporary / "train",
-            {corpus: text.clean_train_pairs(corpus, report) for corpus, report in reports.items()},
+            {
+                corpus: chain(text.clean_train_pairs(corpus, report), text.made_train_pairs(corpus))
+                for corpus, report in reports.items()
+            },
             tokenizers,
             max_length=config.max_length,
             dropout=_dropout(config, tokenizers),

@@ -98,7 +98,10 @@ class Tokenizer:
 
     @property
     def word_beginnings(self) -> list[int]:
-        """The ids of tokens that begin with the space before a word, in text of a language."""
+        """The ids of tokens that begin with the space before a word, in text of a language.
+
+        Text is normalised before it is encoded: a blank of any other kind inside a word makes two of it.
+        """
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
 
     def save(self, path: Path) -> None:

@@ -53,7 +53,8 @@ def in_parallel(
     if processes.n == 1 or is_sharded(model):
         return objective, nullcontext
     ddp: Any = nn.parallel.DistributedDataParallel
-    # Buffers are tables of positions, the same in all processes. The option has a new name since torch 2.13.
+    # Buffers are tables of positions and of what begins a word, the same in all processes. The option has a new name
+    # since torch 2.13.
     names = signature(ddp).parameters
     no_buffers = {"forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers": False}
     both = ddp(_WithModel(model, objective), gradient_as_bucket_view=True, **no_buffers)

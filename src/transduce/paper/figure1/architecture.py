@@ -158,7 +158,12 @@ class Architecture:
 
 
 def read_architecture(model: Transformer, seen: Pass) -> Architecture:
-    """Of a model and one pass through it. Raises ShapeError if the layers of a stack are not all alike."""
+    """Of a model and one pass through it.
+
+    Raises ShapeError if the layers of a stack are not all alike, or positions count words.
+    """
+    if model.src_words is not None:
+        raise ShapeError("figure 1 has positions of the place alone, got positions = 'words'")
     places = {
         "input": model.src_embedding.weight,
         "output": model.tgt_embedding.weight,
