@@ -32,10 +32,11 @@ def write_ctranslate2_model(
     The tokens are names of ids, in their order; CTranslate2 reads and writes names. Those of the special symbols are
     ours. The end symbol of a source is added by CTranslate2.
 
-    Raises ValueError where the heads do not divide d_model among them: CTranslate2 knows no other width of a head.
+    Raises ValueError where the heads do not divide d_model among them, or positions count words: CTranslate2 knows
+    neither.
     """
     config = model.config
-    _check_heads(config)
+    _check(config)
     spec = TransformerSpec.from_config(
         (config.n_encoder_layers, config.n_decoder_layers), config.n_heads, pre_norm=config.norm == "pre"
     )
@@ -51,12 +52,14 @@ def write_ctranslate2_model(
     spec.save(str(folder))
 
 
-def _check_heads(config: ModelConfig) -> None:
+def _check(config: ModelConfig) -> None:
     if not config.n_heads * config.d_k == config.n_heads * config.d_v == config.d_model:
         raise ValueError(
             f"CTranslate2 needs d_k = d_v = d_model / n_heads; "
             f"got d_k {config.d_k}, d_v {config.d_v}, d_model {config.d_model}, n_heads {config.n_heads}"
         )
+    if config.positions == "words":
+        raise ValueError("CTranslate2 needs positions of places alone; got positions = 'words'")
 
 
 def _set_encoder(spec: Any, model: Transformer) -> None:

@@ -32,10 +32,14 @@ def tiny(**changes: object) -> Transformer:
         src_vocab_size=50,
         tgt_vocab_size=50,
     )
-    return Transformer(config.model_copy(update=changes)).eval()
+    model = Transformer(config.model_copy(update=changes)).eval()
+    if model.src_words is not None and model.tgt_words is not None:
+        model.src_words.learn(range(5, 50, 2))
+        model.tgt_words.learn(range(6, 50, 3))
+    return model
 
 
-@pytest.mark.parametrize("changes", [{}, {"embeddings": "separate", "norm": "pre"}])
+@pytest.mark.parametrize("changes", [{}, {"embeddings": "separate", "norm": "pre"}, {"positions": "words"}])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_scores_are_those_of_the_model(precision: InferencePrecision, changes: dict[str, object]) -> None:
     model = tiny(**changes)

@@ -8,7 +8,7 @@ import torch
 from transduce.config import ModelConfig
 from transduce.errors import ConfigError, ShapeError
 from transduce.model import Transformer
-from transduce.model.embedding import sinusoid
+from transduce.model.embedding import SinusoidalPositions, sinusoid
 from transduce.model.layout import Layout
 
 CONFIG = ModelConfig(
@@ -58,6 +58,22 @@ def test_positions_of_words() -> None:
     expected = 4.0 * model.src_embedding.weight[real] + torch.cat((half[places], half[words]), dim=1)
     torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6)
     assert not {name for name in model.state_dict() if "words" in name or "positions" in name}
+
+
+@torch.no_grad()
+def test_words_are_counted_past_the_end_of_the_first_table() -> None:
+    """A source of more words than the table of sinusoids has rows at first, and a step behind it."""
+    n = SinusoidalPositions.N_AT_FIRST + 3
+    model, fresh = random_model(positions="words"), random_model(positions="words")
+    src = torch.full((1, n), 4)  # each id begins a word
+    state = model.start(src)
+    for _ in range(2):
+        _, state = model.step(torch.tensor([5]), state)
+    assert state.n_words_N is not None
+    assert state.n_words_N.tolist() == [2]
+    words = sinusoid(n + 1, 8)[[n]].to(model.src_positions.table_PD)
+    torch.testing.assert_close(model.src_positions(torch.tensor([n]), n + 1), words, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(fresh.encode(src[:, :9]).states_MD, model.encode(src[:, :9]).states_MD)
 
 
 def test_words_are_not_counted_before_they_are_known() -> None:
