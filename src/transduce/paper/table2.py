@@ -12,7 +12,7 @@ from transduce.model import cost_of
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, machines
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
-from transduce.paper.table3 import row_at_scale
+from transduce.paper.table3 import learning_rate_in_words, row_at_scale
 from transduce.recipes import TABLE_3, with_settings
 
 __all__ = ["PRINTED", "make_table2", "system_at_scale"]
@@ -128,7 +128,8 @@ def _words(scale: Scale, records: Sequence[RunRecord], record: RunRecord) -> str
             f"Scale: {scale}. Systems of our own after each of the paper's, not those systems: as many layers as give",
             "about the Transformer's FLOPs (of 8 experts, each half as wide, two are at work),",
             f"the same text ({corpora}, {data['direction']}), tokenizer, search and",
-            f"{record.updates:,} updates; seed {training['seed']}, {training['precision']}, on {machines(records)}.",
+            f"{record.updates:,} updates ({training['warmup_steps']:,} of warm-up{learning_rate_in_words(training)});",
+            f"seed {training['seed']}, {training['precision']}, on {machines(records)}.",
             f"BLEU is of {text}: `{scores['sacrebleu']['signature']}`; tokenised, compounds split, as the paper counts",
             f"it: `{scores['paper_bleu']['signature']}`;",
             f"beam {search['beam_size']}, alpha {search['alpha']}.",
