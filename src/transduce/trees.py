@@ -17,6 +17,7 @@ __all__ = [
     "parse_trees",
     "parse_wordless_trees",
     "plain",
+    "sentence_of_words",
     "split_words",
     "tree_or_none",
     "unescaped",
@@ -210,6 +211,17 @@ def unescaped(word: str) -> str:
     ('(', '{', '1/2')
     """
     return re.sub(r"-[LR][RSC]B-|\\[/*]", lambda escape: _ESCAPED[escape.group()], word)
+
+
+def sentence_of_words(words: Iterable[str]) -> str:
+    r"""Words of a tree between blanks, as people write them, so that every reader finds as many.
+
+    Blanks within a word, which only Unicode calls so, go; a word of nothing else becomes U+FFFD.
+
+    >>> sentence_of_words(["about", "10\u00a0000", "\u00a0", "dogs"])
+    'about 10000 \ufffd dogs'
+    """
+    return " ".join("".join(unescaped(word).replace("\0", "").split()) or "\ufffd" for word in words)
 
 
 def split_words(line: str) -> list[str]:

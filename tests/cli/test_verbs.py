@@ -253,6 +253,7 @@ def test_corpus(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.Monk
     unknown = transduce("corpus", "get", "mutli30k")
     assert unknown.code == 1
     assert "did you mean multi30k?" in unknown.err
+    assert "DIR/trees/nltk_wsj_sample as train.ptb" in transduce("corpus", "get", "wsj-sample").err
     out = tmp_path / "text"
     outcome = transduce("corpus", "get", "grammar", "--out", out, "--pairs", 50, "--seed", 3, "--json")
     assert json.loads(outcome.out)["pairs"]["train"] == 50
@@ -290,9 +291,12 @@ def test_parseval(transduce: CommandLine, tmp_path: Path) -> None:
     assert "correct tags" in transduce("parseval", gold, test, "--details").out
     test.write_text(tree + "(S (NN dog)\n" + tree)
     broken = transduce("parseval", gold, test)
-    assert broken.code == 1
     where = f"{test}: line 2, column 1: the bracket 'S' is never closed"
-    assert broken.err == f"error: {where}; here trees stand one a line, with --plain on any lines\n"
+    assert broken.err == f"warning: {where}; the sentence counts as an error\n"
+    assert "error sentences                1              1" in broken.out
+    swapped = transduce("parseval", test, gold)
+    assert swapped.code == 1
+    assert swapped.err == f"error: {where}; here trees stand one a line, with --plain on any lines\n"
     test.write_text(tree)
     assert f"{gold} has 3 lines, {test} 1; trees align" in transduce("parseval", gold, test).err
 

@@ -90,11 +90,13 @@ def test_it_learns_and_is_judged_by_f1(run: Path, model: Path) -> None:
     totals = evaluate_parser(Parser.load(model), *text).result.all
     assert (totals.valid, totals.errors, totals.skipped) == (40, 0, 0)
     assert totals.f1 > 10
+    assert totals.tagging_accuracy is None  # XX alone is no tag
     card = (model / "README.md").read_text(encoding="utf-8")
     assert "parsing en" in card
     assert "transduce parse" in card
     assert "| f1 |" in card
     assert "| errors | 0 | 0 |" in card
+    assert "tagging" not in card
 
 
 def test_the_doctor_has_it_parse(run: Path, model: Path) -> None:
@@ -119,6 +121,15 @@ def test_every_sentence_gets_a_tree_over_its_words(model: Path, is_constrained: 
             assert tree.words() == words
             assert parse_tree(str(tree)) == tree
             assert tree.label == "TOP"
+
+
+def test_a_blank_that_only_unicode_knows_makes_no_further_word(model: Path) -> None:
+    with_one, without, alone = Parser.load(model).parse(
+        ["The 10\u00a0000 dogs sleep .", "The 10000 dogs sleep .", "\u00a0"]
+    )
+    assert str(with_one).replace("\u00a0", "") == str(without)
+    assert alone is not None
+    assert alone.words() == ["\u00a0"]
 
 
 def test_words_with_letters_are_no_punctuation_and_what_is_known_is_kept(model: Path) -> None:
@@ -153,6 +164,7 @@ def test_tags_can_be_kept(tmp_path: Path) -> None:
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
     parser = package.Parser.load(tmp_path / "run" / "model")
     assert {"(NP", ")NP", "NN", "VBZ", "."} <= parser.tokenizers.tgt.vocabulary.keys()
+    assert "| tagging_accuracy |" in (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
 
 
 def test_endings_stand_for_words_and_are_no_tags(tmp_path: Path) -> None:

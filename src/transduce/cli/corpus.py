@@ -105,7 +105,7 @@ def get_named_corpus(
     """Bring a corpus to the disk: download it, or make it. A download goes on where it was stopped, and is verified."""
     from transduce.cli.download_progress import DownloadProgress
     from transduce.config import DataConfig, nearest_name
-    from transduce.corpora import BUILT_IN, CATALOGUE, cache_folder, get_corpus, write_grammar_corpus
+    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, cache_folder, get_corpus, write_grammar_corpus
 
     if name == BUILT_IN:
         _refuse(name, {"--from": from_folder, "--direction": direction})
@@ -128,6 +128,11 @@ def get_named_corpus(
                 tell=progress.tell,
             )
     else:
+        if name in TREEBANKS:
+            raise ConfigError(
+                f"{name} is a treebank, and those are not fetched; put the trees of {TREEBANKS[name].source}, into"
+                f" DIR/trees/{TREEBANKS[name].folder} as train.ptb, dev.ptb and test.ptb, and train with --data DIR"
+            )
         raise ConfigError(f"no corpus is called {name!r}; {nearest_name(name, [BUILT_IN, *CATALOGUE])}")
     if json:
         print_json({"folder": str(folder), "pairs": sizes})

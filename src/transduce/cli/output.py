@@ -106,5 +106,11 @@ def print_parseval(result: Parseval) -> None:
     columns: list[dict[str, Any]] = [asdict(result.all), asdict(result.length_40)]
     print(f"{'':<22}{'all':>10}{'length <= 40':>15}")
     for key, name in PARSEVAL_NAMES.items():
-        pattern = ",d" if isinstance(columns[0][key], int) else ".2f"
-        print(f"{name:<22}{format(columns[0][key], pattern):>10}{format(columns[1][key], pattern):>15}")
+        all_told, short_told = (_shown(column[key]) for column in columns)
+        print(f"{name:<22}{all_told:>10}{short_told:>15}")
+
+
+def _shown(figure: float | None) -> str:
+    if figure is None:
+        return "not judged"
+    return format(figure, ",d" if isinstance(figure, int) else ".2f")

@@ -13,7 +13,7 @@ from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.models import search_as_asked
 from transduce.cli.options import AlphaOption, BeamOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
 from transduce.cli.output import print_json, require_writable, say
-from transduce.cli.stdin import piped_lines
+from transduce.cli.stdin import piped_lines, typed_lines
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def parse(
     precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> None:
-    """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line."""
+    """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line.
+
+    On a terminal, type sentences at a prompt.
+    """
     from transduce.files import open_binary, write_text
     from transduce.tasks import Parser
     from transduce.view.trees import draw_tree, indented
@@ -65,9 +68,10 @@ def parse(
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
     search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)
-    sentences = _sentences(trees, is_raw=raw)
-    is_drawn = False
-    for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=buffer), start=1):
+    is_talk = trees is None and sys.stdin.isatty()
+    sentences = _sentences(trees, typed_lines("en") if is_talk else piped_lines(), is_raw=raw)
+    chunk, is_drawn = 1 if is_talk else buffer, False
+    for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=chunk), start=1):
         if result.is_cut:
             say(f"warning: sentence {number} is too long to be read whole; its tree has all words")
         if svg is not None and not is_drawn and result.tree is not None:
@@ -84,14 +88,13 @@ def parse(
         say(f"there is no sentence with a word, so {svg} was not drawn")
 
 
-def _sentences(trees: Path | None, *, is_raw: bool) -> Iterator[TaggedWords]:
+def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Iterator[TaggedWords]:
     from transduce.corpora import read_plain_trees
     from transduce.tasks import tagged_words
     from transduce.text.treebank_words import treebank_words
 
     if trees is not None:
         return ([] if tree is None else tagged_words(tree) for tree in read_plain_trees(trees))
-    lines = piped_lines()
     return map(tagged_words, (" ".join(treebank_words(line)) for line in lines) if is_raw else lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transduce.cli.options import JsonOption
-from transduce.cli.output import print_json, print_parseval
+from transduce.cli.output import print_json, print_parseval, say
 from transduce.errors import DataError, TreeError
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def parseval(
     """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision and F1, crossing brackets, tags.
 
     Percentages are of sums over valid sentences. A sentence whose words differ in the two files is an error and in no
-    total: a figure is worth something where errors are 0.
+    total: a figure is worth something where errors are 0. A line of TEST that is no tree is an error, too.
     """
     from transduce.metrics import parseval as compare
     from transduce.metrics.parseval import lines_of_details
 
-    gold_trees, test_trees = (_trees(path, is_plain=plain) for path in (gold, test))
+    gold_trees, test_trees = _gold_trees(gold, is_plain=plain), _test_trees(test, is_plain=plain)
     if len(gold_trees) != len(test_trees):
         what, how = ("trees", "one by one") if plain else ("lines", "line by line")
         raise DataError(f"{gold} has {len(gold_trees):,} {what}, {test} {len(test_trees):,}; trees align {how}")
@@ -56,14 +57,39 @@ def parseval(
     print_parseval(result)
 
 
-def _trees(path: Path, *, is_plain: bool) -> list[Tree | None]:
+def _gold_trees(path: Path, *, is_plain: bool) -> list[Tree | None]:
+    """Raises TreeError for a line that is no tree."""
+    trees: list[Tree | None] = []
+    for tree in _trees(path, is_plain=is_plain):
+        if isinstance(tree, TreeError):
+            raise TreeError(f"{path}: {tree}; here trees stand one a line, with --plain on any lines") from tree
+        trees.append(tree)
+    return trees
+
+
+def _test_trees(path: Path, *, is_plain: bool) -> list[Tree | TreeError | None]:
+    """Whatever a parser has written goes into the figures; what is no tree is told."""
+    trees = list(_trees(path, is_plain=is_plain))
+    for tree in trees:
+        if isinstance(tree, TreeError):
+            say(f"warning: {path}: {tree}; the sentence counts as an error")
+    return trees
+
+
+def _trees(path: Path, *, is_plain: bool) -> Iterator[Tree | TreeError | None]:
+    """Of each line, or with ``is_plain`` of all of the file.
+
+    Raises DataError for one that is no tree among the latter: nobody knows where the next begins.
+    """
     from transduce.corpora import read_plain_trees
     from transduce.files import read_lines
     from transduce.trees import tree_or_none
 
     if is_plain:
-        return list(read_plain_trees(path))
-    try:
-        return [tree_or_none(line, number=number) for number, line in enumerate(read_lines(path), start=1)]
-    except TreeError as error:
-        raise TreeError(f"{path}: {error}; here trees stand one a line, with --plain on any lines") from error
+        yield from read_plain_trees(path)
+        return
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            yield tree_or_none(line, number=number)
+        except TreeError as error:
+            yield error

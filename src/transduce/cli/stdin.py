@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from transduce.cli.output import say
 
-__all__ = ["piped_lines"]
+__all__ = ["piped_lines", "typed_lines"]
 
 
 def piped_lines() -> Iterator[str]:
@@ -18,3 +18,15 @@ def piped_lines() -> Iterator[str]:
         if "\ufffd" in line and "\ufffd".encode() not in raw:
             say(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
         yield line
+
+
+def typed_lines(prompt: str) -> Iterator[str]:
+    """Lines from a person at a terminal, until end of file."""
+    say("type a sentence and press Enter; Ctrl-D ends")
+    while True:
+        try:
+            print(f"{prompt}> ", end="", file=sys.stderr, flush=True)  # stdout may be a file
+            yield input()
+        except EOFError:
+            say("")
+            return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,10 +20,10 @@ from transduce.cli.options import (
     RerankWeightOption,
 )
 from transduce.cli.output import print_json, say
-from transduce.cli.stdin import piped_lines
+from transduce.cli.stdin import piped_lines, typed_lines
 
 if TYPE_CHECKING:
-    from transduce.tasks import Reranker, Translation, Translator
+    from transduce.tasks import Translation
 
 __all__ = ["translate"]
 
@@ -51,7 +50,7 @@ def translate(
     )
     search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_talk = sys.stdin.isatty()
-    lines = _typed_lines(translator) if is_talk else piped_lines()
+    lines = typed_lines(translator.src_language) if is_talk else piped_lines()
     translations = translator.translate_lines(lines, search=search, chunk_lines=1 if is_talk else buffer)
     for number, translation in enumerate(translations, start=1):
         if translation.is_cut:
@@ -64,18 +63,6 @@ def translate(
         else:
             print(translation.text)
         sys.stdout.flush()
-
-
-def _typed_lines(translator: Translator | Reranker) -> Iterator[str]:
-    """Lines from a person, until end of file."""
-    say("type a sentence and press Enter; Ctrl-D ends")
-    while True:
-        try:
-            print(f"{translator.src_language}> ", end="", file=sys.stderr, flush=True)  # stdout may be a file
-            yield input()
-        except EOFError:
-            say("")
-            return
 
 
 def _as_json(number: int, translation: Translation) -> dict[str, Any]:

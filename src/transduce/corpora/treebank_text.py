@@ -23,7 +23,7 @@ from transduce.corpora.recombination import recombined
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
 from transduce.linearisation import linearise
-from transduce.trees import TRACE, Tree, parse_tree, parse_trees, parse_wordless_trees, plain, unescaped
+from transduce.trees import TRACE, Tree, parse_tree, parse_trees, parse_wordless_trees, plain, sentence_of_words
 
 __all__ = [
     "TREEBANKS",
@@ -240,4 +240,4 @@ def sentence_of(tree: Tree) -> str:
     >>> sentence_of(parse_tree("(TOP (PRN (-LRB- -LRB-) (NN sic) (-RRB- -RRB-)))"))
     '( sic )'
     """
-    return " ".join(map(unescaped, tree.words()))
+    return sentence_of_words(tree.words())

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from transduce.errors import DataError
+from transduce.errors import DataError, TreeError
 from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.trees import ROOT_LABEL, TRACE, Tree
 
@@ -91,7 +91,7 @@ class Totals:
     average_crossing: float  # brackets a sentence
     no_crossing: float
     two_or_less_crossing: float
-    tagging_accuracy: float
+    tagging_accuracy: float | None  # None: the trees have no tags that could be judged
     valid: int
     skipped: int
     errors: int
@@ -126,9 +126,16 @@ class Parseval:
     length_40: Totals
     sentences: tuple[SentenceScore, ...]
 
+    def without_tags(self) -> Parseval:
+        """The same of trees whose tags all say the same."""
+        all_told, short_told = (replace(each, tagging_accuracy=None) for each in (self.all, self.length_40))
+        return Parseval(all_told, short_told, self.sentences)
 
-def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | None]) -> Parseval:
-    """Compare trees one by one; None is a line without a tree. Raises DataError if there are not as many of both.
+
+def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | TreeError | None]) -> Parseval:
+    """Compare trees one by one; None is a line without a tree, a TreeError one that is none, and counts as an error.
+
+    Raises DataError if there are not as many of both.
 
     >>> from transduce.trees import parse_tree
     >>> gold = parse_tree("(TOP (S (NP (DT a) (NN dog)) (VP (VBZ sleeps)) (. .)))")
@@ -138,7 +145,12 @@ def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | None]) -> Parsev
     """
     if len(gold) != len(test):
         raise DataError(f"{len(gold):,} gold trees but {len(test):,} test trees; they must align line by line")
-    sentences = tuple(_compare(_Brackets.of(g), _Brackets.of(t)) for g, t in zip(gold, test, strict=True))
+    sentences = tuple(
+        _not_compared(_Brackets.of(g), "error")
+        if isinstance(t, TreeError)
+        else _compare(_Brackets.of(g), _Brackets.of(t))
+        for g, t in zip(gold, test, strict=True)
+    )
     short = (each for each in sentences if each.length <= LONGEST_SHORT)
     return Parseval(Totals.of(sentences), Totals.of(short), sentences)
 
@@ -196,9 +208,9 @@ def _constituents(tree: Tree) -> list[tuple[str, int, int]]:
 
 def _compare(gold: _Brackets, test: _Brackets) -> SentenceScore:
     if not test.words:
-        return SentenceScore(gold.length, "skipped", n_words=len(gold.words))
+        return _not_compared(gold, "skipped")
     if gold.words != test.words:
-        return SentenceScore(gold.length, "error", n_words=len(gold.words))
+        return _not_compared(gold, "error")
     matched = Counter(gold.constituents) & Counter(test.constituents)
     gold_spans = {(start, end) for _, start, end in gold.constituents}
     return SentenceScore(
@@ -211,6 +223,10 @@ def _compare(gold: _Brackets, test: _Brackets) -> SentenceScore:
         n_words=len(gold.words),
         n_right_tags=sum(a == b for a, b in zip(gold.tags, test.tags, strict=True)),
     )
+
+
+def _not_compared(gold: _Brackets, status: Status) -> SentenceScore:
+    return SentenceScore(gold.length, status, n_words=len(gold.words))
 
 
 def _crosses(start: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:

@@ -94,7 +94,7 @@ def _scores(scores: TranslationScores | ParsingScores, config: RunConfig) -> lis
             *rows,
         ]
     of_all, of_short = asdict(scores.result.all), asdict(scores.result.length_40)
-    rows = [f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in of_all]
+    rows = [f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in of_all if of_all[name] is not None]
     return [f"{search}. {ABOUT_SCORES}", "", "| PARSEVAL | all | length <= 40 |", "| --- | --- | --- |", *rows]
 
 

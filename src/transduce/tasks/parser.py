@@ -18,7 +18,7 @@ from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
-from transduce.trees import Tree, escape_brackets, split_words, unescaped
+from transduce.trees import Tree, escape_brackets, sentence_of_words, split_words, unescaped
 
 __all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
 
@@ -113,7 +113,7 @@ class Parser:
         # Of a line that is longer than any source, the search writes the words that may be read; the others are added.
         most = self._search_all.max_source_tokens - 1
         readable = [words[:most] for words in sentences]
-        texts = [" ".join(unescaped(word) for word, _ in words) for words in sentences]
+        texts = [sentence_of_words(word for word, _ in words) for words in sentences]
         found = self._search_all(
             texts,
             search or self.search,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from transduce.config import SearchConfig
-from transduce.linearisation import delinearise
+from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
 from transduce.metrics import Parseval, parseval
 from transduce.model import EncoderDecoder
 from transduce.tasks.parser import Parser, tagged_words
@@ -51,10 +51,12 @@ class ParsingValidation(TaskValidation):
 def evaluate_parser(
     parser: Parser, sources: Sequence[str], symbols: Sequence[str], *, search: SearchConfig | None = None
 ) -> ParsingScores:
-    """Scores of a parser on prepared trees: sentences, and their symbols."""
+    """Scores of a parser on prepared trees: sentences, and their symbols; of tags where the symbols have any."""
     gold = [gold_tree(*pair) for pair in zip(sources, symbols, strict=True)]
     parses = parser.parse_tagged((tagged_words(tree) for tree in gold), search=search)
-    return ParsingScores(parseval(gold, [parse.tree for parse in parses]))
+    result = parseval(gold, [parse.tree for parse in parses])
+    tags = {leaf.label for tree in gold for leaf in tree.leaves()} - PUNCTUATION_TAGS
+    return ParsingScores(result.without_tags() if tags <= {ANY_TAG} else result)
 
 
 def gold_tree(source: str, symbols: str) -> Tree:
