@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # What each switch of recipes/multi30k-en-de.toml is worth by itself: short runs, judged on dev, each changed in one thing.
-#   benchmarks/switches.sh DATA OUT        DATA holds multi30k; finished runs in OUT stay, stopped ones go on; two at a time
+#   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT stay, stopped ones go on; two at a time
+# A run has 2,000 updates, or UPDATES; where one costs more or less, so many that the run takes about as long.
 # Prints a table in Markdown, from the JSON that `transduce train` prints.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# = 2 ] || { echo "switches.sh DATA OUT, got $# words" >&2; exit 2; }
+[ $# = 2 ] || [ $# = 3 ] || { echo "switches.sh DATA OUT [UPDATES], got $# words" >&2; exit 2; }
 data="$(realpath "$1")"
 mkdir -p "$2"
 out="$(realpath "$2")"
 python=.venv/bin/python
-export data out python OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+updates="${3:-2000}"
+half="training.max_updates=$((updates / 2))"
+twice="training.max_updates=$((updates * 2))"
+export data out python updates OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 run_one() {
   local name="$1" setting
@@ -17,7 +21,7 @@ run_one() {
   [ -e "$out/$name.json" ] && return 0
   local options=(--data "$data" --out "$out/$name" --json)
   [ -d "$out/$name" ] && options+=(--resume)
-  for setting in "training.max_updates=2000" "training.r_drop=0.0" "training.validate_every_updates=1000000" \
+  for setting in "training.max_updates=$updates" "training.r_drop=0.0" "training.validate_every_updates=1000000" \
     "data.test_src='$data/multi30k/val.en.xz'" "data.test_tgt='$data/multi30k/val.de.xz'" "$@"; do
     options+=(--set "$setting")
   done
@@ -27,8 +31,11 @@ run_one() {
 }
 export -f run_one
 
-# A name, and what is changed. An update of R-Drop costs two.
-xargs -P 2 -L 1 bash -c 'run_one "$@"' _ <<'RUNS' || exit 1
+# A name, and what is changed. The paper's recipe: that of section 5, with its warm-up as short as the run, and of section 6.1.
+paper="training.optimiser=adam training.decay=inverse_sqrt training.warmup_steps=$((updates / 5)) model.norm=post"
+paper+=" model.p_drop=0.1 search.beam_size=4 search.alpha=0.6"
+xargs -P 2 -L 1 bash -c 'run_one "$@"' _ <<RUNS || exit 1
+paper-recipe $paper
 none
 seed-2 training.seed=2
 adam training.optimiser=adam
@@ -38,15 +45,16 @@ p_drop-0.1 model.p_drop=0.1
 p_drop-0.4 model.p_drop=0.4
 further-dropout model.p_drop_attention=0.1 model.p_drop_relu=0.1
 bpe-dropout data.bpe_dropout=0.1
-r_drop-at-equal-time training.r_drop=5.0 training.r_drop_after=0 training.max_updates=1000
+r_drop training.r_drop=5.0 training.r_drop_after=0 $half
 weight-decay training.weight_decay=0.1
 lr_factor-0.5 training.lr_factor=0.5
 lr_factor-2 training.lr_factor=2.0
 no-smoothing training.eps_ls=0.0
+one-checkpoint training.average_last=1
 vocabulary-3000 data.vocab_size=3000
 vocabulary-10000 data.vocab_size=10000
-batches-of-1024 training.max_tokens_per_batch=1024 training.max_updates=4000
-batches-of-4096 training.max_tokens_per_batch=4096 training.max_updates=1000
+batches-of-1024 training.max_tokens_per_batch=1024 $twice
+batches-of-4096 training.max_tokens_per_batch=4096 $half
 deep-encoder model.n_encoder_layers=8 model.n_decoder_layers=2
 two-layers-of-256 model.n_encoder_layers=2 model.n_decoder_layers=2 model.d_model=256 model.d_ff=512 model.d_k=64 model.d_v=64
 RUNS
@@ -56,19 +64,20 @@ import json
 import sys
 from pathlib import Path
 
-import torch
-
 from transduce.model import cost_of
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.run import read_run_config
 from transduce.training import newest_complete, read_state
 
-print("| changed | updates | minutes | million parameters | `multi30k_bleu` | sacreBLEU | chrF |")
-print("| --- | --- | --- | --- | --- | --- | --- |")
+print("| changed | updates | minutes | FLOPs | million parameters | `multi30k_bleu` | sacreBLEU | chrF |")
+print("| --- | --- | --- | --- | --- | --- | --- | --- |")
 for path in sorted(Path(sys.argv[1]).glob("*.json"), key=lambda path: path.stat().st_mtime):
     told = json.loads(path.read_text(encoding="utf-8"))
     scores = [told["scores"][name]["score"] for name in ("multi30k_bleu", "sacrebleu", "chrf")]
     state = read_state(newest_complete(path.with_suffix("") / "checkpoints", print))
-    parameters = cost_of(read_model_folder(path.with_suffix("") / "model", device=torch.device("cpu")).model.config).parameters
-    cells = [f"{state.update:,}", f"{state.elapsed_s / 60:.1f}", f"{parameters / 1e6:.2f}", *(f"{s:.2f}" for s in scores)]
+    config = read_run_config(path.with_suffix(""))
+    cost = cost_of(config.model)
+    flops = config.training.mean_passes(state.update) * cost.flops_per_token * state.tgt_tokens
+    cells = [f"{state.update:,}", f"{state.elapsed_s / 60:.1f}", f"{flops:.1e}", f"{cost.parameters / 1e6:.2f}"]
+    cells += [f"{score:.2f}" for score in scores]
     print(f"| {path.stem} | {' | '.join(cells)} |")
 TABLE
