@@ -11,6 +11,7 @@ mkdir -p "$2"
 out="$(realpath "$2")"
 python=.venv/bin/python
 updates="${3:-2000}"
+[[ $updates =~ ^[1-9][0-9]*$ ]] || { echo "switches.sh: UPDATES should be a number, got $updates" >&2; exit 2; }
 half="training.max_updates=$((updates / 2))"
 twice="training.max_updates=$((updates * 2))"
 export data out python updates OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
