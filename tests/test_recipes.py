@@ -118,6 +118,12 @@ def test_bad_settings_are_one_clear_line(setting: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_both_ways_needs_one_vocabulary() -> None:
+    separate = ["model.embeddings=target", "data.shared_vocabulary=false"]
+    with pytest.raises(ConfigError, match="both_ways_epochs needs shared_vocabulary"):
+        with_settings(RunConfig(), [*separate, "training.both_ways_epochs=1"])
+
+
 def test_files_need_the_corpus_files() -> None:
     with pytest.raises(ConfigError, match="need corpus = 'files'"):
         config_from_mapping(DataConfig, {"train_tsv": "a"}, where="here")

@@ -261,6 +261,8 @@ class TrainingConfig(_Record):
         0.0  # alpha of R-Drop: two passes should agree (Wu et al., 2021)
     )
     r_drop_after: Natural = 0  # it begins after so many updates: before, an update takes half the time
+    # The first so many epochs also learn the way back: a pair is read from either side, in turn (Ding et al., 2021).
+    both_ways_epochs: Natural = 0
     smoothing: Literal["uniform", "authors"] = (
         "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
     )
@@ -319,6 +321,8 @@ class RunConfig(_Record):
     def _vocabularies_fit(self) -> Self:
         if self.model.embeddings == "three-way" and not self.data.shared_vocabulary:
             raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
+        if self.training.both_ways_epochs and not self.data.shared_vocabulary:
+            raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language stands on either side")
         return self
 
 

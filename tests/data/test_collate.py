@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -34,6 +36,19 @@ def test_batch_is_what_a_plain_loop_makes(store: TokenStore, rows: list[int]) ->
     assert {batch.src_BS.dtype, batch.tgt_in_BT.dtype, batch.tgt_out_M.dtype} == {torch.int64}
     assert batch.n_src_tokens == sum(map(len, src_rows))
     assert batch.n_tgt_tokens == len(tgt_out)
+    assert batch.rows == tuple(rows)
+
+
+@pytest.mark.parametrize("turned", [[False, False, False], [True, True, True], [False, True, True]])
+def test_turned_rows_have_their_sides_changed(tmp_path: Path, store: TokenStore, turned: list[bool]) -> None:
+    rows = [2, 0, 3]
+    pairs = [PAIRS[row][::-1] if is_turned else PAIRS[row] for row, is_turned in zip(rows, turned, strict=True)]
+    tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=270)
+    write_store(tmp_path / "store", {"text": pairs}, Tokenizers(tokenizer, tokenizer), max_length=100)
+    expected = collate(TokenStore.open(tmp_path / "store"), [0, 1, 2])
+    batch = collate(store, rows, turned_B=np.array(turned))
+    assert all(torch.equal(ids, expected.tensors()[name]) for name, ids in batch.tensors().items())
+    assert (batch.n_src_tokens, batch.n_tgt_tokens) == (expected.n_src_tokens, expected.n_tgt_tokens)
     assert batch.rows == tuple(rows)
 
 

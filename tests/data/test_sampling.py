@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data import epoch_rows, plan_batches
+from transduce.data import epoch_rows, plan_batches, turned_rows
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=4)
 
@@ -58,3 +58,11 @@ def test_a_plan_of_some_rows_has_each_as_often_as_it_was_named() -> None:
     plan = plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0, rows_R=rows)
     assert sorted(np.concatenate(plan).tolist()) == [0, 1, 1, 4]
     assert all(len(batch) * lengths[batch].max() <= 18 for batch in plan)
+
+
+@given(st.integers(1, 3000), st.integers(0, 9), st.integers(0, 20))
+def test_two_epochs_read_each_pair_both_ways(n_rows: int, seed: int, epoch: int) -> None:
+    turned, then = (turned_rows(n_rows, seed=seed, epoch=number) for number in (epoch, epoch + 1))
+    assert (turned ^ then).all()
+    assert np.array_equal(turned, turned_rows(n_rows, seed=seed, epoch=epoch + 2))
+    assert n_rows < 1000 or abs(turned.mean() - 0.5) < 0.1

@@ -72,6 +72,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         ["training.r_drop=3"],
         ["training.r_drop=3", "training.r_drop_after=6"],
         ["training.decay=linear"],
+        ["training.both_ways_epochs=1"],
     ],
 )
 def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, switches: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length, require_fit
 from transduce.data.collate import Batch, collate, pad_rows
-from transduce.data.sampling import epoch_rows
+from transduce.data.sampling import epoch_rows, turned_rows
 from transduce.data.store import PairDropout, StoreSummary, TokenStore, write_store
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "plan_batches",
     "plan_by_length",
     "require_fit",
+    "turned_rows",
     "write_store",
 ]

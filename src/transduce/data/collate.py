@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.store import TokenStore
+from transduce.data.store import RaggedIds, TokenStore
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["Batch", "collate", "pad_rows"]
@@ -51,10 +51,14 @@ class Batch:
         )
 
 
-def collate(store: TokenStore, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
-    """The batch of ``rows`` of ``store``; at least one."""
+def collate(
+    store: TokenStore, rows: Sequence[int] | NDArray[np.int64], *, turned_B: NDArray[np.bool_] | None = None
+) -> Batch:
+    """The batch of ``rows`` of ``store``; at least one. Where ``turned_B`` is true, source and target change places."""
     rows_B = np.asarray(rows, dtype=np.int64)
     src, tgt = store.gather(rows_B)
+    if turned_B is not None:
+        src, tgt = _chosen(src, tgt, turned_B), _chosen(tgt, src, turned_B)
     src_ends_B, tgt_ends_B = np.cumsum(src.lengths_B), np.cumsum(tgt.lengths_B)
     src_M = np.insert(src.ids_M, src_ends_B, EOS_ID)
     tgt_in_M = np.insert(tgt.ids_M, tgt_ends_B - tgt.lengths_B, BOS_ID)
@@ -78,6 +82,17 @@ def pad_rows(rows: Sequence[Row]) -> Tensor:
     """
     ids_M = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
     return _padded(ids_M, np.array([len(row) for row in rows]))
+
+
+def _chosen(rows: RaggedIds, others: RaggedIds, is_other_B: NDArray[np.bool_]) -> RaggedIds:
+    """Row by row the one or the other."""
+    pairs = zip(_split(rows), _split(others), strict=True)
+    chosen = [pair[int(is_other)] for pair, is_other in zip(pairs, is_other_B, strict=True)]
+    return RaggedIds(np.concatenate(chosen), np.where(is_other_B, others.lengths_B, rows.lengths_B))
+
+
+def _split(rows: RaggedIds) -> list[NDArray[np.unsignedinteger[Any]]]:
+    return np.split(rows.ids_M, np.cumsum(rows.lengths_B)[:-1])
 
 
 def _padded(ids_M: NDArray[np.integer[Any]], lengths_B: NDArray[np.int64]) -> Tensor:

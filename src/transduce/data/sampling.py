@@ -1,6 +1,9 @@
-"""Which rows of a store an epoch reads: all pairs, or each corpus by its weight, and one encoding of each pair."""
+"""Which rows of a store an epoch reads: all pairs, or each corpus by its weight, and one encoding of each pair.
 
-# P pairs of one corpus
+And which way: from the source to the target, or for a while half of them from the target to the source.
+"""
+
+# P pairs of one corpus, N rows of the store
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["epoch_rows"]
+__all__ = ["epoch_rows", "turned_rows"]
 
 
 def epoch_rows(
@@ -37,3 +40,18 @@ def epoch_rows(
         rows.append(np.sort((n_before + pairs) * n_encodings + encodings))
         n_before += n_pairs
     return np.concatenate(rows)
+
+
+def turned_rows(n_rows: int, *, seed: int, epoch: int) -> NDArray[np.bool_]:
+    """For each row, whether this epoch reads it from the target to the source, where training goes both ways; (N,).
+
+    About half of them, and the other half in the epoch after. Ding et al. (2021), "Improving Neural Machine Translation
+    by Bidirectional Training", section 2, reads each pair twice in an epoch.
+
+    >>> turned_rows(6, seed=1, epoch=0).tolist()
+    [True, False, False, False, False, True]
+    >>> turned_rows(6, seed=1, epoch=1).tolist()
+    [False, True, True, True, True, False]
+    """
+    is_odd_N: NDArray[np.bool_] = np.random.default_rng([seed, n_rows]).random(n_rows) < 0.5
+    return is_odd_N ^ bool(epoch % 2)

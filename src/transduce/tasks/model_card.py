@@ -18,7 +18,7 @@ __all__ = ["model_card"]
 # Of training, what is told where it is not the paper's.
 SWITCHES = (
     "optimiser", "lr_factor", "decay", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "r_drop",
-    "r_drop_after", "smoothing",
+    "r_drop_after", "both_ways_epochs", "smoothing",
 )  # fmt: skip
 
 

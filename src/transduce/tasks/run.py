@@ -230,6 +230,7 @@ class _Run:
             seed=training.seed,
             device=self.device,
             weights=config.data.weights,
+            both_ways_epochs=training.both_ways_epochs,
         )
 
     def _trainer(
