@@ -84,18 +84,26 @@ def test_what_was_judged_is_kept_with_its_record(laboratory: Laboratory, monkeyp
     found = by_length(laboratory, short, is_short=True)
     assert len(found) == len(CLASSES)
     assert all(each.sentences == 2 and each.perplexity > 1 for each in found)
-    assert any("judging" in line for line in told)
+    assert any("measuring" in line for line in told)
     told.clear()
     assert by_length(laboratory, short, is_short=True) == found
     assert told == []
     record = laboratory.record_path(short)
-    record.write_text(record.read_text(encoding="utf-8") + "\n", encoding="utf-8")  # another record: judged anew
-    assert by_length(laboratory, short, is_short=True) == found
-    assert any("judging" in line for line in told)
-    kept = record.with_name("extrapolation-short-sinusoidal-by-length.json")
+    kept = record.with_suffix(".by_length.json")
     good = kept.read_text(encoding="utf-8")
+    weights = laboratory.run(short).weights_sha256
+    for other in (good.replace(weights, "0" * 64), good.replace('"n_in_class": 2', '"n_in_class": 3')):
+        assert other != good
+        kept.write_text(other, encoding="utf-8")  # of another model, or of other sizes: measured anew
+        assert by_length(laboratory, short, is_short=True) == found
+        assert any("measuring" in line for line in told)
+        assert kept.read_text(encoding="utf-8") == good
+        told.clear()
     kept.write_text(good.replace('"bleu"', '"blue"'), encoding="utf-8")
-    with pytest.raises(DataError, match="delete it to judge anew"):
+    with pytest.raises(DataError, match="is not of this version"):
+        by_length(laboratory, short, is_short=True)
+    kept.write_text(good.replace('"by_length"', '"by_size"'), encoding="utf-8")
+    with pytest.raises(DataError, match="delete it to measure anew"):
         by_length(laboratory, short, is_short=True)
     kept.write_text(good, encoding="utf-8")
 

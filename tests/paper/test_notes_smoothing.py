@@ -122,7 +122,7 @@ def test_the_short_form_of_all(finished: Laboratory, tmp_path: Path) -> None:
     # Bins of another model are not taken for those of this one.
     [kept] = (tmp_path / "runs" / "cpu").glob("*.calibration.json")
     as_made = kept.read_bytes()
-    kept.write_text('{"dev_perplexity": 1.0, "bins": []}', encoding="utf-8")
+    kept.write_text('{"weights_sha256": "0", "settings": {"n_bins": 10}, "calibration": []}', encoding="utf-8")
     make_smoothing(lab, is_short=True)
     assert kept.read_bytes() == as_made
 

@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -146,6 +146,34 @@ class Laboratory:
                     self.tell(f"{experiment.name}: its record is here, its model is not; it is trained anew")
                     self._made(experiment)  # the record stays as it is until there is another
         return folder
+
+    def kept_beside(
+        self,
+        experiment: Experiment,
+        what: str,
+        measure: Callable[[Path], list[dict[str, Any]]],
+        *,
+        settings: Mapping[str, int],
+    ) -> list[dict[str, Any]]:
+        """What ``measure(model_folder)`` finds in the model of an experiment, kept in a file beside its record.
+
+        Measured anew where that file is of other weights or other ``settings``; else no model is needed.
+        Raises DataError if the file cannot be used.
+        """
+        path = self.record_path(experiment).with_suffix(f".{what}.json")
+        about = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
+        if path.exists():
+            kept = read_json(path, error=DataError)
+            if {name: kept.get(name) for name in about} == about:
+                if isinstance(found := kept.get(what), list) and all(isinstance(each, dict) for each in found):
+                    return found
+                raise DataError(f"{path} should have a list {what!r} of tables; delete it to measure anew")
+        folder = self.model_folder(experiment)
+        self.tell(f"{experiment.name}: measuring {what}")
+        found = measure(folder)
+        about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have been trained anew for this
+        write_json(path, about | {what: found})
+        return found
 
     def _made(self, experiment: Experiment) -> RunRecord:
         """Train, measure, and write the record."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, TrainingConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
-from transduce.files import read_json, write_json
 from transduce.metrics import perplexity, sacrebleu_score
 from transduce.paper.laboratory import Experiment, Laboratory
 from transduce.tasks import Translator, log_probabilities
@@ -103,31 +101,21 @@ def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
 def by_length(laboratory: Laboratory, experiment: Experiment, *, is_short: bool = False) -> tuple[OfClass, ...]:
     """The model of an experiment on each of ``CLASSES``: read from beside its record, or measured, and kept there.
 
-    What is kept names the record that it belongs to by its digest, and is not taken for that of another run.
     Raises DataError if it cannot be read.
     """
-    laboratory.run(experiment)
-    record = laboratory.record_path(experiment)
-    path = record.with_name(f"{experiment.name}-by-length.json")
-    if path.exists():
-        kept = read_json(path, error=DataError)
-        if kept.get("record") == _digest(record):
-            try:
-                return tuple(OfClass(**values) for values in kept["classes"])
-            except (KeyError, TypeError) as error:
-                raise DataError(f"{path} is not of this version ({error}); delete it to judge anew") from error
-    translator = Translator.load(laboratory.model_folder(experiment), device=laboratory.device)
-    laboratory.tell(f"{experiment.name}: judging pairs of all lengths")
     n_pairs, n_in_class = (300, 2) if is_short else (N_JUDGED, N_IN_CLASS)
-    judged = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
-    classes = tuple(_judged(translator, pairs) for pairs in judged)
-    # The digest of now: the model may have been trained anew for this.
-    write_json(path, {"record": _digest(record), "classes": [asdict(each) for each in classes]})
-    return classes
 
+    def measure(model_folder: Path) -> list[dict[str, Any]]:
+        translator = Translator.load(model_folder, device=laboratory.device)
+        judged = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
+        return [asdict(_judged(translator, pairs)) for pairs in judged]
 
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
+    settings = {"n_pairs": n_pairs, "n_in_class": n_in_class}
+    found = laboratory.kept_beside(experiment, "by_length", measure, settings=settings)
+    try:
+        return tuple(OfClass(**values) for values in found)
+    except TypeError as error:
+        raise DataError(f"{experiment.name}: what was kept by length is not of this version ({error})") from error
 
 
 def pairs_of_classes(tokenizers: Tokenizers, *, n_pairs: int, n_in_class: int) -> list[list[Pair]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from transduce.config import DataConfig, ModelConfig, RunConfig, TrainingConfig
 from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
-from transduce.files import read_json, write_json
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
@@ -217,19 +216,20 @@ def _short_run(eps_ls: float) -> RunConfig:
 def _measured_run(laboratory: Laboratory, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
     """The record of a run and its reliability, which is kept beside the record, so that no model is needed again."""
     experiment = experiment_with(eps_ls, laboratory, is_short=is_short)
-    record = laboratory.run(experiment)
-    path = laboratory.record_path(experiment).with_suffix(".calibration.json")
-    if path.exists():
-        kept = read_json(path, error=DataError)
-        if kept.get("dev_perplexity") == record.dev_perplexity:
-            return record, tuple(Bin(**each) for each in kept["bins"])
-    translator = Translator.load(laboratory.model_folder(experiment), device=laboratory.device)
-    record = laboratory.run(experiment)  # made anew where its model was lost
-    pairs = list(ParallelText(experiment.config.data, laboratory.data_folder).pairs("dev"))
-    confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
-    bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
-    write_json(path, {"dev_perplexity": record.dev_perplexity, "bins": [asdict(each) for each in bins]})
-    return record, bins
+
+    def measure(model_folder: Path) -> list[dict[str, Any]]:
+        translator = Translator.load(model_folder, device=laboratory.device)
+        pairs = list(ParallelText(experiment.config.data, laboratory.data_folder).pairs("dev"))
+        confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
+        bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
+        return [asdict(each) for each in bins]
+
+    found = laboratory.kept_beside(experiment, "calibration", measure, settings={"n_bins": N_BINS})
+    try:
+        bins = tuple(Bin(**each) for each in found)
+    except TypeError as error:
+        raise DataError(f"{experiment.name}: the calibration that was kept is not of this version ({error})") from error
+    return laboratory.run(experiment), bins  # the record of now: it is made anew where its model was lost
 
 
 @torch.no_grad()
