@@ -129,7 +129,7 @@ def test_the_short_form_of_all(finished: Laboratory, tmp_path: Path) -> None:
     # The next time, the record and the bins beside it are enough.
     shutil.rmtree(tmp_path / "work")
     part = make_smoothing(lab, is_short=True)
-    assert not (tmp_path / "work").exists()
+    assert not lab.run_folder(experiment_with(0.1, lab, is_short=True)).exists()
     first, second = (
         next(each for each in sections if isinstance(each, Table) and each.name == "-calibration")
         for sections in (report.sections, part.sections)

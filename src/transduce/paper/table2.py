@@ -85,7 +85,7 @@ def system_at_scale(name: str, laboratory: Laboratory) -> RunConfig:
     if "n_experts" in changes:  # two of them are at work on a token
         settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
     if laboratory.scale == "cpu":
-        max_updates = 2 * config.training.max_updates
+        max_updates = 3 * config.training.max_updates // 2
         settings += [f"training.max_updates={max_updates}", f"training.validate_every_updates={max_updates}"]
     return _as_large_as_the_transformer(with_settings(config, settings), config)
 

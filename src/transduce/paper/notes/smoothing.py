@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, TrainingConfig
 from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
@@ -36,7 +35,6 @@ from transduce.paper.notes.tiny import (
 )
 from transduce.paper.report import Cell, Table
 from transduce.paper.table3 import PRINTED, row_experiment
-from transduce.recipes import with_settings
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EPSILONS", "best_logits", "experiment_with", "make_smoothing"]
 
-# The rows of Table 3 that have them: at the larger scales, one run serves both.
+# The rows of Table 3 that have them.
 EPSILONS: Mapping[float, str] = {0.0: "D-smooth0", 0.1: "base", 0.2: "D-smooth2"}
 
 THE_EXAMPLE = """\
@@ -165,52 +163,9 @@ def _log_ratio(weights: tuple[float, float]) -> float:
 
 
 def experiment_with(eps_ls: float, laboratory: Laboratory, *, is_short: bool) -> Experiment:
-    """The run with an ``eps_ls`` of EPSILONS; at the larger scales it is the row of Table 3."""
-    name = f"notes-{'short-' if is_short else ''}eps{eps_ls}"
-    if is_short:
-        return Experiment(name, _short_run(eps_ls))
-    match laboratory.scale:
-        case "cpu":
-            return Experiment(name, _run_of_minutes(eps_ls))
-        case "gpu" | "paper":
-            row = EPSILONS[eps_ls]
-            return row_experiment(row, laboratory.scale, seed=1)
-        case _:
-            assert_never(laboratory.scale)
-
-
-def _run_of_minutes(eps_ls: float) -> RunConfig:
-    """Some 90 seconds on two cores."""
-    return RunConfig(
-        model=ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4),
-        data=DataConfig(corpus="multi30k", vocab_size=4000),
-        training=TrainingConfig(
-            max_updates=300,
-            max_tokens_per_batch=2048,
-            optimiser="muon",
-            decay="linear",
-            warmup_steps=100,
-            eps_ls=eps_ls,
-            precision="bf16",
-            validate_every_updates=300,
-            validation_bleu=False,
-            checkpoint_every_updates=30,
-            average_last=1,  # what is judged is the end of one run
-        ),
-    )
-
-
-def _short_run(eps_ls: float) -> RunConfig:
-    return with_settings(
-        _run_of_minutes(eps_ls),
-        [
-            "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=1500", "model.n_encoder_layers=1",
-            "model.n_decoder_layers=1", "model.d_model=32", "model.d_ff=32", "model.d_k=8", "model.d_v=8",
-            "training.max_updates=4", "training.validate_every_updates=4", "training.checkpoint_every_updates=4",
-            "training.max_tokens_per_batch=400", "training.precision=fp32", "search.beam_size=1",
-            "search.max_extra_tokens=1",
-        ],
-    )  # fmt: skip
+    """The run with an ``eps_ls`` of EPSILONS, which is a row of Table 3."""
+    row = row_experiment(EPSILONS[eps_ls], laboratory.scale, seed=1)
+    return Experiment(f"notes-short-eps{eps_ls}", laboratory.shortened(row.config)) if is_short else row
 
 
 def _measured_run(laboratory: Laboratory, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
