@@ -1,6 +1,6 @@
 """Many feed-forward networks, of which each position asks a few: the mixture of experts of Table 2's MoE row.
 
-Shapes: N positions, D d_model, E experts, A active ones, R positions sent to one expert.
+Shapes: N positions, D d_model, E experts, A active ones, M = N A questions, R of them to one expert.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
+from transduce.model.layout import ROUND_UP_TO
 
 __all__ = ["MixtureOfExperts", "balance_loss", "side_losses"]
 
@@ -44,12 +46,20 @@ class MixtureOfExperts(nn.Module):
         gate_NA = chosen_NA.softmax(dim=-1)
         if self.training:
             _minimise_too(BALANCE * len(x_ND) * balance_loss(scores_NE.softmax(dim=-1), expert_NA))
-        out_ND = torch.zeros_like(x_ND)
-        for number, expert in enumerate(self.experts):
-            row_R, place_R = (expert_NA == number).nonzero(as_tuple=True)
-            answer_RD = expert(x_ND[row_R]) * gate_NA[row_R, place_R].unsqueeze(1)
-            out_ND = out_ND.index_add(0, row_R, answer_RD.to(out_ND.dtype))
+        expert_M = expert_NA.flatten()
+        order_M = expert_M.argsort(stable=True)  # those of one expert stand together
+        n_sent_E = torch.bincount(expert_M, minlength=len(self.experts)).tolist()
+        sent = torch.split(x_ND.index_select(0, order_M // self.n_active), n_sent_E)
+        answer_MD = torch.cat([_ask(expert, x_RD) for expert, x_RD in zip(self.experts, sent, strict=True)])
+        answer_NAD = answer_MD.index_select(0, order_M.argsort()).view(*expert_NA.shape, -1)
+        out_ND: Tensor = (gate_NA.unsqueeze(-1) * answer_NAD).sum(dim=1).to(x.dtype)
         return out_ND.view_as(x)
+
+
+def _ask(expert: nn.Module, x_RD: Tensor) -> Tensor:
+    """The expert's answers, (R, D); filled up, for the reason in ``transduce.model.layout``."""
+    answer_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, -len(x_RD) % ROUND_UP_TO)))
+    return answer_RD[: len(x_RD)]
 
 
 def balance_loss(p_NE: Tensor, expert_NA: Tensor) -> Tensor:
