@@ -32,7 +32,8 @@ run_one() {
 }
 export -f run_one
 
-# A name, and what is changed. An epoch has 246 updates; both ways go a third of the run. The paper's recipe: that of section 5, with its warm-up as short as the run, and of section 6.1.
+# A name, and what is changed. An epoch has 246 updates; both ways go a third of the run.
+# The paper's recipe: that of section 5, with its warm-up as short as the run, and of section 6.1.
 paper="training.optimiser=adam training.decay=inverse_sqrt training.warmup_steps=$((updates / 5)) model.norm=post"
 paper+=" model.p_drop=0.1 search.beam_size=4 search.alpha=0.6"
 xargs -P 2 -L 1 bash -c 'run_one "$@"' _ <<RUNS || exit 1

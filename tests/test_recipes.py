@@ -124,6 +124,12 @@ def test_both_ways_needs_one_vocabulary() -> None:
         with_settings(RunConfig(), [*separate, "training.both_ways_epochs=1"])
 
 
+@pytest.mark.parametrize("setting", ["data.bpe_dropout=0.1", "data.corpus={multi30k=0.5}"])
+def test_both_ways_needs_epochs_that_read_all_rows_once(setting: str) -> None:
+    with pytest.raises(ConfigError, match="both_ways_epochs goes without bpe_dropout"):
+        with_settings(RunConfig(), ["training.both_ways_epochs=1", setting])
+
+
 def test_files_need_the_corpus_files() -> None:
     with pytest.raises(ConfigError, match="need corpus = 'files'"):
         config_from_mapping(DataConfig, {"train_tsv": "a"}, where="here")

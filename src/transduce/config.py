@@ -323,6 +323,9 @@ class RunConfig(_Record):
             raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
         if self.training.both_ways_epochs and not self.data.shared_vocabulary:
             raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language stands on either side")
+        if self.training.both_ways_epochs and (self.data.bpe_dropout or set(self.data.weights.values()) != {1.0}):
+            # Which way a row is read follows from the number of the epoch, so that each must read every row once.
+            raise ValueError("both_ways_epochs goes without bpe_dropout, and with corpora of weight 1.0 only")
         return self
 
 

@@ -39,7 +39,10 @@ def tiny(**changes: object) -> Transformer:
     return model
 
 
-@pytest.mark.parametrize("changes", [{}, {"embeddings": "separate", "norm": "pre"}, {"positions": "words"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"embeddings": "separate", "norm": "pre"}, {"positions": "words"}, {"n_experts": 8}],  # some are not asked
+)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_scores_are_those_of_the_model(precision: InferencePrecision, changes: dict[str, object]) -> None:
     model = tiny(**changes)

@@ -23,6 +23,14 @@ __all__ = ["MixtureOfExperts", "balance_loss", "side_losses"]
 BALANCE = 0.01
 
 
+class Gate(nn.Linear):
+    """Scores (N, E) of the experts; never rounded for inference, where a little might choose another one."""
+
+    def forward(self, x_ND: Tensor) -> Tensor:
+        """In the type of its weight."""
+        return super().forward(x_ND.to(self.weight.dtype))
+
+
 class MixtureOfExperts(nn.Module):
     """sum over the A likeliest experts of gate(x) expert(x), gates being a softmax over those A.
 
@@ -35,7 +43,7 @@ class MixtureOfExperts(nn.Module):
         self.n_active = config.n_active_experts
         if self.n_active > config.n_experts:
             raise ShapeError(f"n_active_experts {self.n_active} is above n_experts {config.n_experts}")
-        self.gate = nn.Linear(config.d_model, config.n_experts, bias=False)
+        self.gate = Gate(config.d_model, config.n_experts, bias=False)
         self.experts = nn.ModuleList(expert(config) for _ in range(config.n_experts))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -57,8 +65,9 @@ class MixtureOfExperts(nn.Module):
 
 
 def _ask(expert: nn.Module, x_RD: Tensor) -> Tensor:
-    """The expert's answers, (R, D); filled up, for the reason in ``transduce.model.layout``."""
-    answer_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, -len(x_RD) % ROUND_UP_TO)))
+    """The expert's answers, (R, D); in training filled up, for the reason in ``transduce.model.layout``."""
+    n_filling = -len(x_RD) % ROUND_UP_TO if expert.training else 0
+    answer_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, n_filling)))
     return answer_RD[: len(x_RD)]
 
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
 from transduce.model.encoder_decoder import EncoderDecoder
+from transduce.model.experts import Gate
 
 __all__ = [
     "Int8Linear",
@@ -101,7 +102,7 @@ def _maker(precision: InferencePrecision, device: torch.device) -> Maker:
 
 def _with_products(module: nn.Module, make: Maker) -> nn.Module:
     """A copy of the tree of modules with other linear layers; all else is shared."""
-    if isinstance(module, nn.Linear):
+    if isinstance(module, nn.Linear) and not isinstance(module, Gate):
         return make(module.weight, module.bias)
     twin = copy.copy(module)
     twin._modules = {
@@ -175,7 +176,7 @@ class Int8Linear(nn.Module):
         out_NO: Tensor = product_NO.mul_(largest_N1)
         if self.bias_O is not None:
             out_NO.add_(self.bias_O)
-        return out_NO.view(*x.shape[:-1], -1)
+        return out_NO.view(*x.shape[:-1], out_NO.shape[-1])
 
 
 def int8_linear_reference(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:

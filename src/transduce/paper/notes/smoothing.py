@@ -271,7 +271,8 @@ def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> T
     record = runs[0.1][0]
     caption = (
         f"The paper's numbers are Table 3's, of newstest2013; ours are of {record.dev_text}, PPL not smoothed, BLEU "
-        f"`{record.dev_scores['sacrebleu']['signature']}`:"
+        f"`{record.dev_scores['sacrebleu']['signature']}`. Ours are of seed 1 alone, where Table 3 has means of base;"
+        " it also says how much another seed may change:"
     )
     return Table("-calibration", columns, rows, caption, _formats(columns))
 
