@@ -136,7 +136,7 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
     """Half the layers, an eighth of each width, the same heads; captions instead of news.
 
     The learning rate falls to nothing: so few updates at the paper's, which is still high at their end, would leave it
-    to the seed when a model learns to align (perplexities of base from 14.6 to 17.8, so from 10.2 to 11.2).
+    to the seed when a model learns to align (perplexities of base from 14.6 to 17.8, so from 10.2 to 11.6).
     """
     model, training = row.model, row.training
     widths = {name: getattr(model, name) // 8 for name in ("d_model", "d_ff", "d_k", "d_v")}
