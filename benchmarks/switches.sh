@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # What each switch of recipes/multi30k-en-de.toml is worth by itself: short runs, judged on dev, each changed in one thing.
 #   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT stay, stopped ones go on; two at a time
-# A run has 2,000 updates, or UPDATES; where one costs more or less, so many that the run takes about as long.
+# A run has 2,000 updates, or UPDATES; where one costs more or less, so many that the run takes about as long. The mean is of
+# five checkpoints in the last twentieth of a run. JOBS=1 runs one at a time.
+# Search is alike for all but the paper's recipe, and milder than the recipe's, under which a model of few updates rambles.
 # Prints a table in Markdown, from the JSON that `transduce train` prints.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +25,7 @@ run_one() {
   local options=(--data "$data" --out "$out/$name" --json)
   [ -d "$out/$name" ] && options+=(--resume)
   for setting in "training.max_updates=$updates" "training.r_drop=0.0" "training.validate_every_updates=1000000" \
+    "training.checkpoint_every_updates=$(((updates + 99) / 100))" search.beam_size=4 search.alpha=1.0 \
     "data.test_src='$data/multi30k/val.en.xz'" "data.test_tgt='$data/multi30k/val.de.xz'" "$@"; do
     options+=(--set "$setting")
   done
@@ -36,7 +39,7 @@ export -f run_one
 # The paper's recipe: that of section 5, with its warm-up as short as the run, and of section 6.1.
 paper="training.optimiser=adam training.decay=inverse_sqrt training.warmup_steps=$((updates / 5)) model.norm=post"
 paper+=" model.p_drop=0.1 search.beam_size=4 search.alpha=0.6"
-xargs -P 2 -L 1 bash -c 'run_one "$@"' _ <<RUNS || exit 1
+xargs -P "${JOBS:-2}" -L 1 bash -c 'run_one "$@"' _ <<RUNS || exit 1
 paper-recipe $paper
 none
 seed-2 training.seed=2
