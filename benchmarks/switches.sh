@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What each switch of recipes/multi30k-en-de.toml is worth by itself: short runs, judged on dev, each changed in one thing.
+# What each switch of a recipe for Multi30k is worth by itself: short runs, judged on dev, each changed in one thing.
 #   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT stay, stopped ones go on; two at a time
+# They start from recipes/multi30k-en-de.toml, narrow, with fewer pieces, without weight decay and R-Drop: what it was at first.
 # A run has 2,000 updates, or UPDATES; where one costs more or less, so many that the run takes about as long. The mean is of
 # five checkpoints in the last twentieth of a run. JOBS=1 runs one at a time.
 # Search is alike for all but the paper's recipe, and milder than the recipe's, under which a model of few updates rambles.
@@ -24,7 +25,8 @@ run_one() {
   [ -e "$out/$name.json" ] && return 0
   local options=(--data "$data" --out "$out/$name" --json)
   [ -d "$out/$name" ] && options+=(--resume)
-  for setting in "training.max_updates=$updates" "training.r_drop=0.0" "training.validate_every_updates=1000000" \
+  for setting in model.d_model=128 model.d_ff=256 model.d_k=32 model.d_v=32 data.vocab_size=6000 \
+    training.weight_decay=0.0 training.r_drop=0.0 "training.max_updates=$updates" "training.validate_every_updates=1000000" \
     "training.checkpoint_every_updates=$(((updates + 99) / 100))" search.beam_size=4 search.alpha=1.0 \
     "data.test_src='$data/multi30k/val.en.xz'" "data.test_tgt='$data/multi30k/val.de.xz'" "$@"; do
     options+=(--set "$setting")
@@ -50,7 +52,7 @@ p_drop-0.1 model.p_drop=0.1
 p_drop-0.4 model.p_drop=0.4
 further-dropout model.p_drop_attention=0.1 model.p_drop_relu=0.1
 bpe-dropout data.bpe_dropout=0.1
-r_drop training.r_drop=5.0 training.r_drop_after=0 $half
+r_drop training.r_drop=5.0 $half
 both-ways training.both_ways_epochs=$(((updates + 737) / 738))
 weight-decay training.weight_decay=0.1
 lr_factor-0.5 training.lr_factor=0.5
