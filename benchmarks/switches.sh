@@ -3,21 +3,24 @@
 #   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT stay, stopped ones go on; two at a time
 # They start from recipes/multi30k-en-de.toml, narrow, with fewer pieces, without weight decay and R-Drop: what it was at first.
 # A run has 2,000 updates, or UPDATES; where one costs more or less, so many that the run takes about as long. The mean is of
-# five checkpoints in the last twentieth of a run. JOBS=1 runs one at a time.
+# five checkpoints, in the last twentieth of UPDATES. JOBS=1 runs one at a time.
 # Search is alike for all but the paper's recipe, and milder than the recipe's, under which a model of few updates rambles.
 # Prints a table in Markdown, from the JSON that `transduce train` prints.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 [ $# = 2 ] || [ $# = 3 ] || { echo "switches.sh DATA OUT [UPDATES], got $# words" >&2; exit 2; }
 data="$(realpath "$1")"
 mkdir -p "$2"
 out="$(realpath "$2")"
-python=.venv/bin/python
 updates="${3:-2000}"
-[[ $updates =~ ^[1-9][0-9]*$ ]] || { echo "switches.sh: UPDATES should be a number, got $updates" >&2; exit 2; }
+[[ $updates =~ ^[1-9][0-9]{2,}$ ]] || { echo "switches.sh: UPDATES should be a number from 100 on, got $updates" >&2; exit 2; }
+cd "$(dirname "$0")/.."
+python=.venv/bin/python
+dev="$(ls "$data"/multi30k/val.en{,.gz,.xz} 2> /dev/null | head -n 1)" || true
+[ -n "$dev" ] || { echo "switches.sh: there is no $data/multi30k/val.en (plain, .gz or .xz)" >&2; exit 1; }
+dev_src="$dev" dev_tgt="${dev/val.en/val.de}"
 half="training.max_updates=$((updates / 2))"
 twice="training.max_updates=$((updates * 2))"
-export data out python updates OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+export data dev_src dev_tgt out python updates OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 run_one() {
   local name="$1" setting
@@ -28,7 +31,7 @@ run_one() {
   for setting in model.d_model=128 model.d_ff=256 model.d_k=32 model.d_v=32 data.vocab_size=6000 \
     training.weight_decay=0.0 training.r_drop=0.0 "training.max_updates=$updates" "training.validate_every_updates=1000000" \
     "training.checkpoint_every_updates=$(((updates + 99) / 100))" search.beam_size=4 search.alpha=1.0 \
-    "data.test_src='$data/multi30k/val.en.xz'" "data.test_tgt='$data/multi30k/val.de.xz'" "$@"; do
+    "data.test_src='$dev_src'" "data.test_tgt='$dev_tgt'" "$@"; do
     options+=(--set "$setting")
   done
   $python -m transduce train recipes/multi30k-en-de.toml "${options[@]}" > "$out/$name.json.part" 2> "$out/$name.log" ||
@@ -37,7 +40,7 @@ run_one() {
 }
 export -f run_one
 
-# A name, and what is changed. An epoch has 246 updates; both ways go a third of the run.
+# A name, and what is changed. An epoch has 246 updates; both ways go a third of the run, or what is next above in epochs.
 # The paper's recipe: that of section 5, with its warm-up as short as the run, and of section 6.1.
 paper="training.optimiser=adam training.decay=inverse_sqrt training.warmup_steps=$((updates / 5)) model.norm=post"
 paper+=" model.p_drop=0.1 search.beam_size=4 search.alpha=0.6"

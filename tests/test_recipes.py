@@ -56,6 +56,30 @@ def test_the_settings_in_the_documentation_fit_their_recipes() -> None:
         read_recipe(root / recipe, [value for flag, value in pairwise(words) if flag == "--set"])
 
 
+def test_the_settings_beside_the_results_fit_the_recipe() -> None:
+    root = Path(__file__).parents[1]
+    page = (root / "docs" / "results.md").read_text(encoding="utf-8")
+    spans = re.findall(r"`([^`|]+)`", re.sub(r"```.*?```", "", page, flags=re.DOTALL))
+    lists = [span.split() for span in spans if re.fullmatch(r"([a-z]+\.\w+=\S+\s*)+", span)]
+    assert any(len(words) > 5 for words in lists)
+    for words in lists:
+        assert len({word.split("=")[0] for word in words}) == len(words)
+        read_recipe(root / "recipes" / "multi30k-en-de.toml", words)
+
+
+def test_the_settings_of_the_switches_fit_the_recipe() -> None:
+    root = Path(__file__).parents[1]
+    script = (root / "benchmarks" / "switches.sh").read_text(encoding="utf-8")
+    updates = re.sub(r"\$\(\(.*?\)\)", "7", script)
+    variables = dict(re.findall(r'^(\w+)="(training\.[^"]*)"', updates, re.MULTILINE))
+    rows = re.search(r"<<RUNS[^\n]*\n(.*?)\nRUNS\n", updates, re.DOTALL)
+    assert rows is not None
+    assert len(rows[1].splitlines()) > 20
+    for row in rows[1].splitlines():
+        _, *words = re.sub(r"\$(\w+)", lambda name: variables[name[1]], row).split()
+        read_recipe(root / "recipes" / "multi30k-en-de.toml", words)
+
+
 def test_a_recipe_overrides_single_fields(tmp_path: Path) -> None:
     path = tmp_path / "r.toml"
     path.write_text('preset = "tiny"\n[training]\nmax_updates = 7\n[model]\np_drop = 0\n')

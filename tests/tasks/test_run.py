@@ -58,8 +58,10 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         should_stop=lambda: len(seen) >= 17,
     )
     assert (stopped.reason, stopped.updates, stopped.model_folder) == ("asked", 17, None)
-    ended = train(config, tmp_path / "run", resume=True)
+    told: list[str] = []
+    ended = train(config, tmp_path / "run", resume=True, tell=told.append)
     assert ended.reason == "max_updates"
+    assert told[-1] == "translating 1,000 sentences of grammar test"
     ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
     for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
         assert torch.equal(ours[name], weight), name

@@ -331,6 +331,8 @@ def average_run(
     text, split = (test, "test") if test else (dev, "dev")
     if text is None:
         return model_folder, None, None
+    doing = "parsing" if task_of(config) == "parsing" else "translating"
+    tell(f"{doing} {len(text[0]):,} sentences of {prepared.text_names[split]}")
     scores = scores_of(model_folder, task_of(config), text, device=device)
     write_model_card(
         model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
