@@ -8,7 +8,10 @@ so that whatever the machine does meanwhile happens to both:
 - ``c-library``: memory as it comes;
 - ``few-kernels``: oneDNN keeps 64 kernels, where it keeps 1,024;
 - ``jemalloc``: that library in the C library's place (libjemalloc2 on Debian and Ubuntu);
+- ``jemalloc-minute``: it gives back within a minute, where it does within ten seconds;
 - ``jemalloc-keeping``: it gives nothing back to the system. It can take all memory within minutes.
+
+Linux only: cores and memory are looked up in its ``/proc``.
 """
 
 from __future__ import annotations
@@ -29,6 +32,10 @@ WAYS: dict[str, dict[str, str]] = {
     "c-library": {},
     "few-kernels": {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"},
     "jemalloc": {"LD_PRELOAD": "libjemalloc.so.2", "MALLOC_CONF": "oversize_threshold:0"},
+    "jemalloc-minute": {
+        "LD_PRELOAD": "libjemalloc.so.2",
+        "MALLOC_CONF": "oversize_threshold:0,dirty_decay_ms:60000",
+    },
     "jemalloc-keeping": {
         "LD_PRELOAD": "libjemalloc.so.2",
         "MALLOC_CONF": "oversize_threshold:0,dirty_decay_ms:-1,muzzy_decay_ms:-1",
@@ -52,26 +59,28 @@ class Run:
     def __init__(self, way: str, core: int, folder: Path, arguments: list[str]) -> None:
         self.way, self.folder, self.looks = way, folder, [Look(0, 0, 0.0, 0.0)]
         command = [sys.executable, "-m", "transduce", "train", *arguments, "--out", str(folder)]
-        self.process = subprocess.Popen(
-            [*command, "--set", "training.log_every_updates=10"],
-            env=os.environ | {"OMP_NUM_THREADS": "1"} | WAYS[way],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        self.log = folder.with_suffix(".log")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*command, "--set", "training.log_every_updates=10"],
+                env=os.environ | {"OMP_NUM_THREADS": "1"} | WAYS[way],
+                stdout=log,
+                stderr=log,
+            )
         os.sched_setaffinity(self.process.pid, {core})
 
     def wait_for_its_beginning(self) -> None:
         """Until it has made an update that is logged. Ends the benchmark if it cannot, or not in its way."""
         while not self._updates():
-            if self.process.poll() is not None:
-                raise SystemExit(f"{self.way}: the training ended (exit code {self.process.returncode})")
+            self._require_alive()
             time.sleep(1)
         library = WAYS[self.way].get("LD_PRELOAD", "")
         if library not in Path(f"/proc/{self.process.pid}/maps").read_text():
             raise SystemExit(f"{self.way}: {library} is not there (apt install libjemalloc2)")
 
     def look(self) -> None:
-        """Note how far it is, and how much memory it holds."""
+        """Note how far it is, and how much memory it holds. Ends the benchmark if the training has ended."""
+        self._require_alive()
         last = self._updates()[-1]
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         resident_mb = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -81,6 +90,11 @@ class Run:
         """At once; nobody needs its end."""
         self.process.kill()
         self.process.wait()
+
+    def _require_alive(self) -> None:
+        if self.process.poll() is not None:
+            last = self.log.read_text().splitlines()[-1:]
+            raise SystemExit(f"{self.way}: the training has ended, saying: {' '.join(last)}")
 
     def _updates(self) -> list[dict[str, float]]:
         metrics = self.folder / "metrics.jsonl"
