@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from transduce.config import ModelConfig, RunConfig
+from transduce.config import ModelConfig, RunConfig, SearchConfig
 from transduce.errors import (
     CheckpointError,
     ConfigError,
@@ -37,6 +37,7 @@ __all__ = [
     "ModelConfig",
     "Parser",
     "RunConfig",
+    "SearchConfig",
     "SearchError",
     "ShapeError",
     "TrainingError",

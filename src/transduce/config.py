@@ -172,6 +172,9 @@ class DataConfig(_Record):
     # trees: probability that a phrase or a word gives its place to another of its kind, in further training trees
     recombination: Share = 0.0
     n_recombined: Count = 15  # with recombination: how many such trees are made of each training tree
+    # Whether what a translation leaves as it is (URLs, tags, placeholders, numbers with units, emoji) is masked by
+    # symbols that are trained for it.
+    masks: bool = False
     max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and
     max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
     drop_identical: bool = True  # those whose sides are the same,
@@ -203,6 +206,8 @@ class DataConfig(_Record):
             raise ValueError("target = 'trees' needs shared_vocabulary = false: words and brackets share no symbols")
         if self.target == "text" and self.recombination:
             raise ValueError("recombination is of trees: it goes with target = 'trees', got target = 'text'")
+        if self.target == "trees" and self.masks:
+            raise ValueError("masks are for translations: they go with target = 'text', got target = 'trees'")
         if self.bpe_dropout and self.tokenizer != "bpe":
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self

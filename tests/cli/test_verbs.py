@@ -109,7 +109,7 @@ def test_translate_writes_one_line_for_each_line(transduce: CommandLine, micro_m
     odd = "\n".join(
         ["The dog sleeps.", "", "   ", "The\tdog\u2028sleeps.", "🐕 сон 犬", "nul \0 byte", "word " * 3000, "last"]
     )
-    outcome = transduce("translate", micro_model, stdin=odd.encode())
+    outcome = transduce("translate", micro_model, "--no-split", stdin=odd.encode())
     assert outcome.code == 0
     lines = outcome.out.split("\n")
     assert lines.pop() == ""

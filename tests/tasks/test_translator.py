@@ -91,7 +91,8 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
 
 
 def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:
-    short, long = random_translator.translate_lines(["the dog", "dog " * 2000], search=SearchConfig(beam_size=1))
+    search, lines = SearchConfig(beam_size=1), ["the dog", "dog " * 2000]
+    short, long = random_translator.translate_lines(lines, search=search, split=False)
     assert (short.is_cut, long.is_cut) == (False, True)
 
 
@@ -101,8 +102,10 @@ def test_learned_positions_bound_source_and_output(random_translator: Translator
     translator = Translator(
         Transformer(config).eval(), random_translator.tokenizers, SearchConfig(beam_size=2), direction="en-de"
     )
-    (translation,) = translator.translate_lines(["dog " * 40])
+    (translation,) = translator.translate_lines(["dog " * 40], split=False)
     assert translation.is_cut
+    (translation,) = translator.translate_lines(["dog " * 40])
+    assert (translation.is_cut, translation.n_segments > 3) == (False, True)
     assert translator.max_source_tokens == 12
 
 

@@ -19,17 +19,12 @@ def chosen_device(name: str) -> str:
 
     Raises ConfigError if torch does not know or have it.
     """
-    import torch
+    from transduce.tasks.devices import usable_device
 
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(f"--device {name} cannot be used: {str(error).splitlines()[0]}") from error
-    if torch.device(name).type == "cpu":
+    device = usable_device(name)
+    if device.type == "cpu":
         keep_freed_memory()
-    return name
+    return str(device)
 
 
 def chosen_precision(name: str, device: str) -> InferencePrecision:

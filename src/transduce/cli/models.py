@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transduce.cli.machine import chosen_device, chosen_precision
 
@@ -33,10 +33,7 @@ def load_translator(
 
 
 def search_as_asked(search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None) -> SearchConfig:
-    """A model's way to search, with what was asked for. A beam too small for the n best grows."""
-    from transduce.config import SearchConfig, config_from_mapping
+    """A model's way to search, with what was asked for. Raises ConfigError."""
+    from transduce.tasks.translator import search_with
 
-    changes: dict[str, Any] = {"n_best": n_best or 1, "beam_size": beam or max(search.beam_size, n_best or 1)}
-    if alpha is not None:
-        changes["alpha"] = alpha
-    return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
+    return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)

@@ -38,6 +38,9 @@ def translate(
     buffer: Annotated[
         int, typer.Option(min=1, help="Lines read before the first is translated: 1 answers each, more is faster.")
     ] = 2000,
+    no_split: Annotated[
+        bool, typer.Option("--no-split", help="Take each line as one sentence, however many it has.")
+    ] = False,
     rerank: RerankOption = None,
     rerank_weight: RerankWeightOption = DEFAULT_RERANK_WEIGHT,
     device: DeviceOption = "auto",
@@ -51,7 +54,9 @@ def translate(
     search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_talk = sys.stdin.isatty()
     lines = typed_lines(translator.src_language) if is_talk else piped_lines()
-    translations = translator.translate_lines(lines, search=search, chunk_lines=1 if is_talk else buffer)
+    translations = translator.translate_lines(
+        lines, search=search, chunk_lines=1 if is_talk else buffer, split=not no_split
+    )
     for number, translation in enumerate(translations, start=1):
         if translation.is_cut:
             say(f"warning: line {number} is longer than {translator.max_source_tokens:,} tokens; its end was cut off")

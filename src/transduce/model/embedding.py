@@ -64,10 +64,10 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:
         """The encoding (N, D) of each place; ``n_positions`` is above all of them."""
-        if n_positions > len(self.table_PD):
-            longer_PD = sinusoid(2 * n_positions, self.d_model)
-            self.table_PD = longer_PD.to(self.table_PD)
-        return F.embedding(position_N, self.table_PD)
+        table_PD = self.table_PD
+        if n_positions > len(table_PD):  # another thread may make it longer, too: each reads the one it knows
+            table_PD = self.table_PD = sinusoid(2 * n_positions, self.d_model).to(table_PD)
+        return F.embedding(position_N, table_PD)
 
 
 class LearnedPositions(nn.Embedding):

@@ -8,7 +8,8 @@ from transduce.tasks.parsing import ParsingScores, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.reranking import Reranker, log_probabilities
 from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, scores_of, task_of, train
-from transduce.tasks.translator import ScoredText, Translation, Translator
+from transduce.tasks.translation_parts import ScoredText, Translation
+from transduce.tasks.translator import Translator
 
 __all__ = [
     "Evaluation",

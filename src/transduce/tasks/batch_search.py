@@ -33,6 +33,7 @@ class Found:
     """What a search found for a text."""
 
     hypotheses: tuple[Hypothesis, ...]  # best first; none for a blank text
+    n_src_tokens: int  # of the whole text, its end symbol included
     is_cut: bool  # the source was too long and lost its end
 
 
@@ -89,7 +90,8 @@ class BatchSearch:
             hypotheses = self._search([cut[place] for place in chosen], limits, search, constraint, given_ids)
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
-            Found(found.get(place, ()), is_cut=len(cut[place]) < len(encoded[place])) for place in range(len(texts))
+            Found(found.get(place, ()), len(ids) + 1, is_cut=len(cut[place]) < len(ids))
+            for place, ids in enumerate(encoded)
         ]
 
     @torch.no_grad()

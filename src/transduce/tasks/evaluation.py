@@ -33,13 +33,17 @@ def evaluate(
     references: Sequence[str],
     *,
     search: SearchConfig | None = None,
+    split: bool = False,
 ) -> Evaluation:
-    """Scores of a translator on a test set. Raises DataError if the two sides have different numbers of lines."""
+    """Scores of a translator on a test set, whose lines are taken as they are, unless they are to be ``split``.
+
+    Raises DataError if the two sides have different numbers of lines.
+    """
     if len(sources) != len(references):
         raise DataError(
             f"{len(sources):,} source lines but {len(references):,} references; they must align line by line"
         )
-    translations = translator.translate(sources, search=search)
+    translations = [each.text for each in translator.translate_lines(sources, search=search, split=split)]
     scores = score_translations(translations, references, language=translator.tgt_language)
     return Evaluation(scores, tuple(translations))
 

@@ -18,6 +18,7 @@ from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, confi
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.model import EncoderDecoder, Transformer, make_model
+from transduce.tasks.line_statistics import LineStatistics
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
 from transduce.text.bracket_grammar import SymbolKinds
 from transduce.training import load_weights, read_tensors, write_tensors
@@ -40,6 +41,7 @@ class ModelFolder:
     search: SearchConfig
     direction: str  # "en-de"; of a parser, only the first counts
     task: Task
+    statistics: LineStatistics | None = None  # of the training text; none in folders of earlier versions
 
 
 def write_model_folder(
@@ -52,6 +54,7 @@ def write_model_folder(
     direction: str,
     task: Task,
     card: str,
+    statistics: LineStatistics | None = None,
 ) -> None:
     """Write a model folder, whole or not at all; an older one of that name is replaced.
 
@@ -61,16 +64,16 @@ def write_model_folder(
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
         tokenizers.save(temporary)
-        write_json(
-            temporary / CONFIG_FILE,
-            {
-                "format": FORMAT,
-                "task": task,
-                "direction": direction,
-                "model": config.model_dump(),
-                "search": search.model_dump(),
-            },
-        )
+        values: dict[str, Any] = {
+            "format": FORMAT,
+            "task": task,
+            "direction": direction,
+            "model": config.model_dump(),
+            "search": search.model_dump(),
+        }
+        if statistics is not None:
+            values["lines"] = statistics.as_json()
+        write_json(temporary / CONFIG_FILE, values)
         write_text(temporary / CARD_FILE, card)
         write_manifest(temporary, exempt=(CARD_FILE,))
 
@@ -102,6 +105,7 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
         search = config_from_mapping(SearchConfig, _table(values, "search"), where=str(folder / CONFIG_FILE))
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
+    statistics = LineStatistics.from_json(values.get("lines"), where=folder / CONFIG_FILE)
     tokenizers = Tokenizers.load(folder)
     sizes = (tokenizers.src.size, tokenizers.tgt.size)
     if sizes != (config.src_vocab_size, config.tgt_vocab_size):
@@ -118,7 +122,7 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     except DataError as error:
         raise CheckpointError(f"{folder}: {error}") from error
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
-    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task)
+    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task, statistics)
 
 
 def model_over(tokenizers: Tokenizers, config: ModelConfig, task: Task) -> EncoderDecoder:

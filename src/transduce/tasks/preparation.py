@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, starmap
 from pathlib import Path
 from typing import assert_never
 
@@ -32,6 +33,7 @@ from transduce.files import (
     write_manifest,
 )
 from transduce.text import Tokenizers, normalise, train_bpe, train_symbols, train_wordpiece
+from transduce.text.masks import mask_pair, mask_words, without_masks
 
 __all__ = ["Prepared", "open_prepared", "prepare"]
 
@@ -91,7 +93,7 @@ def prepare(
         train = write_store(
             temporary / "train",
             {
-                corpus: chain(text.clean_train_pairs(corpus, report), text.made_train_pairs(corpus))
+                corpus: chain(_train_pairs(text, corpus, report), text.made_train_pairs(corpus))
                 for corpus, report in reports.items()
             },
             tokenizers,
@@ -103,7 +105,8 @@ def prepare(
                 tell(f"{corpus}: {line}")
         tell(_sentence("train", train))
         if text.has("dev"):
-            dev = write_store(temporary / "dev", {"dev": text.pairs("dev")}, tokenizers, max_length=config.max_length)
+            dev_pairs = starmap(mask_pair, text.pairs("dev")) if config.masks else text.pairs("dev")
+            dev = write_store(temporary / "dev", {"dev": dev_pairs}, tokenizers, max_length=config.max_length)
             tell(_sentence("dev", dev))
         cleaning = {corpus: report.as_json() for corpus, report in reports.items()}
         names = {split: text.name_of(split) for split in EVALUATED if text.has(split)}
@@ -181,9 +184,9 @@ def _learn_tokenizers(text: PairedText, reports: Mapping[str, CleaningReport]) -
     config = text.config
     match config.tokenizer:
         case "bpe":
-            train = train_bpe
+            train = partial(train_bpe, masks=config.masks)
         case "wordpiece":
-            train = train_wordpiece
+            train = partial(train_wordpiece, masks=config.masks)
         case _:
             assert_never(config.tokenizer)
     if config.target == "trees":
@@ -201,7 +204,18 @@ def _sides(text: PairedText, sides: tuple[int, ...], reports: Mapping[str, Clean
     for corpus, report in reports.items():
         for pair in text.clean_train_pairs(corpus, report):
             for side in sides:
-                yield normalise(pair[side])
+                yield normalise(without_masks(mask_pair(*pair)[side]) if text.config.masks else pair[side])
+
+
+def _train_pairs(text: PairedText, corpus: str, report: CleaningReport) -> Iterator[tuple[str, str]]:
+    """The clean pairs of a corpus, with masks and the further pairs that teach them where they are asked for."""
+    pairs = text.clean_train_pairs(corpus, report)
+    if not text.config.masks:
+        yield from pairs
+        return
+    for pair in pairs:
+        yield mask_pair(*pair)
+        yield from mask_words(*pair)
 
 
 def _dropout(config: DataConfig, tokenizers: Tokenizers) -> PairDropout | None:

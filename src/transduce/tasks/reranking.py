@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +14,10 @@ from transduce.config import SearchConfig
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
 from transduce.search import length_penalty
-from transduce.tasks.translator import CHUNK_LINES, ScoredText, Translation, Translator
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation
+from transduce.tasks.translator import CHUNK_LINES, Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
+from transduce.text.masks import mask_pair
 
 __all__ = ["Reranker", "log_probabilities"]
 
@@ -65,33 +66,50 @@ class Reranker:
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(
-        self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
+        self,
+        lines: Iterable[str],
+        *,
+        search: SearchConfig | None = None,
+        chunk_lines: int = CHUNK_LINES,
+        split: bool = True,
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
-        search = search or self.search
-        whole_beam = search.model_copy(update={"n_best": search.beam_size})
-        found = self.translator.translate_lines(lines, search=whole_beam, chunk_lines=chunk_lines)
-        while chunk := list(islice(found, chunk_lines)):
-            yield from self._choose(chunk, search)
+        way = search or self.search
 
-    def _choose(self, translations: Sequence[Translation], search: SearchConfig) -> Iterator[Translation]:
-        pairs = [(best.text, translation.source) for translation in translations for best in translation.n_best]
+        def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
+            whole_beam = way.model_copy(update={"n_best": way.beam_size})
+            found = self.translator.translate_segments(texts, whole_beam, lowers_caps=split)
+            assert found is not None  # nobody asks to stop
+            return self._chosen(texts, found, way)
+
+        return self.translator.translate_lines_by(
+            translate_segments, lines, n_best=way.n_best, chunk_lines=chunk_lines, split=split
+        )
+
+    def _chosen(
+        self, sources: Sequence[str], translated: Sequence[TranslatedSegment], search: SearchConfig
+    ) -> list[TranslatedSegment]:
+        """The n best of each segment, by both directions."""
+        pairs = [(best.text, source) for source, each in zip(sources, translated, strict=True) for best in each.n_best]
         backwards = iter(log_probabilities(self.reverse, pairs, alpha=search.alpha))
-        for translation in translations:
-            rescored = [
-                ScoredText(best.text, best.score + self.weight * next(backwards)) for best in translation.n_best
-            ]
-            rescored.sort(key=lambda each: each.score, reverse=True)  # of equal ones, the translator's first
-            yield replace(translation, n_best=tuple(rescored[: search.n_best]))
+        chosen = []
+        for each in translated:
+            rescored = [ScoredText(best.text, best.score + self.weight * next(backwards)) for best in each.n_best]
+            rescored.sort(key=lambda best: best.score, reverse=True)  # of equal ones, the translator's first
+            chosen.append(replace(each, n_best=tuple(rescored[: search.n_best])))
+        return chosen
 
 
 @torch.no_grad()
 def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], *, alpha: float = 0.0) -> list[float]:
     """log p(target | source) in nats, the end symbol included, over the length penalty.
 
-    Both are cut as sources are for translation. A blank text is an end symbol alone.
+    Both are cut as sources are for translation. A blank text is an end symbol alone. Where the model has masks, they
+    stand for what is on both sides.
     """
     tokenizers, limit = translator.tokenizers, translator.max_source_tokens - 1
+    if tokenizers.src.has_masks and tokenizers.tgt.has_masks:
+        pairs = [mask_pair(source, target) for source, target in pairs]
     sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs])
     targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs])
     rows = [[*ids[:limit], EOS_ID] for ids in sources], [[*ids[:limit], EOS_ID] for ids in targets]

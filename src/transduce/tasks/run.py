@@ -29,6 +29,7 @@ from transduce.files import is_leftover, read_json, write_json
 from transduce.metrics import TranslationScores
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
+from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import Task, model_over, write_model_card, write_model_folder
 from transduce.tasks.objective import PairObjective, StoreBatches
@@ -325,6 +326,7 @@ def average_run(
         direction=config.data.direction,
         task=task_of(config),
         card=model_card(config, prepared, state, n_averaged=len(chosen)),
+        statistics=_line_statistics(config, prepared),
     )
     tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
     test, dev = prepared.text("test"), prepared.text("dev")
@@ -338,6 +340,13 @@ def average_run(
         model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
     )
     return model_folder, scores, split
+
+
+def _line_statistics(config: RunConfig, prepared: Prepared) -> LineStatistics | None:
+    """What a translator should know of the text that it was trained on."""
+    if task_of(config) != "translation":
+        return None
+    return line_statistics(prepared.train, prepared.tokenizers, config.data.src_language)
 
 
 def scores_of(

@@ -1,53 +1,49 @@
-"""A trained model as a translator: lines in, one translation out for each, in order."""
+"""A trained model as a translator: lines in, one translation out for each, in order.
+
+A line is cut into segments, most often its sentences; what is left as it is in each is masked; the segments of many
+lines are searched together; and what was found is put together again as the line was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any, overload
 
 import torch
 
-from transduce.config import InferencePrecision, SearchConfig
+from transduce.config import InferencePrecision, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, DataError
 from transduce.model import EncoderDecoder
-from transduce.search import Hypothesis
-from transduce.tasks.batch_search import BatchSearch
+from transduce.tasks.batch_search import BatchSearch, Found
+from transduce.tasks.devices import usable_device
+from transduce.tasks.line_statistics import LEAST_TOKENS, LineStatistics
 from transduce.tasks.model_folder import read_model_folder
-from transduce.text import Tokenizers, normalise
+from transduce.tasks.progress import Progress, shown_progress
+from transduce.tasks.segmentation import Segmenter
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, put_together
+from transduce.text import Masked, Segment, Tokenizers, caps_lowered, is_all_caps, mask, normalise, unmask
 
-__all__ = ["ScoredText", "Translation", "Translator"]
+__all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
 
 # Lines read before the first is translated: enough to find sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
+CHUNK_LINES_WITH_PROGRESS = 200
+FAMILIAR_CAPS = 0.02  # share of lines in capitals from which on a model is taken to have learned them
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredText:
-    """One of the n best: its score is log-probability over length penalty."""
+class _Input:
+    """A segment as the model reads it."""
 
-    text: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """What became of one line."""
-
-    source: str  # as it came
-    n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_cut: bool  # the source was too long and lost its end
+    masked: Masked
+    is_caps: bool  # it was in capitals, and its translation shall be
 
     @property
     def text(self) -> str:
-        """The best translation."""
-        return self.n_best[0].text
-
-    @property
-    def score(self) -> float:
-        """Of the best translation."""
-        return self.n_best[0].score
+        return self.masked.text
 
 
 class Translator:
@@ -55,8 +51,9 @@ class Translator:
 
     ``Translator.load(folder).translate(["..."])`` is all that most users need. With ``precision="bf16"`` or ``"int8"``
     (on CPUs) products with weights are in that type: faster where a processor has them, and now and then another word.
-    The translator takes the weights as they are when it is made. With ``others``, models over the same vocabularies,
-    all write each translation together.
+    The translator takes the weights as they are when it is made, and several threads may use it. With ``others``,
+    models over the same vocabularies, all write each translation together. ``statistics`` tells which lines are like
+    the training text; without, every sentence is translated by itself.
     """
 
     def __init__(
@@ -68,10 +65,26 @@ class Translator:
         direction: str,
         precision: InferencePrecision = "fp32",
         others: Sequence[EncoderDecoder] = (),
+        statistics: LineStatistics | None = None,
     ) -> None:
-        self.model, self.tokenizers, self.search = model, tokenizers, search
+        self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
+        self.precision = precision
         self._search_all = BatchSearch((model, *others), tokenizers.src, precision=precision)
+        self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
+        self._segments = Segmenter(
+            self.src_language, statistics, self._n_tokens, most_tokens=self._search_all.max_source_tokens
+        )
+
+    def __repr__(self) -> str:
+        cost = sum(weight.numel() for weight in self.model.parameters())
+        config, device = self.model.config, self.model.output_weight.device
+        together = f", {self._n_models} models together" if self._n_models > 1 else ""
+        return (
+            f"Translator({self.src_language}-{self.tgt_language}, {config.n_encoder_layers} + "
+            f"{config.n_decoder_layers} layers of {config.d_model}, {cost / 1e6:.1f} million parameters{together}, "
+            f"beam {self.search.beam_size}, {self.precision} on {device})"
+        )
 
     @classmethod
     def load(
@@ -83,10 +96,11 @@ class Translator:
     ) -> Translator:
         """From a model folder; or several, which write together and search as the first one does.
 
-        Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if the device
-        has no products of that precision.
+        Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if there is
+        no such device or it has no products of that precision.
         """
-        first, *more = (read_model_folder(Path(each), device=torch.device(device)) for each in (folder, *others))
+        device = usable_device(device)
+        first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
         for place, read in zip((folder, *others), (first, *more), strict=True):
             if read.task != "translation":
                 raise CheckpointError(f"{place} holds a model for {read.task}; use transduce parse")
@@ -103,31 +117,143 @@ class Translator:
             direction=first.direction,
             precision=precision,
             others=[read.model for read in more],
+            statistics=first.statistics,
         )
 
-    def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
-        """The best translation of each text. Several lines in one text are taken as one sentence.
+    @overload
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: None = None,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        max_tokens_per_batch: int | None = None,
+        search: SearchConfig | None = None,
+        split: bool = True,
+        progress: bool | Progress = False,
+    ) -> list[str]: ...
 
-        Raises TypeError for a single string, which would be translated letter by letter.
+    @overload
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        max_tokens_per_batch: int | None = None,
+        search: SearchConfig | None = None,
+        split: bool = True,
+        progress: bool | Progress = False,
+    ) -> list[list[str]]: ...
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int | None = None,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        max_tokens_per_batch: int | None = None,
+        search: SearchConfig | None = None,
+        split: bool = True,
+        progress: bool | Progress = False,
+    ) -> list[str] | list[list[str]]:
+        """The best translation of each text, or with ``n_best`` the list of the best of each.
+
+        ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` change the model's own way to search, or
+        ``search``. Texts of several sentences are translated a sentence at a time, and the spacing between them stays;
+        with ``split=False`` a text is taken as one sentence. ``progress=True`` shows a bar on stderr; or it is a
+        function that is told how many texts are done, and of how many.
+        Raises TypeError for what is no list of strings, naming the item, and ConfigError for a search that cannot be.
         """
-        if isinstance(texts, str):
+        if isinstance(texts, str | bytes):
             raise TypeError("translate takes a list of texts; for one text, translate([text])[0]")
-        return [translation.text for translation in self.translate_lines(texts, search=search)]
+        texts = list(texts)
+        for _ in _strings(texts):  # before the first is translated
+            pass
+        way = search_with(
+            search or self.search,
+            n_best=n_best,
+            beam_size=beam_size,
+            alpha=alpha,
+            max_tokens_per_batch=max_tokens_per_batch,
+        )
+        chunk_lines = CHUNK_LINES_WITH_PROGRESS if progress else CHUNK_LINES
+        found: list[Translation] = []
+        with shown_progress(progress, len(texts)) as told:
+            for translation in self.translate_lines(texts, search=way, chunk_lines=chunk_lines, split=split):
+                found.append(translation)
+                told(len(found), len(texts))
+        if n_best is None:
+            return [translation.text for translation in found]
+        return [[each.text for each in translation.n_best] for translation in found]
+
+    def translate_iter(
+        self,
+        texts: Iterable[str],
+        *,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        max_tokens_per_batch: int | None = None,
+        search: SearchConfig | None = None,
+        split: bool = True,
+        chunk_lines: int = CHUNK_LINES,
+    ) -> Iterator[str]:
+        """A stream of texts to a stream of their best translations, in order.
+
+        ``chunk_lines`` are read before the first is translated: more is faster, 1 answers each at once. The rest is as
+        in ``translate``.
+        """
+        if isinstance(texts, str | bytes):
+            raise TypeError("translate_iter takes texts; for one text, translate([text])[0]")
+        way = search_with(
+            search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
+        )
+        lines = self.translate_lines(_strings(texts), search=way, chunk_lines=chunk_lines, split=split)
+        return (translation.text for translation in lines)
 
     def translate_unless(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
-        """``translate``; None if ``should_stop``, which is asked before each search, says so."""
-        translations = self._translate_chunk(texts, self.search, should_stop)
-        return None if translations is None else [translation.text for translation in translations]
+        """Translations of texts as they are; None if ``should_stop``, which is asked before each search, says so."""
+        segments = self.translate_segments(texts, self.search, should_stop=should_stop)
+        return None if segments is None else [each.n_best[0].text for each in segments]
 
     def translate_lines(
-        self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
+        self,
+        lines: Iterable[str],
+        *,
+        search: SearchConfig | None = None,
+        chunk_lines: int = CHUNK_LINES,
+        split: bool = True,
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
+
+        def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
+            found = self.translate_segments(texts, search or self.search, lowers_caps=split)
+            assert found is not None  # nobody asks to stop
+            return found
+
+        return self.translate_lines_by(
+            translate_segments, lines, n_best=(search or self.search).n_best, chunk_lines=chunk_lines, split=split
+        )
+
+    def translate_lines_by(
+        self,
+        translate_segments: Callable[[Sequence[str]], list[TranslatedSegment]],
+        lines: Iterable[str],
+        *,
+        n_best: int,
+        chunk_lines: int,
+        split: bool,
+    ) -> Iterator[Translation]:
+        """``translate_lines``, with another function for the segments of some lines."""
         stream = iter(lines)
         while chunk := list(islice(stream, chunk_lines)):
-            translations = self._translate_chunk(chunk, search or self.search)
-            assert translations is not None  # nobody asks to stop
-            yield from translations
+            segments_of = self._segments(chunk) if split else [[Segment(line, "")] for line in chunk]
+            found = iter(translate_segments([each.text for each in chain.from_iterable(segments_of)]))
+            for line, segments in zip(chunk, segments_of, strict=True):
+                yield put_together(line, segments, list(islice(found, len(segments))), n_best)
 
     @property
     def max_source_tokens(self) -> int:
@@ -141,21 +267,88 @@ class Translator:
             raise DataError("there is no word to translate; give a sentence")
         return ids
 
-    def _translate_chunk(
-        self, lines: Sequence[str], search: SearchConfig, should_stop: Callable[[], bool] = lambda: False
-    ) -> list[Translation] | None:
-        """One translation for each line; None if it was asked to stop before the last search."""
-        found = self._search_all(lines, search, should_stop=should_stop)
-        if found is None:
-            return None
-        nothing = (ScoredText("", 0.0),)
-        return [
-            Translation(line, self._texts(each.hypotheses) or nothing, is_cut=each.is_cut)
-            for line, each in zip(lines, found, strict=True)
-        ]
+    def translate_segments(
+        self,
+        texts: Sequence[str],
+        search: SearchConfig,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        lowers_caps: bool = False,
+    ) -> list[TranslatedSegment] | None:
+        """One result for each text, which is translated as a whole; None if it was asked to stop.
 
-    def _texts(self, hypotheses: Sequence[Hypothesis]) -> tuple[ScoredText, ...]:
-        texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in hypotheses)
-        # Normalised again: nothing that a model writes may break a line.
-        scored = zip(texts, hypotheses, strict=True)
-        return tuple(ScoredText(normalise(text), hypothesis.score) for text, hypothesis in scored)
+        ``lowers_caps``: sentences in capitals are read in small letters, and their translations put into capitals,
+        where the training text has hardly any.
+        """
+        lowers_caps = lowers_caps and (self.statistics is None or self.statistics.caps < FAMILIAR_CAPS)
+        inputs = [self._input(text, lowers_caps=lowers_caps) for text in texts]
+        results: dict[int, TranslatedSegment] = {}
+        # Of a text with masks, the translation that has them all is taken; so all of the beam is looked at.
+        for has_masks in (False, True):
+            places = [place for place, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
+            way = search.model_copy(update={"n_best": search.beam_size}) if has_masks else search
+            found = self._search_all([inputs[place].text for place in places], way, should_stop=should_stop)
+            if found is None:
+                return None
+            for place, each in zip(places, found, strict=True):
+                results[place] = self._result(inputs[place], each, n_best=search.n_best)
+        return [results[place] for place in range(len(texts))]
+
+    def _input(self, text: str, *, lowers_caps: bool) -> _Input:
+        masked = mask(text) if self.tokenizers.src.has_masks else Masked(text, {})
+        is_caps = lowers_caps and is_all_caps(masked.text)
+        return _Input(
+            replace(masked, text=caps_lowered(masked.text, self.src_language)) if is_caps else masked, is_caps
+        )
+
+    def _result(self, source: _Input, found: Found, *, n_best: int) -> TranslatedSegment:
+        """What a search found for a segment, as text."""
+        texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in found.hypotheses)
+        candidates = []
+        for text, hypothesis in zip(texts, found.hypotheses, strict=True):
+            raised = text.upper() if source.is_caps else text
+            restored, is_whole = unmask(raised, source.masked) if self.tokenizers.tgt.has_masks else (raised, True)
+            # Normalised again: nothing that a model writes may break a line.
+            candidates.append((not is_whole, ScoredText(normalise(restored), hypothesis.score)))
+        candidates.sort(key=lambda each: each[0])  # the order of the beam stays among those that lack nothing
+        n_tokens = len(found.hypotheses[0].ids) + 1 if found.hypotheses else 0
+        statistics = self.statistics
+        return TranslatedSegment(
+            n_best=tuple(each for _, each in candidates[:n_best]) or (ScoredText("", 0.0),),
+            is_cut=found.is_cut,
+            is_long=statistics is not None and found.n_src_tokens > statistics.longest,
+            is_short=statistics is not None
+            and found.n_src_tokens >= LEAST_TOKENS
+            and n_tokens < statistics.least_ratio * found.n_src_tokens,
+            lacks_masks=bool(candidates) and candidates[0][0],
+        )
+
+    def _n_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) + 1 for ids in self._search_all.source_ids(texts)]
+
+
+def search_with(
+    search: SearchConfig,
+    *,
+    n_best: int | None = None,
+    beam_size: int | None = None,
+    alpha: float | None = None,
+    max_tokens_per_batch: int | None = None,
+) -> SearchConfig:
+    """A way to search with what was asked for. A beam too small for the n best grows. Raises ConfigError."""
+    n_best = 1 if n_best is None else n_best
+    changes: dict[str, Any] = {
+        "n_best": n_best,
+        "beam_size": max(search.beam_size, n_best) if beam_size is None else beam_size,
+        "alpha": search.alpha if alpha is None else float(alpha),
+        "max_tokens_per_batch": max_tokens_per_batch or search.max_tokens_per_batch,
+    }
+    return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
+
+
+def _strings(texts: Iterable[str]) -> Iterator[str]:
+    """``texts``, as they come. Raises TypeError for one that is no string."""
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{number}] should be a string, got {type(text).__name__}")
+        yield text

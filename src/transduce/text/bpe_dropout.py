@@ -19,13 +19,15 @@ from itertools import chain, pairwise
 from operator import getitem
 
 from transduce.errors import ConfigError
-from transduce.text.tokenizer import Tokenizer
+from transduce.text.masks import MASKS
+from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
 
 __all__ = ["BpeDropout"]
 
 POOL_SIZE = 64  # segmentations of one word; divides 256, so that a random byte picks each of them equally often
 MAX_KEPT = 1_000_000  # segmentations kept at a time, about 120 MB
 DRAW_BYTES = 8  # one random number
+_BYTES_OF_MASKS = spelled_in_bytes(MASKS[0])[:2]  # those that all masks begin with
 
 Ids = tuple[int, ...]
 
@@ -56,6 +58,7 @@ class BpeDropout:
             raise ConfigError(f"p_drop of BPE-dropout must be from 0 to 1, got {p_drop}")
         self._tokenizer = tokenizer
         self._merges = _Merges(tokenizer)
+        self._keeps_masks = tokenizer.has_masks
         self._p_drop = p_drop
         self._seed = seed
         self._n_texts = 0
@@ -90,7 +93,8 @@ class BpeDropout:
         self._n_kept += 1
         n_draws = len(word) - 1  # there are no more merges than that
         drawn = self._random_bytes(f"word {number} {word}", DRAW_BYTES * n_draws)
-        return self._merges.segment(word, p_drop=self._p_drop, draws=struct.unpack(f"<{n_draws}Q", drawn))
+        p_drop = 0.0 if self._keeps_masks and _BYTES_OF_MASKS in word else self._p_drop  # a mask has one spelling
+        return self._merges.segment(word, p_drop=p_drop, draws=struct.unpack(f"<{n_draws}Q", drawn))
 
     def _random_bytes(self, purpose: str, n_bytes: int) -> bytes:
         return shake_128(f"{self._seed} {purpose}".encode()).digest(n_bytes)

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,10 @@ from tokenizers import models
 from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
 from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, between_blanks, byte_level
+from transduce.text.masks import MASKS
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
 
-__all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer"]
+__all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer", "spelled_in_bytes"]
 
 WORD_BEGIN = "▁"  # stands for the space before a word when pieces are shown
 SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -104,6 +105,11 @@ class Tokenizer:
         """
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
 
+    @cached_property
+    def has_masks(self) -> bool:
+        """Whether each mask (``masks.py``) is a token of the vocabulary."""
+        return all(spelled_in_bytes(symbol) in self.vocabulary for symbol in MASKS)
+
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
         write_text(path, self._description)
@@ -128,6 +134,18 @@ def _bytes_of_symbols() -> dict[str, bytes]:
 
 
 _BYTES_OF_SYMBOL = _bytes_of_symbols()
+
+
+_SYMBOL_OF_BYTE = {spelled[0]: symbol for symbol, spelled in _BYTES_OF_SYMBOL.items()}
+
+
+def spelled_in_bytes(text: str) -> str:
+    """``text`` in the byte-level alphabet, as vocabularies hold it.
+
+    >>> spelled_in_bytes("ä b")
+    'Ã¤Ġb'
+    """
+    return "".join(_SYMBOL_OF_BYTE[byte] for byte in text.encode("utf-8"))
 
 
 _SPACE = next(symbol for symbol, spelled in _BYTES_OF_SYMBOL.items() if spelled == b" ")

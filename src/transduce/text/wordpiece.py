@@ -15,18 +15,20 @@ from tokenizers import models, pre_tokenizers
 from transduce.errors import ConfigError, DataError
 from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, byte_level
 from transduce.text.likelihood import learn_pieces
-from transduce.text.tokenizer import Tokenizer
+from transduce.text.masks import MASKS
+from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
 
 __all__ = ["train_wordpiece"]
 
 
-def train_wordpiece(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
+def train_wordpiece(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> Tokenizer:
     """Learn a vocabulary of ``vocab_size`` ids: 4 special symbols, 256 bytes twice, and merged pieces. Section 5.1.
 
     Each byte is there as the start of a word and as a part inside it. The texts, as ``normalise`` returns them, are
     read once, as a stream. The same texts give the same tokenizer; where they hold too few pairs that occur twice, the
-    vocabulary is smaller. ``likelihood.py`` says which pairs are merged.
+    vocabulary is smaller. ``likelihood.py`` says which pairs are merged. With ``masks``, each mask (``masks.py``) is a
+    piece, at the start of a word and inside.
 
     Raises ConfigError if ``vocab_size`` is below 516, DataError if there is no text.
 
@@ -35,17 +37,19 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
     (519, ['▁l', 'ow', '▁low'])
     """
     pieces = _alphabet()
-    smallest = len(SPECIAL_SYMBOLS) + len(pieces)
+    of_masks = [mark + spelled_in_bytes(symbol) for symbol in MASKS for mark in ("", CONTINUATION)] if masks else []
+    smallest = len(SPECIAL_SYMBOLS) + len(pieces) + len(of_masks)
     if vocab_size < smallest:
         raise ConfigError(
             f"vocab_size must be at least {smallest} (4 special symbols, 256 bytes, "
-            f"each at the start of a word and inside), got {vocab_size}"
+            f"{f'{len(MASKS)} masks, ' if masks else ''}each at the start of a word and inside), got {vocab_size}"
         )
     word_counts = _count_words(texts)
     if not word_counts:
         raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
-    pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=vocab_size - len(SPECIAL_SYMBOLS))
-    return Tokenizer(_library(pieces).to_str())
+    n_pieces = vocab_size - len(SPECIAL_SYMBOLS) - len(of_masks)
+    pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=n_pieces)
+    return Tokenizer(_library(list(dict.fromkeys([*pieces, *of_masks]))).to_str())
 
 
 def _alphabet() -> list[str]:

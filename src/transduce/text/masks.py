@@ -1,0 +1,228 @@
+"""Masks: symbols that stand for what a translation leaves as it is, URLs, tags, placeholders, numbers with units.
+
+A model whose tokenizer has masks reads ``⟨1⟩`` where the text has a URL, and writes it where the URL goes. They are
+characters of Unicode's private use area, each one token of the vocabulary. Not in the paper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from zlib import crc32
+
+__all__ = [
+    "MASKS",
+    "Masked",
+    "caps_lowered",
+    "find_unchanging",
+    "is_all_caps",
+    "mask",
+    "mask_pair",
+    "mask_words",
+    "unmask",
+    "without_masks",
+]
+
+MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
+_MASK = re.compile(f"[{MASKS[0]}-{MASKS[-1]}]")
+
+_FILE_ENDINGS = (
+    "7z|avi|bak|bat|bin|bmp|bz2|c|cc|cfg|class|conf|cpp|cs|css|csv|dat|db|deb|dll|doc|docx|dot|eps|exe|fodt|gif|gz|h|"
+    "hpp|html?|ico|img|ini|ipynb|iso|jar|java|jpe?g|js|json|jsonl|key|lock|log|lua|m4a|md|mkv|mov|mp[34]|mpe?g|odb|odf|"
+    "odg|odp|ods|odt|ogg|ogv|otf|ott|pas|pdf|pem|php|pl|png|po|pptx?|ps|psd|py|rar|rb|rdf|rpm|rs|rst|rtf|sh|so|sql|"
+    "svg|tar|tex|tgz|tiff?|toml|tsv|ttf|txt|vbs|wav|webm|webp|whl|woff2?|xls|xlsx|xml|xz|ya?ml|zip|zst"
+)
+_UNITS = (
+    "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
+    "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
+)
+_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]*\d)?"
+
+# The kinds, in the order in which they are tried at a place.
+_KINDS = {
+    "comment": r"<!--.{0,500}?-->",
+    "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,2000})?/?>",
+    "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
+    "url": r"(?:https?|ftps?|file|git|ssh)://[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]|(?:mailto|tel):[^\s<>\"']*\w"
+    r"|\bwww\.[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]",
+    "e-mail": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
+    "placeholder": r"\$\{[^{}\s]*\}|\{\{[^{}]*\}\}|%\{\w+\}|\{\w*(?:[.:!][^{}\s]*)?\}|%\(\w+\)[sdif]"
+    r"|%(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdifuxXcgeop](?![A-Za-z])|(?<![\w%])%\d\b|\$\d\b(?![.,]?\d)"
+    r"|\$[A-Z_]{2,}\b|%[A-Z_]{2,}%?",
+    "path": r"(?<![\w./\\])(?:~/|\.{1,2}/|[A-Za-z]:\\)[\w.+~/\\-]*\w|(?<![\w./<])/[\w.+-]+/[\w.+/-]*\w"
+    rf"|(?<![\w.@/\\+-])[\w+-]+(?:[./\\][\w+-]+)*\.(?i:{_FILE_ENDINGS})\b(?![/.]\w)",
+    "number": rf"(?<![\w.,])[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])|[$€£¥]\s?{_NUMBER}(?!\w)"
+    r"|(?<![\w.,])v?\d+(?:\.\d+){2,}(?!\w)|(?<![\w.,])\d{5,}(?![\w]|[.,]\d)|\b0x[0-9a-fA-F]+\b",
+    "emoji": "(?:[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|"
+    "(?:[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa]"
+    "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+)+",
+    "private use": "[\ue000-\uf8ff]+",  # what cannot be in the training text of a model, and our own symbols
+}
+_UNCHANGING = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
+
+_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+_END_MARKS = re.compile(r"[\s.!?…。！？]*$")
+LEAST_LETTERS = 4  # of a word in small letters that is the same on both sides and no accident
+ONE_IN = 8  # pairs of a text are given once more with a mask in the place of a word
+LEAST_CAPITALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text with masks, and what each of them stands for."""
+
+    text: str
+    kept: dict[str, str]
+
+
+def find_unchanging(text: str) -> list[str]:
+    """What of a text a translation leaves as it is, in order.
+
+    >>> find_unchanging("Mail a.b@c.org or see https://x.org/y?z=1, <b>%s</b> has 12.5 kg 👍 in {name}.txt.")
+    ['a.b@c.org', 'https://x.org/y?z=1', '<b>', '%s', '</b>', '12.5 kg', '👍', '{name}']
+    """
+    return [found.group() for found in _UNCHANGING.finditer(text)]
+
+
+def mask(text: str) -> Masked:
+    """A text to translate with its masks. The same string has the same mask; what there is no mask for stays.
+
+    >>> masked = mask("see <b>x.txt</b>")
+    >>> masked.text == f"see {MASKS[0]}{MASKS[1]}{MASKS[2]}", list(masked.kept.values())
+    (True, ['<b>', 'x.txt', '</b>'])
+    """
+    masks = dict(zip(dict.fromkeys(find_unchanging(text)), MASKS, strict=False))
+    return Masked(_replaced(text, masks), {symbol: string for string, symbol in masks.items()})
+
+
+def unmask(text: str, masked: Masked) -> tuple[str, bool]:
+    """A translation of ``masked.text`` with the strings in the place of their masks, and whether all were there.
+
+    A mask that the translation has too often, or that the source has not, is left out; one that it lacks is put where
+    it stands in the source, as a share of the length.
+
+    >>> unmask("siehe bei", mask("see x.txt there"))
+    ('siehe x.txt bei', False)
+    """
+    wanted, got = Counter(_MASK.findall(masked.text)), Counter(_MASK.findall(text))
+    is_whole = wanted == got
+    if not is_whole:
+        text = _with_masks(text, masked.text, wanted)
+    return _MASK.sub(lambda found: masked.kept.get(found.group(), ""), text), is_whole
+
+
+def mask_pair(src: str, tgt: str) -> tuple[str, str]:
+    """A pair to learn from, with masks for what stands on both sides, equally often.
+
+    Which masks is decided by the text, so that all are learned alike.
+    """
+    on_src, on_tgt = Counter(find_unchanging(src)), Counter(find_unchanging(tgt))
+    shared = [string for string, count in on_src.items() if on_tgt[string] == count]
+    masks = dict(zip(shared, _masks_from(src), strict=False))
+    return _replaced(src, masks), _replaced(tgt, masks)
+
+
+def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
+    """A further pair to learn from, made of one pair in eight: masks stand for words that both sides have.
+
+    So masks are learned from text without URLs and the like, too. Where no word is shared, a mask is put at the end of
+    both sides, or at their beginning.
+    """
+    number = crc32(f"{src}\t{tgt}".encode("utf-8", "surrogatepass"))
+    if number % ONE_IN or _UNCHANGING.search(src) or _UNCHANGING.search(tgt):
+        return
+    symbols = _masks_from(src)
+    masks = dict(zip(_shared_words(src, tgt), symbols, strict=False))
+    if masks:
+        masked_src, masked_tgt = (
+            _WORD.sub(lambda found: masks.get(found.group(), found.group()), side) for side in (src, tgt)
+        )
+        yield masked_src, masked_tgt
+    else:
+        at_end = bool(number // ONE_IN % 2)
+        yield _with_one(src, symbols[0], at_end=at_end), _with_one(tgt, symbols[0], at_end=at_end)
+
+
+def without_masks(text: str) -> str:
+    """``text`` as tokenizers learn from it: masks are in their vocabulary already."""
+    return _MASK.sub("", text)
+
+
+def is_all_caps(text: str) -> bool:
+    """Whether a text is a sentence in capitals: several words, no small letter.
+
+    >>> is_all_caps("READ THIS FIRST!"), is_all_caps("NATO"), is_all_caps("The USA")
+    (True, False, False)
+    """
+    if text.upper() != text or text.lower() == text:
+        return False
+    words = [word for word in _WORD.findall(text) if sum(map(str.isalpha, word)) > 1]
+    return len(words) > 1 and sum(map(len, words)) >= LEAST_CAPITALS
+
+
+def caps_lowered(text: str, language: str) -> str:
+    """A text in capitals as it is written elsewhere, as far as that can be known: the first letter is one.
+
+    >>> caps_lowered("DO I KNOW YOU?", "en")
+    'Do I know you?'
+    """
+    lowered = text.lower()
+    if language == "en":
+        lowered = re.sub(r"\bi\b", "I", lowered)
+    first = next((place for place, letter in enumerate(lowered) if letter.isalpha()), 0)
+    return lowered[:first] + lowered[first : first + 1].upper() + lowered[first + 1 :]
+
+
+def _replaced(text: str, masks: dict[str, str]) -> str:
+    """``text`` with masks; characters in it that look like masks, and got none themselves, are lost."""
+    return _UNCHANGING.sub(lambda found: masks.get(found.group(), without_masks(found.group())), text)
+
+
+def _masks_from(text: str) -> tuple[str, ...]:
+    """All masks, beginning with any of them."""
+    first = crc32(text.encode("utf-8", "surrogatepass")) % len(MASKS)
+    return MASKS[first:] + MASKS[:first]
+
+
+def _shared_words(src: str, tgt: str) -> list[str]:
+    """Names, numbers and long words that stand on both sides, once on each."""
+    on_src, on_tgt = Counter(_WORD.findall(src)), Counter(_WORD.findall(tgt))
+    return [
+        word
+        for word, count in on_src.items()
+        if count == on_tgt[word] == 1 and (len(word) >= LEAST_LETTERS or word != word.lower() or word[0].isdigit())
+    ]
+
+
+def _with_one(text: str, symbol: str, *, at_end: bool) -> str:
+    """``text`` with one mask more, before the mark at its end or in front of all."""
+    if not at_end:
+        return f"{symbol} {text.lstrip()}"
+    body = _END_MARKS.sub("", text)
+    return f"{body} {symbol}{text[len(body) :].rstrip()}"
+
+
+def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
+    """``text`` with just the masks that are wanted."""
+    left = Counter(wanted)
+
+    def keep(found: re.Match[str]) -> str:
+        symbol = found.group()
+        left[symbol] -= 1
+        return symbol if left[symbol] >= 0 else ""
+
+    text = _MASK.sub(keep, text)
+    for found in reversed(list(_MASK.finditer(source))):
+        if left[found.group()] > 0:
+            left[found.group()] -= 1
+            text = _put(text, found.group(), found.start() / len(source))
+    return " ".join(text.split())
+
+
+def _put(text: str, symbol: str, share: float) -> str:
+    """``text`` with a mask at the edge of a word, the nearest one to a place in it."""
+    places = [0, *(found.start() for found in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
+    place = min(places, key=lambda each: abs(each - share * len(text)))
+    return f"{text[:place]} {symbol}" + (" " if place == 0 else "") + text[place:]

@@ -1,0 +1,144 @@
+"""The sentences of a text, and the clauses of a sentence; joined again, they are the text that they were.
+
+Where a sentence ends is decided by ``sentencex``, which knows abbreviations, quotes and lists in many languages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sentencex import segment
+
+__all__ = ["Segment", "joined", "split_clauses", "split_sentences"]
+
+MOST_CHARACTERS = 10_000  # given to the splitter at a time
+LEAST_LETTERS = 2  # "1." and "M." are no sentences: they belong to what follows
+_LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
+_ENDS_FIRMLY = re.compile(r"[!?。！？]\s*$")
+_ENDS_LINE = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+
+# Where a sentence may be cut, the best places first: after these characters, and any whitespace that follows.
+_CUTS = (
+    re.compile(r"[;:](?=\s)\s+|[；：]\s*|\s[–—-]\s+"),
+    re.compile(r"[,)\]](?=\s)\s+|[，、]\s*"),
+    re.compile(r"\s+"),
+)
+LEAST_SHARE = 0.2  # of a sentence, on either side of a cut at a punctuation mark
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a text, and the whitespace between it and the next one; "" where there is none."""
+
+    text: str
+    space: str
+
+
+def split_sentences(text: str, language: str) -> list[Segment]:
+    """The sentences of ``text`` by the rules of a language (``en``, ``de``, ...); general rules for an unknown one.
+
+    Whitespace round the whole text belongs to no sentence. A text without words is one segment.
+
+    >>> [each.text for each in split_sentences("Dr. Smith paid 3.50 dollars.  He left.", "en")]
+    ['Dr. Smith paid 3.50 dollars.', 'He left.']
+    >>> split_sentences("Yes!  No?", "en")[0]
+    Segment(text='Yes!', space='  ')
+    """
+    text = text.strip()
+    if not text:
+        return [Segment("", "")]
+    parts: list[str] = []
+    held: list[str] = []  # what is no sentence by itself: "1.", "M."
+    for part in _parts(text, language):
+        if _is_opening(part):
+            held.append(part)
+        elif held or not parts or _LETTER_OR_DIGIT.search(part):
+            parts.append("".join([*held, part]))
+            held = []
+        else:  # no word at all
+            parts[-1] += part
+    if held:
+        parts[-1:] = ["".join([*parts[-1:], *held])]
+    return _segments(parts)
+
+
+def split_clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
+    """``text`` cut into pieces of at most ``most_tokens``: near the middle, at a semicolon, a colon or a dash, else at
+    a comma, else between two words; and each half again while it is too long. A word is never cut.
+
+    >>> [each.text for each in split_clauses("when it rains, we stay at home", 5, lambda text: len(text.split()))]
+    ['when it rains,', 'we stay at home']
+    """
+    return _segments(list(_clauses(text.strip(), most_tokens, n_tokens)))
+
+
+def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
+    """``texts``, one for each segment, with the spacing of the segments. Only a line feed may end a line in it.
+
+    >>> joined(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"))
+    'Ja!  Nein?'
+    """
+    spaces = [_ENDS_LINE.sub(" ", each.space) for each in segments]
+    between = [space if text else "" for space, text in zip(spaces, texts, strict=True)]
+    return "".join(text + space for text, space in zip(texts, between, strict=True)).rstrip()
+
+
+def _parts(text: str, language: str) -> Iterator[str]:
+    """What the splitter makes of ``text``, which it is given in blocks: among many quotation marks, its time grows with
+    the square of their number. The last part of a block, which may go on, is read again with the next one.
+    """
+    start = 0
+    while len(text) - start > MOST_CHARACTERS:
+        *parts, last = segment(language, text[start : start + MOST_CHARACTERS])
+        if not parts:
+            parts = [last]
+        yield from parts
+        start += sum(map(len, parts))
+    yield from segment(language, text[start:])
+
+
+def _is_opening(part: str) -> bool:
+    """Whether a part has a word, but none that could be a sentence."""
+    letters = _LETTER.findall(part, 0, LEAST_LETTERS * 10)
+    return (
+        len(letters) < LEAST_LETTERS
+        and len(part) < LEAST_LETTERS * 10
+        and _LETTER_OR_DIGIT.search(part) is not None
+        and _ENDS_FIRMLY.search(part) is None
+    )
+
+
+def _segments(parts: Sequence[str]) -> list[Segment]:
+    """Each part without the whitespace round it, which goes between the two that it stands between."""
+    stripped = [part.strip() for part in parts]
+    spaces = [
+        part[len(part.rstrip()) :] + after[: len(after) - len(after.lstrip())]
+        for part, after in zip(parts, [*parts[1:], ""], strict=True)
+    ]
+    return [Segment(text, space) for text, space in zip(stripped, spaces, strict=True)]
+
+
+def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Iterator[str]:
+    """Parts that are ``text`` when put together."""
+    waiting = [text]
+    while waiting:
+        part = waiting.pop()
+        cut = None if n_tokens(part) <= most_tokens else _cut_of(part)
+        if cut is None:
+            yield part
+        else:
+            waiting += [part[cut:], part[:cut]]
+
+
+def _cut_of(text: str) -> int | None:
+    """The best place to cut a text in two; None where it has no whitespace and no mark."""
+    middle, end = len(text) / 2, len(text.rstrip())
+    for number, pattern in enumerate(_CUTS):
+        least = 1 if number == len(_CUTS) - 1 else max(1, int(LEAST_SHARE * len(text)))
+        places = (found.end() for found in pattern.finditer(text))
+        near = [place for place in places if least <= place <= len(text) - least and place < end]
+        if near:
+            return min(near, key=lambda place: abs(place - middle))
+    return None
