@@ -19,6 +19,7 @@ from transduce.cli import (
     demo,
     doctor,
     evaluate,
+    init,
     model,
     paper,
     parse,
@@ -60,6 +61,7 @@ def _options(
 
 app.command()(demo.demo)
 app.add_typer(corpus.app, name="corpus")
+app.command()(init.init)
 app.command()(prepare.prepare)
 app.command()(train.train)
 app.command()(average.average)

@@ -10,6 +10,7 @@ from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.download import Progress
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import GrammarPair, generate_pairs
+from transduce.corpora.holding_out import HeldOut, hold_out
 from transduce.corpora.layout import cache_folder, data_folders, directions_here, find_text, has_training_text
 from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
@@ -36,6 +37,7 @@ __all__ = [
     "CleaningRules",
     "Corpus",
     "GrammarPair",
+    "HeldOut",
     "PairedText",
     "ParallelText",
     "Progress",
@@ -52,6 +54,7 @@ __all__ = [
     "generate_pairs",
     "get_corpus",
     "has_training_text",
+    "hold_out",
     "paired_text",
     "read_aligned_files",
     "read_plain_trees",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from transduce.tasks.evaluation import Evaluation, dev_perplexity, evaluate
+from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
@@ -13,6 +14,8 @@ from transduce.tasks.translator import Translator
 
 __all__ = [
     "Evaluation",
+    "NewRecipe",
+    "OwnText",
     "Parse",
     "Parser",
     "ParsingScores",
@@ -27,6 +30,7 @@ __all__ = [
     "evaluate",
     "evaluate_parser",
     "log_probabilities",
+    "new_recipe",
     "open_prepared",
     "prepare",
     "read_run_config",

@@ -203,8 +203,9 @@ def _sides(text: PairedText, sides: tuple[int, ...], reports: Mapping[str, Clean
     """The training text of one side or both, clean and normalised."""
     for corpus, report in reports.items():
         for pair in text.clean_train_pairs(corpus, report):
+            told = tuple(map(without_masks, mask_pair(*pair))) if text.config.masks else pair
             for side in sides:
-                yield normalise(without_masks(mask_pair(*pair)[side]) if text.config.masks else pair[side])
+                yield normalise(told[side])
 
 
 def _train_pairs(text: PairedText, corpus: str, report: CleaningReport) -> Iterator[tuple[str, str]]:

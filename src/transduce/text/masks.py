@@ -61,6 +61,7 @@ _KINDS = {
     "private use": "[\ue000-\uf8ff]+",  # what cannot be in the training text of a model, and our own symbols
 }
 _UNCHANGING = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
+_HINT = re.compile(r"[<&/@%${\\\d]|\.\w|[^\x00-\u2319]")  # nothing of the above is without one of these
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _END_MARKS = re.compile(r"[\s.!?…。！？]*$")
@@ -83,7 +84,7 @@ def find_unchanging(text: str) -> list[str]:
     >>> find_unchanging("Mail a.b@c.org or see https://x.org/y?z=1, <b>%s</b> has 12.5 kg 👍 in {name}.txt.")
     ['a.b@c.org', 'https://x.org/y?z=1', '<b>', '%s', '</b>', '12.5 kg', '👍', '{name}']
     """
-    return [found.group() for found in _UNCHANGING.finditer(text)]
+    return [found.group() for found in _UNCHANGING.finditer(text)] if _HINT.search(text) else []
 
 
 def mask(text: str) -> Masked:
@@ -177,6 +178,8 @@ def caps_lowered(text: str, language: str) -> str:
 
 def _replaced(text: str, masks: dict[str, str]) -> str:
     """``text`` with masks; characters in it that look like masks, and got none themselves, are lost."""
+    if not _HINT.search(text):
+        return text
     return _UNCHANGING.sub(lambda found: masks.get(found.group(), without_masks(found.group())), text)
 
 

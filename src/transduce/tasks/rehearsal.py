@@ -1,0 +1,49 @@
+"""How long an update takes on this machine: some are made, and thrown away."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import torch
+
+from transduce.config import RunConfig
+from transduce.tasks.model_folder import model_over
+from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.preparation import Prepared
+from transduce.training import Record, Trainer, UpdateRecord, learning_rate
+
+__all__ = ["seconds_per_update"]
+
+N_UPDATES, N_FIRST = 14, 4  # the first ones take longer: kernels are chosen, memory is asked for
+
+
+def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.device) -> float:
+    """The median over some updates of a new model; nothing is left of them. Raises TrainingError if memory is short."""
+    model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
+    training = config.training.model_copy(update={"max_updates": N_UPDATES, "max_minutes": None})
+    times: list[float] = []
+
+    def listen(record: Record) -> None:
+        if isinstance(record, UpdateRecord):
+            times.append(record.elapsed_s)
+
+    with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        model = model_over(prepared.tokenizers, model_config, "translation").to(device)
+        batches = StoreBatches(
+            prepared.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device
+        )
+        Trainer(
+            model=model,
+            objective=PairObjective(model, training),
+            batches=batches,
+            learning_rate=lambda step: learning_rate(step, d_model=model_config.d_model, config=training),
+            config=training,
+            checkpoints=Path(folder),
+            listeners=[listen],
+        ).run()
+    return statistics.median(
+        after - before for before, after in zip(times[N_FIRST:-1], times[N_FIRST + 1 :], strict=True)
+    )
