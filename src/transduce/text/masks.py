@@ -217,15 +217,20 @@ def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
         return symbol if left[symbol] >= 0 else ""
 
     text = _MASK.sub(keep, text)
-    for found in reversed(list(_MASK.finditer(source))):
+    in_source = list(_MASK.finditer(source))
+    for number, found in enumerate(in_source):
         if left[found.group()] > 0:
             left[found.group()] -= 1
-            text = _put(text, found.group(), found.start() / len(source))
+            before = max((text.rfind(each.group()) + 1 for each in in_source[:number]), default=0)
+            after = [place for each in in_source[number + 1 :] if (place := text.find(each.group(), before)) >= 0]
+            text = _put(text, found.group(), found.start() / len(source), before, min(after, default=len(text)))
     return " ".join(text.split())
 
 
-def _put(text: str, symbol: str, share: float) -> str:
-    """``text`` with a mask at the edge of a word, the nearest one to a place in it."""
-    places = [0, *(found.start() for found in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
+def _put(text: str, symbol: str, share: float, first: int, last: int) -> str:
+    """``text`` with a mask at the edge of a word, the nearest one to a place in it, from ``first`` to ``last``."""
+    edges = [0, *(found.start() for found in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
+    places = [place for place in edges if first <= place <= last] or [first]
     place = min(places, key=lambda each: abs(each - share * len(text)))
-    return f"{text[:place]} {symbol}" + (" " if place == 0 else "") + text[place:]
+    space = " " if place < edges[-1] else ""
+    return f"{text[:place]} {symbol}{space}{text[place:]}"

@@ -16,6 +16,8 @@ __all__ = ["Segment", "joined", "split_clauses", "split_sentences"]
 MOST_CHARACTERS = 10_000  # given to the splitter at a time
 LEAST_LETTERS = 2  # "1." and "M." are no sentences: they belong to what follows
 _LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
+_WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # sentencex 1.0 panics at "B\u00a0.": it is given a space for each
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ENDS_FIRMLY = re.compile(r"[!?。！？]\s*$")
 _ENDS_LINE = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
@@ -90,13 +92,15 @@ def _parts(text: str, language: str) -> Iterator[str]:
     the square of their number. The last part of a block, which may go on, is read again with the next one.
     """
     start = 0
-    while len(text) - start > MOST_CHARACTERS:
-        *parts, last = segment(language, text[start : start + MOST_CHARACTERS])
-        if not parts:
-            parts = [last]
-        yield from parts
-        start += sum(map(len, parts))
-    yield from segment(language, text[start:])
+    plain = _SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text))
+    while start < len(text):
+        block = plain[start : start + MOST_CHARACTERS]
+        parts = segment(language, block) or [block]
+        if start + len(block) < len(text) and len(parts) > 1:
+            parts.pop()
+        for part in parts:
+            yield text[start : start + len(part)]
+            start += len(part)
 
 
 def _is_opening(part: str) -> bool:

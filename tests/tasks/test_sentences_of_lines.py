@@ -1,0 +1,243 @@
+"""Lines of several sentences: what stays whole, what is cut, and how it is put together again."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from transduce.config import DataConfig, ModelConfig, SearchConfig
+from transduce.corpora import generate_pairs
+from transduce.errors import CheckpointError, ConfigError
+from transduce.files import write_manifest
+from transduce.model import Transformer
+from transduce.tasks import Translator, prepare
+from transduce.tasks.line_statistics import LineStatistics, line_statistics
+from transduce.tasks.segmentation import Segmenter
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, put_together
+from transduce.text import MASKS, Tokenizers, split_sentences, train_bpe
+
+USUAL = LineStatistics(sentences=2, tokens=12, longest=20, least_ratio=0.5, caps=0.0)
+SENTENCES = [pair.en for pair in generate_pairs("test", n_pairs=40, seed=3)]
+
+
+def n_words(texts: Sequence[str]) -> list[int]:
+    return [len(text.split()) + 1 for text in texts]
+
+
+def cut(line: str, statistics: LineStatistics | None) -> list[str]:
+    segmenter = Segmenter("en", statistics, n_words, most_tokens=100)
+    return [each.text for each in segmenter([line])[0]]
+
+
+def test_a_line_as_in_training_stays_whole() -> None:
+    assert cut("He ran. She sat.", USUAL) == ["He ran. She sat."]
+    assert cut("He ran. She sat.", None) == ["He ran.", "She sat."]
+    assert cut("", USUAL) == [""]
+
+
+def test_a_line_with_more_sentences_or_tokens_is_cut_into_sentences() -> None:
+    assert cut("He ran. She sat. It fell.", USUAL) == ["He ran.", "She sat.", "It fell."]
+    long = "He ran to the house on the hill. She sat in it for a while."
+    assert cut(long, USUAL) == ["He ran to the house on the hill.", "She sat in it for a while."]
+
+
+def test_a_sentence_beyond_all_of_training_is_cut_into_clauses() -> None:
+    known = "word " * 18 + "end."
+    assert cut(known, USUAL) == [known]
+    clauses = cut(
+        "when it rains and all is wet, we stay at home and read; when it does not, we go out for a walk.", USUAL
+    )
+    assert len(clauses) > 1
+    assert max(n_words(clauses)) <= USUAL.tokens
+    assert clauses[0].endswith(",") or clauses[0].endswith(";")
+    assert len(cut("word " * 300, None)) == 4  # without statistics: what the model cannot read at once
+
+
+def segment(*best: tuple[str, float], **marks: bool) -> TranslatedSegment:
+    values = {"is_cut": False, "is_long": False, "is_short": False, "lacks_masks": False, **marks}
+    return TranslatedSegment(tuple(ScoredText(*each) for each in best), **values)
+
+
+def test_the_best_of_a_line_are_the_best_combinations() -> None:
+    line = "One is.  Two is."
+    parts = [segment(("a", -1.0), ("b", -1.5)), segment(("c", -1.0), ("d", -1.2), is_short=True)]
+    found = put_together(line, split_sentences(line, "en"), parts, 3)
+    assert [each.text for each in found.n_best] == ["a  c", "a  d", "b  c"]
+    assert [each.score for each in found.n_best] == pytest.approx([-2.0, -2.2, -2.5])
+    assert (found.is_short, found.is_long, found.n_segments) == (True, False, 2)
+    assert len(put_together(line, split_sentences(line, "en"), parts, 9).n_best) == 4
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One that has learned nothing: what it writes depends on every token that it reads."""
+    tokenizer = train_bpe([*SENTENCES, "READ THIS NOW, x.txt."], vocab_size=500, masks=True)
+    torch.manual_seed(4)
+    config = ModelConfig(
+        n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=32, n_heads=2, d_k=16, d_v=16,
+        src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
+    )  # fmt: skip
+    search = SearchConfig(beam_size=2, max_extra_tokens=3)
+    model = Transformer(config).double().eval()
+    return Translator(model, Tokenizers(tokenizer, tokenizer), search, direction="en-de", statistics=None)
+
+
+def test_a_paragraph_is_its_sentences_joined(translator: Translator) -> None:
+    alone = translator.translate(SENTENCES)
+    paragraphs = ["  ".join(SENTENCES[:3]), SENTENCES[3], "", "\t".join(SENTENCES[4:9])]
+    assert translator.translate(paragraphs) == [
+        "  ".join(alone[:3]).strip(), alone[3], "", "\t".join(alone[4:9]).strip()
+    ]  # fmt: skip
+    whole = translator.translate(paragraphs, split=False)
+    assert whole != translator.translate(paragraphs)
+    assert translator.translate([" ".join(SENTENCES[:3])], split=False) == [whole[0]]
+
+
+def test_lines_of_text_in_one_string_stay_lines(translator: Translator) -> None:
+    alone = translator.translate(SENTENCES[:2])
+    assert translator.translate([f"{SENTENCES[0]}\n\n{SENTENCES[1]}"]) == ["\n\n".join(alone)]
+
+
+def test_what_should_stay_stays_whatever_the_model_writes(translator: Translator) -> None:
+    source = "The dog sees https://example.org/a?b=1 and <b>x.txt</b>, 5 km from a.b@c.org 👍 %s."
+    for n_best in (1, 2):
+        for text in translator.translate([source], n_best=n_best)[0]:
+            for kept in ("https://example.org/a?b=1", "<b>", "x.txt", "</b>", "5 km", "a.b@c.org", "👍", "%s"):
+                assert text.count(kept) == 1
+            assert not set(text) & set(MASKS)
+
+
+def test_sentences_in_capitals_are_read_in_small_letters(translator: Translator) -> None:
+    (lowered,) = translator.translate(["The dog sees the cat"])
+    assert translator.translate(["THE DOG SEES THE CAT"]) == [lowered.upper()]
+    assert translator.translate(["THE DOG SEES THE CAT"], split=False) != [lowered.upper()]
+
+
+def test_no_line_is_lost_or_added(translator: Translator) -> None:
+    """100,000 were tried; here are some."""
+    draw = random.Random(5)
+    pieces = [
+        *"ab.!?\"' \t\r\x0b\x0c\x1c\x85\u2028\u2029\u00a0é犬。👍\ue000\ufeff\u200d\0\ud800",
+        "Yes. ",
+        "1. ",
+        "x.txt ",
+        "word " * 40,
+    ]
+    lines = ["".join(draw.choices(pieces, k=draw.randint(0, 12))) for _ in range(300)]
+    search = SearchConfig(beam_size=1, max_extra_tokens=0)
+    found = list(translator.translate_lines(lines, search=search))
+    assert [each.source for each in found] == lines
+    assert not any(len(each.text.splitlines()) > 1 for each in found)
+
+
+def test_several_threads_may_translate(translator: Translator) -> None:
+    texts = [SENTENCES[n] + " word" * (60 * n) for n in range(4)]
+    expected = [translator.translate([text], split=False) for text in texts]
+    found: list[list[str]] = [[] for _ in texts]
+
+    def work(number: int) -> None:
+        for _ in range(3):
+            found[number] = translator.translate([texts[number]], split=False)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == expected
+
+
+def test_arguments_of_translate(translator: Translator) -> None:
+    texts = SENTENCES[:3]
+    assert translator.translate(texts, beam_size=2, alpha=0.6) == translator.translate(texts)
+    both = translator.translate(texts, n_best=2)
+    assert [len(each) for each in both] == [2, 2, 2]
+    assert [each[0] for each in both] == translator.translate(texts)
+    assert list(translator.translate_iter(iter(texts), chunk_lines=1)) == translator.translate(texts)
+    assert translator.translate(tuple(texts), search=SearchConfig(beam_size=1)) != []
+    seen: list[tuple[int, int]] = []
+    translator.translate(texts, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    with pytest.raises(TypeError, match=r"texts\[1\] should be a string, got int"):
+        translator.translate(["a", 5])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"texts\[0\] should be a string, got NoneType"):
+        list(translator.translate_iter([None]))  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="beam_size"):
+        translator.translate(texts, beam_size=0)
+    with pytest.raises(ConfigError, match="n_best must be at most beam_size"):
+        translator.translate(texts, n_best=3, beam_size=2)
+    assert repr(translator) == "Translator(en-de, 1 + 1 layers of 32, 0.0 million parameters, beam 2, fp32 on cpu)"
+
+
+def test_a_bar_goes_to_stderr(translator: Translator, capsys: pytest.CaptureFixture[str]) -> None:
+    translator.translate(SENTENCES[:2], progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "2/2" in captured.err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there(micro_model: Path) -> None:
+    with pytest.raises(ConfigError, match=r"device cuda cannot be used: .*; use cpu, or auto"):
+        Translator.load(micro_model, device="cuda")
+
+
+def test_a_model_folder_knows_the_lines_of_its_training_text(micro_model: Path, tmp_path: Path) -> None:
+    statistics = Translator.load(micro_model).statistics
+    assert statistics is not None
+    assert statistics.sentences == 1
+    assert 5 < statistics.tokens <= statistics.longest < 256
+    assert 0.1 < statistics.least_ratio < 1.5
+    older = shutil.copytree(micro_model, tmp_path / "older")
+    config = json.loads((older / "config.json").read_text())
+    del config["lines"]
+    (older / "config.json").write_text(json.dumps(config))
+    write_manifest(older, exempt=("README.md",))
+    assert Translator.load(older).statistics is None
+    for wrong in (
+        {"sentences": 1},
+        {**statistics.as_json(), "tokens": "many"},
+        [1],
+        {**statistics.as_json(), "caps": -1},
+    ):
+        (older / "config.json").write_text(json.dumps({**config, "lines": wrong}))
+        write_manifest(older, exempt=("README.md",))
+        with pytest.raises(CheckpointError, match="lines"):
+            Translator.load(older)
+
+
+def test_statistics_of_a_text_with_paragraphs(tmp_path: Path) -> None:
+    pairs = list(generate_pairs("train", n_pairs=300, seed=2))
+    lines = {"en": [pair.en for pair in pairs], "de": [pair.de for pair in pairs]}
+    for language, text in lines.items():
+        joined = [" ".join(text[n : n + 3]) if n % 10 == 0 else text[n] for n in range(len(text))]
+        (tmp_path / f"t.{language}").write_text("\n".join(joined) + "\n", encoding="utf-8")
+    config = DataConfig(
+        corpus="files", train_src=str(tmp_path / "t.en"), train_tgt=str(tmp_path / "t.de"), vocab_size=400, masks=True
+    )
+    prepared = prepare(config, tmp_path / "prepared")
+    assert prepared.tokenizers.src.has_masks
+    assert prepared.train.summary.n_pairs > 300  # with those that teach masks
+    found = line_statistics(prepared.train, prepared.tokenizers, "en")
+    assert found.sentences == 3
+    assert found.longest >= found.tokens > 20
+
+
+def test_short_and_long_are_told(translator: Translator) -> None:
+    statistics = LineStatistics(sentences=1, tokens=6, longest=8, least_ratio=50.0, caps=0.0)
+    watching = Translator(
+        translator.model, translator.tokenizers, translator.search, direction="en-de", statistics=statistics
+    )
+    (found,) = watching.translate_lines(["dog " * 30], split=False)
+    assert (found.is_long, found.is_short) == (True, True)
+    (found,) = watching.translate_lines(["dog " * 30])
+    assert not found.is_long
+    (found,) = watching.translate_lines(["a"])
+    assert (found.is_long, found.is_short) == (False, False)

@@ -1,0 +1,99 @@
+"""Where sentences end, where long ones are cut, and that nothing but line ends is lost on the way back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.text import joined, split_clauses, split_sentences
+
+ENGLISH = [
+    "Dr. Smith paid 3.50 dollars.",
+    'She asked: "Is it good?"',
+    "Mr. and Mrs. Jones live in the U.S. now.",
+    "See fig. 3 for details, e.g. the red line.",
+    "Version 2.0.1 is out!",
+    "Really?!",
+]
+GERMAN = ["Am 3. Mai kam Dr. Müller nach Berlin.", "Das sind ca. 5 km, z. B. zu Fuß.", "Er sagte: „Gut.“"]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.mark.parametrize(("sentences", "language"), [(ENGLISH, "en"), (GERMAN, "de")])
+def test_sentences_end_where_people_end_them(sentences: list[str], language: str) -> None:
+    assert [each.text for each in split_sentences(" ".join(sentences), language)] == sentences
+
+
+def test_items_of_a_list_keep_their_numbers() -> None:
+    found = [each.text for each in split_sentences("1. Open the door. 2. Close the window.", "en")]
+    assert found == ["1. Open the door.", "2. Close the window."]
+
+
+def test_what_has_no_word_is_no_sentence() -> None:
+    assert [each.text for each in split_sentences("He left. ...", "en")] == ["He left. ..."]
+    assert [each.text for each in split_sentences("M. Dupont est là. Il part.", "fr")] == [
+        "M. Dupont est là.",
+        "Il part.",
+    ]
+    assert [each.text for each in split_sentences("", "en")] == [""]
+    assert [each.text for each in split_sentences(" 5. ", "en")] == ["5."]
+
+
+def test_an_unknown_language_has_the_general_rules() -> None:
+    assert len(split_sentences("Hello there. How are you?", "xq")) == 2
+
+
+def test_the_spacing_comes_back() -> None:
+    segments = split_sentences("One is here.   Two is there.\tThree.\n\nFour.", "en")
+    texts = [each.text.upper() for each in segments]
+    assert joined(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
+
+
+def test_line_ends_of_other_programs_become_spaces() -> None:
+    segments = split_sentences("One is here.\u2028Two is there.\x85\x0cThree is far.", "en")
+    assert len(segments) == 3
+    assert joined([each.text for each in segments], segments) == "One is here. Two is there. Three is far."
+
+
+def test_a_translation_of_nothing_leaves_no_gap() -> None:
+    segments = split_sentences("One. Two is here. Three is far.", "en")
+    assert joined(["", *[each.text for each in segments[1:]]], segments) == " ".join(each.text for each in segments[1:])
+
+
+@given(
+    st.text(alphabet=st.sampled_from("aB1 .!?…\"'“”()\t\u00a0\n\u2028é犬。-*,;:"), max_size=80),
+    st.sampled_from(["en", "de", "ja"]),
+)
+def test_no_character_is_lost(text: str, language: str) -> None:
+    segments = split_sentences(text, language)
+    assert segments
+    assert "".join(each.text + each.space for each in segments) == text.strip()
+    assert not any(each.space.strip() for each in segments)
+
+
+@given(st.text(alphabet=st.sampled_from("abc ,;:-)(–\t"), max_size=120), st.integers(1, 8))
+def test_clauses_are_short_and_lose_nothing(text: str, most: int) -> None:
+    clauses = split_clauses(text, most, words)
+    assert "".join(each.text + each.space for each in clauses) == text.strip()
+    assert all(words(each.text) <= most for each in clauses)
+
+
+def test_clauses_are_cut_at_marks_before_words() -> None:
+    text = "the first part of it is long; the second part, which has a comma, is long"
+    found = [each.text for each in split_clauses(text, 10, words)]
+    assert found == ["the first part of it is long;", "the second part, which has a comma, is long"]
+    found = [each.text for each in split_clauses(text, 7, words)]
+    assert found == ["the first part of it is long;", "the second part,", "which has a comma, is long"]
+    assert [each.text for each in split_clauses("a " * 6, 4, words)] == ["a a a", "a a a"]
+    assert [each.text for each in split_clauses("x" * 50, 4, len)] == ["x" * 50]  # a word is never cut
+
+
+def test_a_very_long_line_takes_little_time() -> None:
+    """Not timed: squares of 300,000 would not end."""
+    for text in ("1. " * 100_000, "« " * 100_000, "No. " * 100_000, "x" * 300_000, "a, " * 100_000):
+        segments = split_sentences(text, "en")
+        assert "".join(each.text + each.space for each in segments) == text.strip()
