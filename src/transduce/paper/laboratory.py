@@ -29,7 +29,7 @@ from transduce.model import cost_of
 from transduce.recipes import with_settings
 from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, scores_of, task_of, train
 from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
-from transduce.tasks.run import CHECKPOINTS
+from transduce.tasks.run import CHECKPOINTS, holds_run
 from transduce.tasks.run_lock import only_writer
 from transduce.training import Record, newest_complete, read_state
 
@@ -184,7 +184,7 @@ class Laboratory:
             result = train(
                 experiment.config,
                 folder,
-                resume=True,
+                resume=holds_run(folder),
                 store=self._store(experiment.config.data),
                 device=self.device,
                 listeners=[follower] if follower else [],

@@ -56,7 +56,9 @@ from transduce.training import (
     whole_weights,
 )
 
-__all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "task_of", "train"]
+__all__ = [
+    "RunResult", "average_run", "holds_run", "read_run_config", "require_run", "resume_config", "task_of", "train",
+]  # fmt: skip
 
 RUN_FILE, METRICS_FILE, STORE_POINTER = "run.json", "metrics.jsonl", "prepared_at.json"
 STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
@@ -112,7 +114,7 @@ def train(
 ) -> RunResult:
     """Train a translator, or a parser, as ``config`` says; end with an averaged and evaluated model folder.
 
-    All of it is in ``folder``, which is made.
+    All of it is in ``folder``, which is made; with ``resume`` it holds the run to go on with.
     ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
     looked for first. ``processes`` are those that train together, with the model divided among them (FSDP2) if
     ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``should_stop`` is asked
@@ -162,7 +164,9 @@ class _Run:
         """Prepare the text, and write down what is run; returns that. Only the first process does."""
         folder = self.folder
         _require_own_folder(folder)
-        has_run = (folder / RUN_FILE).exists()
+        has_run = holds_run(folder)
+        if resume:
+            require_run(folder)
         if has_run and not resume:
             raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
         begun_with = str(torch.__version__)
@@ -170,8 +174,6 @@ class _Run:
             begun_with = str(read_json(folder / RUN_FILE, error=CheckpointError).get("torch"))
         if has_run and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on what it began with
             config = resume_config(folder, config)
-        elif resume and not has_run:
-            self.tell(f"there is no run in {folder} yet; it begins")
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
         if has_run:
             _check_same_data(folder, prepared)
@@ -277,6 +279,20 @@ class _Run:
         return copy
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a run has begun in ``folder``: what one that was killed before has left is none yet."""
+    return (folder / RUN_FILE).exists()
+
+
+def require_run(folder: Path) -> None:
+    """Raises TrainingError if there is nothing to resume in ``folder``."""
+    if not holds_run(folder):
+        raise TrainingError(
+            f"{folder} holds no run to go on with (there is no {RUN_FILE}); begin it without --resume:"
+            f" transduce train RECIPE --out {folder}"
+        )
+
+
 def _require_own_folder(folder: Path) -> None:
     """Raises TrainingError if there is something else in a folder than a run, or what one begins with.
 
@@ -290,7 +306,7 @@ def _require_own_folder(folder: Path) -> None:
                 path.unlink()
         elif path.name not in own:
             strangers.append(path)
-    if strangers and not (folder / RUN_FILE).exists():
+    if strangers and not holds_run(folder):
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
 
 
@@ -356,8 +372,10 @@ def task_of(config: RunConfig) -> Task:
 
 def read_run_config(folder: Path) -> RunConfig:
     """The configuration of a run folder. Raises CheckpointError if it is not one."""
-    if not (folder / RUN_FILE).exists():
-        raise CheckpointError(f"{folder} holds no run (there is no {RUN_FILE}); name a recipe to begin one")
+    if not holds_run(folder):
+        raise CheckpointError(
+            f"{folder} holds no run (there is no {RUN_FILE}); begin one by: transduce train RECIPE --out {folder}"
+        )
     values = read_json(folder / RUN_FILE, error=CheckpointError).get("config")
     if not isinstance(values, dict):
         raise CheckpointError(f"{folder / RUN_FILE} should have a table 'config'")
