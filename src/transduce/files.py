@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 MANIFEST_NAME = "manifest.json"
+BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -99,7 +100,7 @@ def decoded_lines(stream: Iterable[bytes], name: str, *, errors: str = "strict")
             f"{name}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
             "convert the file to UTF-8"
         ) from error
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except BROKEN as error:
         raise DataError(f"{name} cannot be read after line {n_lines}: {error}") from error
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from transduce.config import ModelConfig, RunConfig, TrainingConfig, config_from_mapping, nearest_name
 from transduce.errors import ConfigError
+from transduce.files import where_looked
 
 __all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
 
@@ -104,7 +105,10 @@ def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"recipe {path} cannot be read: {error.strerror or error}") from error
+        where = where_looked(path) if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(
+            f"recipe {path} cannot be read: {error.strerror or error}{f' ({where})' if where else ''}"
+        ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter for brackets without end

@@ -37,7 +37,6 @@ app = typer.Typer(
     name="transduce",
     help='The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.',
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

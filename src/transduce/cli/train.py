@@ -19,6 +19,7 @@ from transduce.cli.options import (
     treebank_settings,
 )
 from transduce.cli.output import print_json, print_scores, say, say_stopped
+from transduce.cli.recipe_paths import paths_in_recipe
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,7 +77,11 @@ def train(
     config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
     device = device_of_process(chosen_device(device))
     asked = StopRequest()
-    with processes_of_torchrun(device) as processes, TrainingProgress(config.training) as progress:
+    with (
+        paths_in_recipe(recipe),
+        processes_of_torchrun(device) as processes,
+        TrainingProgress(config.training) as progress,
+    ):
         folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
         say(f"run folder: {folder}")
         result = train_translator(

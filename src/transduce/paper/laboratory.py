@@ -25,6 +25,7 @@ from transduce.config import DataConfig, Precision, RunConfig
 from transduce.corpora import data_folders, generate_pairs
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import read_json, sha256_of_file, write_json, write_lines
+from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
 from transduce.recipes import with_settings
 from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, scores_of, task_of, train
@@ -187,6 +188,7 @@ class Laboratory:
                 resume=holds_run(folder),
                 store=self._store(experiment.config.data),
                 device=self.device,
+                also=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
                 should_stop=self._should_stop,
                 while_training=self._while_training,
@@ -287,7 +289,10 @@ class Laboratory:
             elif split == result.scored_split and result.scores is not None:
                 scores[split] = result.scores.as_json()
             else:
-                scores[split] = scores_of(model_folder, task_of(config), text, device=self.device).as_json()
+                of_split = scores_of(
+                    model_folder, task_of(config), text, device=self.device, also=TOKENISED_BLEUS.keys()
+                )
+                scores[split] = of_split.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")
         # Where a treebank lies on this machine is nobody's business.

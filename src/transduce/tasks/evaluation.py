@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from transduce.config import RunConfig, SearchConfig
 from transduce.errors import DataError
-from transduce.metrics import TranslationScores, perplexity, score_translations
+from transduce.metrics import TokenisedBleu, TranslationScores, perplexity, score_translations
 from transduce.model import EncoderDecoder
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.reranking import Reranker
@@ -33,14 +33,17 @@ def evaluate(
     references: Sequence[str],
     *,
     search: SearchConfig | None = None,
+    also: Collection[TokenisedBleu] = (),
 ) -> Evaluation:
-    """Scores of a translator on a test set. Raises DataError if the two sides have different numbers of lines."""
+    """Scores of a translator on a test set, with the tokenised BLEUs that ``also`` names.
+
+    Raises DataError if the two sides have different numbers of lines."""
     if len(sources) != len(references):
         raise DataError(
             f"{len(sources):,} source lines but {len(references):,} references; they must align line by line"
         )
     translations = translator.translate(sources, search=search)
-    scores = score_translations(translations, references, language=translator.tgt_language)
+    scores = score_translations(translations, references, language=translator.tgt_language, also=also)
     return Evaluation(scores, tuple(translations))
 
 
