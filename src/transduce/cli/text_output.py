@@ -68,7 +68,7 @@ class _LineFile:
     def __init__(self, path: Path, suffix: str) -> None:
         self.path, self.n_lines = path, 0
         self._raw = path.open("wb")
-        self._stream: IO[bytes]
+        self._stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile
         match suffix:
             case ".gz":
                 self._stream = gzip.GzipFile(filename="", fileobj=self._raw, mode="wb", mtime=0)
