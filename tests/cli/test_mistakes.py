@@ -103,6 +103,18 @@ def test_unknown_verbs_and_flags(transduce: CommandLine) -> None:
     refused(transduce("score", "--reff", "x", "y"), "--reff", code=2)
     refused(transduce("score"), "Missing", code=2)
     refused(transduce("corpus", "fetch"), "fetch", code=2)
+    refused(transduce("translate"), "Missing argument 'MODEL...'. See: transduce translate --help", code=2)
+
+
+def test_what_is_no_recipe(transduce: CommandLine, own_run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.en"
+    text.write_text("The dog sleeps.\n")
+    refused(transduce("train", text), "text.en is not valid TOML", "a recipe is a file as those in recipes/*.toml")
+    refused(transduce("train", own_run), f"it is a folder; to go on with the run in it: train --resume --out {own_run}")
+    refused(
+        transduce("prepare", tmp_path, "--out", tmp_path / "x"), f"recipe {tmp_path} cannot be read: it is a folder"
+    )
+    refused(transduce("train", "tiny"), 'tiny is a preset, which a recipe names: preset = "tiny"')
 
 
 def test_bad_values(transduce: CommandLine, micro_model: Path, micro_run: Path, tmp_path: Path) -> None:
