@@ -103,7 +103,7 @@ def test_unknown_verbs_and_flags(transduce: CommandLine) -> None:
     refused(transduce("score", "--reff", "x", "y"), "--reff", code=2)
     refused(transduce("score"), "Missing", code=2)
     refused(transduce("corpus", "fetch"), "fetch", code=2)
-    refused(transduce("translate"), "Missing argument 'MODEL...'. See: transduce translate --help", code=2)
+    refused(transduce("translate"), "Missing argument 'MODEL'. See: transduce translate --help", code=2)
 
 
 def test_what_is_no_recipe(transduce: CommandLine, own_run: Path, tmp_path: Path) -> None:

@@ -220,6 +220,8 @@ def test_prepare_then_train_from_the_store(transduce: CommandLine, micro_recipe:
     card = (Path(result["model"]) / "README.md").read_text(encoding="utf-8")
     assert "the mean of the last 2 checkpoints" in card
     assert "| sacrebleu |" in card
+    assert "paper_bleu" not in card
+    assert "multi30k_bleu" not in card
     refused = transduce("train", micro_recipe, "--store", store, "--set", "data.n_pairs=601", "--out", tmp_path / "x")
     assert refused.code == 1
     assert "data.n_pairs" in refused.err

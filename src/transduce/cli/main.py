@@ -38,7 +38,7 @@ __all__ = ["app", "main", "run"]
 class _Verbs(TyperGroup):
     """The group of all verbs: it says when one was interrupted, of which typer tells by the exit code alone."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the verb of a command line."""
         try:
             return super().invoke(ctx)

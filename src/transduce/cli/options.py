@@ -68,7 +68,7 @@ DataOption = Annotated[
 ]
 ModelsArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="MODEL...", help="A model folder; several write together.", show_default=False),
+    typer.Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 TreebankOption = Annotated[

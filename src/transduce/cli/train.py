@@ -83,7 +83,8 @@ def train(
         TrainingProgress(config.training) as progress,
     ):
         folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
-        say(f"run folder: {folder}")
+        if not resume:
+            say(f"run folder: {folder}")
         result = train_translator(
             config,
             folder,
