@@ -19,7 +19,10 @@ from __future__ import annotations
 import errno
 import os
 import reprlib
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "CheckpointError",

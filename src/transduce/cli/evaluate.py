@@ -72,7 +72,7 @@ def evaluate(
         raise ConfigError("name the test set: --src with --ref, or --text")
     if out is not None:
         require_writable("--out", out)
-    require_stdin_once(__src=src, __ref=ref)
+    require_stdin_once({"--src": src, "--ref": ref})
     require_model_folders(folders, rerank, reads_text_by="--src {}")
     pairs: list[tuple[str, str]] = []
     if src is not None and ref is not None:  # before the model is read

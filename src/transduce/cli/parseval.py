@@ -44,7 +44,7 @@ def parseval(
     from transduce.metrics import parseval as compare
     from transduce.metrics.parseval import lines_of_details
 
-    require_stdin_once(GOLD=gold, TEST=test)
+    require_stdin_once({"GOLD": gold, "TEST": test})
     gold_trees, test_trees = _gold_trees(gold, is_plain=plain), _test_trees(test, is_plain=plain)
     if len(gold_trees) != len(test_trees):
         what, how = ("trees", "one by one") if plain else ("lines", "line by line")

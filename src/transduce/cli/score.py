@@ -41,7 +41,7 @@ def score(
 
     if not re.fullmatch("[a-z]{2,3}", language):
         raise ConfigError(f"--language should be the code of a language, as in de, got {language!r}")
-    require_stdin_once(HYP=hypotheses, __ref=ref, __against=against)
+    require_stdin_once({"HYP": hypotheses, "--ref": ref, "--against": against})
     names = [ref, hypotheses, *([against] if against else [])]
     references, *texts = aligned_lines(*names)
     for path, lines in zip(names, (references, *texts), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,9 @@ def name_of(path: Path) -> str:
     return "stdin" if path == STANDARD else str(path)
 
 
-def require_stdin_once(**paths: Path | None) -> None:
-    """Raises ConfigError if several options name ``-``."""
-    asked = [name.replace("__", "--") for name, path in paths.items() if path == STANDARD]
+def require_stdin_once(paths: Mapping[str, Path | None]) -> None:
+    """Raises ConfigError if several arguments or options are ``-``."""
+    asked = [name for name, path in paths.items() if path == STANDARD]
     if len(asked) > 1:
         raise ConfigError(
             f"{' and '.join(asked)} cannot both be -: stdin can be read once; name a file for one of them"
