@@ -67,9 +67,9 @@ def parse(
         raise ConfigError("--svg -: trees go to stdout already; name a file to draw to")
     if svg is not None:
         require_writable("--svg", svg)
-    require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")
     if trees is not None and trees != STANDARD:
         open_binary(trees).close()  # before the model is read
+    require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
     search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)
