@@ -24,7 +24,7 @@ train() {
       name="$(basename "$recipe" .toml)-seed$seed"
       [ -e "$out/$name.json" ] && continue
       options=(--data "$data" --out "$out/runs/$name" --set "training.seed=$seed" --device cuda --json)
-      [ -d "$out/runs/$name" ] && options+=(--resume)
+      [ -e "$out/runs/$name/run.json" ] && options+=(--resume)
       python3 -m transduce train "$recipe" "${options[@]}" > "$out/$name.json.part"
       mv "$out/$name.json.part" "$out/$name.json"
       cp "$out/runs/$name/model/README.md" "$out/$name.md"

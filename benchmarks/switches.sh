@@ -27,7 +27,7 @@ run_one() {
   shift
   [ -e "$out/$name.json" ] && return 0
   local options=(--data "$data" --out "$out/$name" --json)
-  [ -d "$out/$name" ] && options+=(--resume)
+  [ -e "$out/$name/run.json" ] && options+=(--resume)
   for setting in model.d_model=128 model.d_ff=256 model.d_k=32 model.d_v=32 data.vocab_size=6000 \
     training.weight_decay=0.0 training.r_drop=0.0 "training.max_updates=$updates" "training.validate_every_updates=1000000" \
     "training.checkpoint_every_updates=$(((updates + 99) / 100))" search.beam_size=4 search.alpha=1.0 \

@@ -62,6 +62,8 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
     assert outcome.code == 0, outcome.err
     assert "scores on multi30k/test_2016_flickr\nsacrebleu" in outcome.out
     assert "nrefs:1|case:mixed" in outcome.out
+    assert "\nmulti30k_bleu" in outcome.out  # as others report it for this text
+    assert "paper_bleu" not in outcome.out
     assert outcome.out.count("(the corpus has: ") == 10  # six updates teach nothing
     assert f"\nattention page: {run / 'attention.html'}\n" in outcome.out
     assert (run / "attention.html").exists()

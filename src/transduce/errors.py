@@ -3,6 +3,7 @@
     TransduceError
     |-- ConfigError       a recipe, preset or setting that cannot be used
     |-- DataError         text, a corpus or a token store that is wrong
+        |-- MissingFileError  ... because a file of text is not there
     |-- CheckpointError   a checkpoint or model folder that is missing, corrupt or does not fit
     |-- ShapeError        tensors whose shapes or masks cannot be right
     |-- TreeError         a bracketed tree that cannot be read
@@ -15,13 +16,20 @@ A message is one line: what, where, what was got, what would work. The command l
 
 from __future__ import annotations
 
+import errno
+import os
 import reprlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "CheckpointError",
     "ConfigError",
     "DataError",
     "ElsewhereError",
+    "MissingFileError",
     "SearchError",
     "ShapeError",
     "TrainingError",
@@ -64,6 +72,14 @@ class ConfigError(TransduceError):
 
 class DataError(TransduceError):
     """Text, a corpus or a token store is wrong."""
+
+
+class MissingFileError(DataError):
+    """A file of text is not there: ``path`` is the name that was given, ``where`` tells what it is relative to."""
+
+    def __init__(self, path: Path, *, where: str) -> None:
+        self.path = path
+        super().__init__(f"{path} cannot be read: {os.strerror(errno.ENOENT)}{f' ({where})' if where else ''}")
 
 
 class CheckpointError(TransduceError):

@@ -16,23 +16,26 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from transduce.errors import DataError, TransduceError, quoted, shown
+from transduce.errors import DataError, MissingFileError, TransduceError, quoted, shown
 
 __all__ = [
     "MANIFEST_NAME",
     "atomic_folder",
     "bring_back",
+    "decoded_lines",
     "is_leftover",
     "is_running",
+    "made_folder",
     "open_binary",
     "read_json",
     "read_lines",
     "sha256_of_file",
     "verify_manifest",
+    "where_looked",
     "write_json",
     "write_lines",
     "write_manifest",
@@ -41,13 +44,14 @@ __all__ = [
 ]
 
 MANIFEST_NAME = "manifest.json"
+BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_binary(path: Path) -> IO[bytes]:
     """Open ``path`` for reading; ``.gz`` and ``.xz`` are decompressed on the way.
 
-    Raises DataError if there is no such file or it cannot be opened.
+    Raises MissingFileError if there is no such file, DataError if it cannot be opened.
     """
     try:
         match path.suffix:
@@ -57,8 +61,19 @@ def open_binary(path: Path) -> IO[bytes]:
                 return io.BufferedReader(lzma.open(path))
             case _:
                 return path.open("rb")
+    except FileNotFoundError as error:
+        raise MissingFileError(path, where=where_looked(path)) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def where_looked(path: Path) -> str:
+    """What a relative path is relative to, to be told beside it; "" for an absolute one.
+
+    >>> where_looked(Path("/data/train.en"))
+    ''
+    """
+    return "" if path.is_absolute() else f"looked in {Path.cwd()}"
 
 
 def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
@@ -69,34 +84,68 @@ def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
     Raises DataError, with the line number, for bytes that are not UTF-8 and for broken compression.
     """
     errors = "surrogateescape" if escape_invalid else "strict"
-    n_lines = 0
     with open_binary(path) as stream:
-        try:
-            for n_lines, raw in enumerate(stream, start=1):
-                line = raw.removeprefix(BYTE_ORDER_MARK) if n_lines == 1 else raw
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors)
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
-                "convert the file to UTF-8"
-            ) from error
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-            raise DataError(f"{path} cannot be read after line {n_lines}: {error}") from error
+        yield from decoded_lines(stream, str(path), errors=errors)
+
+
+def decoded_lines(stream: Iterable[bytes], name: str, *, errors: str = "strict") -> Iterator[str]:
+    """The lines of an open stream, as ``read_lines`` has them; ``name`` is what messages call it."""
+    n_lines = 0
+    try:
+        for n_lines, raw in enumerate(stream, start=1):
+            line = raw.removeprefix(BYTE_ORDER_MARK) if n_lines == 1 else raw
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
+            "convert the file to UTF-8"
+        ) from error
+    except BROKEN as error:
+        raise DataError(f"{name} cannot be read after line {n_lines}: {error}") from error
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as stream:
+    """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error.
+
+    A pipe or a device is written to as it is: another file in its place would be no pipe.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with made_folder(path.parent):
+        try:
+            with temporary.open("wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """A folder and its parents, made where they are missing; those that are empty when the block ends go again.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> with made_folder(place / "a" / "b"):
+    ...     (place / "a" / "b").is_dir()
+    True
+    >>> list(place.iterdir())
+    []
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the first that somebody has put something into stays, and so do its parents
+            for each in missing:
+                each.rmdir()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -166,7 +215,12 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     if folder.exists() and not replace and not (folder.is_dir() and not any(folder.iterdir())):
         raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
     folder = folder.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with made_folder(folder.parent):
+        yield from _filled(folder)
+
+
+def _filled(folder: Path) -> Iterator[Path]:
+    """The temporary folder of ``atomic_folder``, which is renamed after it."""
     bring_back(folder)
     for path in folder.parent.iterdir():
         if is_leftover(path, of=folder.name) and not _is_of_another(path):

@@ -18,6 +18,7 @@ from typing import Any
 
 from transduce.config import ModelConfig, RunConfig, TrainingConfig, config_from_mapping, nearest_name
 from transduce.errors import ConfigError
+from transduce.files import where_looked
 
 __all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
 
@@ -103,12 +104,20 @@ def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
     """
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except IsADirectoryError as error:
+        hint = f"; to go on with the run in it: train --resume --out {path}" if (path / "run.json").exists() else ""
+        raise ConfigError(f"recipe {path} cannot be read: it is a folder{hint}") from error
     except OSError as error:
-        raise ConfigError(f"recipe {path} cannot be read: {error.strerror or error}") from error
+        where = where_looked(path) if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(
+            f"recipe {path} cannot be read: {error.strerror or error}{f' ({where})' if where else ''}"
+            + (f'; {path} is a preset, which a recipe names: preset = "{path}"' if str(path) in PRESETS else "")
+        ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter for brackets without end
-        raise ConfigError(f"recipe {path} is not valid TOML: {error}") from error
+        hint = "" if path.suffix == ".toml" else "; a recipe is a file as those in recipes/*.toml"
+        raise ConfigError(f"recipe {path} is not valid TOML: {error}{hint}") from error
     name = values.pop("preset", "base")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: preset: should be a string, got {name!r}")

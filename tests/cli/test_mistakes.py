@@ -103,13 +103,25 @@ def test_unknown_verbs_and_flags(transduce: CommandLine) -> None:
     refused(transduce("score", "--reff", "x", "y"), "--reff", code=2)
     refused(transduce("score"), "Missing", code=2)
     refused(transduce("corpus", "fetch"), "fetch", code=2)
+    refused(transduce("translate"), "Missing argument 'MODEL'. See: transduce translate --help", code=2)
+
+
+def test_what_is_no_recipe(transduce: CommandLine, own_run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.en"
+    text.write_text("The dog sleeps.\n")
+    refused(transduce("train", text), "text.en is not valid TOML", "a recipe is a file as those in recipes/*.toml")
+    refused(transduce("train", own_run), f"it is a folder; to go on with the run in it: train --resume --out {own_run}")
+    refused(
+        transduce("prepare", tmp_path, "--out", tmp_path / "x"), f"recipe {tmp_path} cannot be read: it is a folder"
+    )
+    refused(transduce("train", "tiny"), 'tiny is a preset, which a recipe names: preset = "tiny"')
 
 
 def test_bad_values(transduce: CommandLine, micro_model: Path, micro_run: Path, tmp_path: Path) -> None:
     refused(transduce("translate", micro_model, "--beam", 0), "--beam")
     refused(transduce("translate", micro_model, "--beam", "four"), "--beam")
     refused(transduce("translate", micro_model, "--n-best", 5, "--beam", 2), "n_best must be at most beam_size")
-    refused(transduce("translate", micro_model, "--device", "gpu7"), "--device gpu7")
+    refused(transduce("translate", micro_model, "--device", "gpu7"), "device gpu7 cannot be used")
     refused(transduce("model", "bse"), "did you mean base?")
     refused(transduce("average", micro_run, "--last", 0, "--out", tmp_path / "m"), "--last")
     refused(transduce("corpus", "get", "gramar", "--out", tmp_path / "c"), "gramar")
@@ -139,10 +151,11 @@ def test_the_language_of_a_score(transduce: CommandLine, tmp_path: Path) -> None
     text.write_text("one two three four\n")
     for language in ("German", "d", "de-AT", ""):
         refused(transduce("score", "--ref", text, text, "--language", language), "--language", f"got {language!r}")
-    unknown = transduce("score", "--ref", text, text, "--language", "xx")
+    unknown = transduce("score", "--ref", text, text, "--language", "xx", "--multi30k-bleu")
     assert unknown.code == 0
-    assert "warning: sacremoses has no rules for xx" in unknown.err
-    assert "warning" not in transduce("score", "--ref", text, text, "--language", "fr").err
+    assert "warning: sacremoses has no rules for xx; multi30k_bleu by those for English" in unknown.err
+    assert "warning" not in transduce("score", "--ref", text, text, "--language", "xx").err
+    assert "warning" not in transduce("score", "--ref", text, text, "--language", "fr", "--multi30k-bleu").err
 
 
 def test_translations_that_could_not_be_written(transduce: CommandLine, tmp_path: Path) -> None:
@@ -192,6 +205,73 @@ def test_an_existing_run_is_not_overwritten(transduce: CommandLine, micro_recipe
     refused(transduce("train", micro_recipe, "--out", own_run, "--resume", *changed), "model.d_ff = 48", "64")
     assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
     refused(transduce("train", "--resume"), "--resume goes on with the run in --out; name it")
+
+
+def test_there_is_nothing_to_resume(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "mine"
+    told = f"{run} holds no run to go on with (there is no run.json); begin it without --resume: "
+    refused(transduce("train", "--resume", "--out", run), told)
+    refused(transduce("train", micro_recipe, "--resume", "--out", run, "--device", "cpu"), told)
+    assert list(tmp_path.iterdir()) == []
+    # Killed while it prepared the text: what is left is no run yet, and does not stand in the way of one.
+    (run / ".store.999999999.tmp").mkdir(parents=True)
+    (run / "lock.json").write_text("")
+    refused(transduce("train", micro_recipe, "--resume", "--out", run, "--device", "cpu"), told)
+    short = ["--set", "training.max_updates=1", "--set", "search.beam_size=1"]
+    assert transduce("train", micro_recipe, "--out", run, "--device", "cpu", *short).code == 0
+
+
+def test_a_start_that_fails_leaves_nothing_behind(
+    transduce: CommandLine, micro_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    (place / "before").mkdir(parents=True)
+    monkeypatch.chdir(place)
+    missing = ["--set", "data.corpus=files", "--set", "data.train_tsv=no.tsv"]
+    for out in ("runs/x", "before", "before/runs/x"):
+        for arguments in (
+            ["train", micro_recipe, *missing, "--out", out],
+            ["train", micro_recipe, "--device", "cuda:99", "--out", out],
+            ["train", micro_recipe, "--store", "no", "--out", out],
+            ["train", micro_recipe, "--set", "data.vocab_size=300", "--set", "data.corpus=nowhere", "--out", out],
+            ["prepare", micro_recipe, *missing, "--out", out],
+            ["demo", *missing, "--out", out],
+            ["corpus", "get", "grammar", "--pairs", 0, "--out", out],
+        ):
+            assert transduce(*arguments).code == 1
+            assert [path.name for path in place.rglob("*")] == ["before"], arguments
+    assert transduce("train", micro_recipe, *missing).code == 1
+    assert transduce("demo", *missing).code == 1
+    assert transduce("average", "before", "--out", "models/x").code == 1
+    assert [path.name for path in place.rglob("*")] == ["before"]
+
+
+def test_a_missing_file_says_where_it_was_looked_for(
+    transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipes, here = tmp_path / "recipes", tmp_path / "here"
+    recipes.mkdir()
+    here.mkdir()
+    monkeypatch.chdir(here)
+    (recipes / "r.toml").write_text('[data]\ncorpus = "files"\ntrain_src = "a.en"\ntrain_tgt = "a.de"\n')
+    told = f"a.en cannot be read: No such file or directory (looked in {here}; paths in a recipe are relative to where"
+    for verb in ("prepare", "train"):
+        outcome = transduce(verb, recipes / "r.toml", "--out", "out")
+        refused(outcome, told)
+        assert "there is" not in outcome.err
+        (recipes / "a.en").write_text("a\n")
+        refused(transduce(verb, recipes / "r.toml", "--out", "out"), told, f"; there is {recipes / 'a.en'}: name that")
+        (recipes / "a.en").unlink()
+    refused(
+        transduce("score", "--ref", "a.en", "a.en"),
+        f"a.en cannot be read: No such file or directory (looked in {here})",
+    )
+    refused(
+        transduce("train", "no.toml"), f"recipe no.toml cannot be read: No such file or directory (looked in {here})"
+    )
+    absolute = transduce("score", "--ref", here / "a.en", "a.en")
+    refused(absolute, f"{here / 'a.en'} cannot be read: No such file or directory")
+    assert "looked in" not in absolute.err
 
 
 def test_a_folder_of_somebody_else_is_not_touched(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:

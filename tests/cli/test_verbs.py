@@ -18,7 +18,8 @@ from transduce.paper import Report, Stopped
 
 CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
-SCORE_KEYS = {"sacrebleu", "chrf", "paper_bleu", "multi30k_bleu", "sentences"}
+SCORE_KEYS = {"sacrebleu", "chrf", "sentences"}
+TOKENISED = ["--paper-bleu", "--multi30k-bleu"]
 
 
 @pytest.fixture
@@ -42,6 +43,12 @@ def test_score(transduce: CommandLine, parallel: tuple[Path, Path]) -> None:
     text = transduce("score", "--ref", ref, ref).out
     assert "100.00" in text
     assert scores["sacrebleu"]["signature"] in text
+    assert "multi30k_bleu" not in text
+    both = json.loads(transduce("score", "--ref", ref, ref, *TOKENISED, "--json").out)
+    assert both.keys() == SCORE_KEYS | {"paper_bleu", "multi30k_bleu"}
+    french = json.loads(transduce("score", "--ref", ref, ref, *TOKENISED, "--language", "fr", "--json").out)
+    assert ("tok:moses-de|" in both["multi30k_bleu"]["signature"], french["multi30k_bleu"]["score"]) == (True, 100.0)
+    assert "tok:moses-fr|" in french["multi30k_bleu"]["signature"]
 
 
 def test_score_warns_of_tokenised_text(transduce: CommandLine, parallel: tuple[Path, Path], tmp_path: Path) -> None:
@@ -82,6 +89,8 @@ def test_evaluate(transduce: CommandLine, micro_model: Path, parallel: tuple[Pat
     assert scores.keys() == SCORE_KEYS
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
     assert json.loads(transduce("score", "--ref", ref, out, "--json").out) == scores
+    asked = transduce("evaluate", micro_model, "--src", src, "--ref", ref, "--paper-bleu", "--json")
+    assert json.loads(asked.out).keys() == SCORE_KEYS | {"paper_bleu"}
 
 
 def test_evaluate_a_text_of_a_data_folder(
@@ -97,6 +106,7 @@ def test_evaluate_a_text_of_a_data_folder(
     by_stem = transduce("evaluate", micro_model, "--text", "multi30k/test_2016_flickr", *data, "--json")
     assert by_split.code == by_stem.code == 0
     assert json.loads(by_split.out) == json.loads(by_stem.out)
+    assert json.loads(by_split.out).keys() == SCORE_KEYS | {"multi30k_bleu"}
     missing = transduce("evaluate", micro_model, "--text", "multi30k/val", *data)
     assert missing.code == 1
     assert "there is no multi30k/val in en and de" in missing.err
@@ -210,6 +220,8 @@ def test_prepare_then_train_from_the_store(transduce: CommandLine, micro_recipe:
     card = (Path(result["model"]) / "README.md").read_text(encoding="utf-8")
     assert "the mean of the last 2 checkpoints" in card
     assert "| sacrebleu |" in card
+    assert "paper_bleu" not in card
+    assert "multi30k_bleu" not in card
     refused = transduce("train", micro_recipe, "--store", store, "--set", "data.n_pairs=601", "--out", tmp_path / "x")
     assert refused.code == 1
     assert "data.n_pairs" in refused.err
@@ -326,14 +338,18 @@ def test_every_verb_and_flag_is_known() -> None:
             "--data",
             "--device",
             "--json",
+            "--multi30k-bleu",
             "--out",
+            "--paper-bleu",
             "--precision",
             "--ref",
             "--rerank",
             "--rerank-weight",
             "--src",
+            "--split",
             "--text",
         ],
+        "init": ["--device", "--direction", "--json", "--minutes", "--out", "--src", "--tgt", "--tsv"],
         "model": ["--json", "--length", "--vocab-size"],
         "paper": ["--data", "--device", "--json", "--out", "--scale", "--sentence", "--short", "--treebank", "--work"],
         "parse": [
@@ -351,7 +367,16 @@ def test_every_verb_and_flag_is_known() -> None:
         ],
         "parseval": ["--details", "--json", "--plain"],
         "prepare": ["--data", "--json", "--out", "--set", "--treebank"],
-        "score": ["--against", "--json", "--language", "--ref", "--resamples", "--seed"],
+        "score": [
+            "--against",
+            "--json",
+            "--language",
+            "--multi30k-bleu",
+            "--paper-bleu",
+            "--ref",
+            "--resamples",
+            "--seed",
+        ],
         "train": [
             "--break-lock",
             "--data",
@@ -371,8 +396,11 @@ def test_every_verb_and_flag_is_known() -> None:
             "--beam",
             "--buffer",
             "--device",
+            "--in",
             "--json",
             "--n-best",
+            "--no-split",
+            "--out",
             "--precision",
             "--rerank",
             "--rerank-weight",

@@ -166,7 +166,7 @@ def test_a_run_goes_on_with_another_number_of_processes(micro_run: Path, tmp_pat
 @pytest.mark.slow
 def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    train = ["-m", "transduce", "train", str(micro_recipe), "--out", str(run), "--device", "cpu", "--resume"]
+    train = ["-m", "transduce", "train", str(micro_recipe), "--out", str(run), "--device", "cpu"]
     command = [sys.executable, *TORCHRUN, "2", *train]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -182,7 +182,12 @@ def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, 
     assert read_state(checkpoint_folders(run / "checkpoints")[-1]).update == saved
     settings = ["--set", f"training.max_updates={saved + 2}"]
     resumed = subprocess.run(
-        [sys.executable, *train, *settings], capture_output=True, text=True, timeout=120, env=environment, check=False
+        [sys.executable, *train, "--resume", *settings],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
     )
     assert resumed.returncode == 0, resumed.stderr
     assert f"resumed from update-{saved:08}" in resumed.stderr

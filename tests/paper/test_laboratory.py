@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from transduce.errors import ConfigError, DataError
+from transduce.metrics import TOKENISED_BLEUS
 from transduce.paper import Experiment, Laboratory, Stopped
 from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import Translator, evaluate, open_prepared
@@ -67,7 +68,7 @@ def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp
     model = lab.model_folder(experiment)
     text = open_prepared(next((tmp_path / "work" / "stores").iterdir())).text("dev")
     assert text is not None
-    assert record.dev_scores == evaluate(Translator.load(model), *text).scores.as_json()
+    assert record.dev_scores == evaluate(Translator.load(model), *text, also=TOKENISED_BLEUS).scores.as_json()
     assert not (tmp_path / "work" / "cpu" / "base-seed1" / "checkpoints").exists()
     told.clear()
     assert laboratory(tmp_path, told).run(experiment) == record

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.metrics import paired_bootstrap, perplexity, score_translations
+from transduce.metrics import TOKENISED_BLEUS, paired_bootstrap, perplexity, score_translations
 
 # Words that meet often enough to match, and what tokenizers treat specially.
 WORDS = st.sampled_from(
@@ -18,7 +18,8 @@ SCORE_NAMES = ("sacrebleu", "chrf", "paper_bleu", "multi30k_bleu")
 
 
 def scores_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
-    scores = score_translations([hyp for hyp, _ in pairs], [ref for _, ref in pairs], language="de").as_json()
+    hypotheses, references = [hyp for hyp, _ in pairs], [ref for _, ref in pairs]
+    scores = score_translations(hypotheses, references, language="de", also=TOKENISED_BLEUS).as_json()
     return {name: scores[name]["score"] for name in SCORE_NAMES}
 
 

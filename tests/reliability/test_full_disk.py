@@ -31,7 +31,7 @@ def train(recipe: Path, run: Path, *, limit: Callable[[], None] | None = None) -
         "transduce",
         "train",
         recipe,
-        "--resume",
+        *(["--resume"] if (run / "run.json").exists() else []),
         "--out",
         run,
         "--device",

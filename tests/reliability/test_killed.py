@@ -141,7 +141,8 @@ def survive(forks: Forks, folder: Path, n_kills: int) -> None:
     while killed < n_kills or (folder / f"run-{ended}").exists():
         run, log = folder / f"run-{ended}", folder / "log"
         before = last_complete(run)
-        process = forks.start(log, "train", recipe, "--resume", "--out", run, "--device", "cpu")
+        resume = ["--resume"] if (run / "run.json").exists() else []
+        process = forks.start(log, "train", recipe, *resume, "--out", run, "--device", "cpu")
         status = forks.wait(draw.uniform(0, 0.6 * whole_s) if killed < n_kills else 120.0)
         if status is None:
             os.kill(process, signal.SIGKILL)

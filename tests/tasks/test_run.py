@@ -277,7 +277,7 @@ def test_what_no_epoch_can_do_is_refused_before_the_run_begins(
     with pytest.raises((DataError, ConfigError), match=message):
         train(read_recipe(micro_recipe, [setting]), tmp_path / "run")
     sound = read_recipe(micro_recipe, ["training.max_updates=1"])
-    assert train(sound, tmp_path / "run", resume=True).updates == 1
+    assert train(sound, tmp_path / "run").updates == 1
 
 
 def test_weights_may_differ_from_those_of_the_store_but_not_from_those_of_the_run(

@@ -39,8 +39,17 @@ def test_the_lock_is_there_while_it_is_held_and_gone_after(tmp_path: Path) -> No
         holder = holder_of(tmp_path / "run")
         assert holder is not None
         assert holder.process == os.getpid()
-    assert list((tmp_path / "run").iterdir()) == []
+        (tmp_path / "run" / "run.json").write_text("{}")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["run.json"]
     assert holder_of(tmp_path / "run") is None
+
+
+def test_a_folder_that_stays_empty_goes_again_with_its_parents(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    for folder in ("runs/mine", "before", "before/mine"):
+        with pytest.raises(KeyError), only_writer(tmp_path / folder):
+            raise KeyError
+    assert [path.name for path in tmp_path.rglob("*")] == ["before"]
 
 
 def test_a_second_writer_is_refused_by_host_and_process_until_the_first_is_killed(tmp_path: Path) -> None:

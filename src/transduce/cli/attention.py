@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
+from transduce.cli.model_folders import require_model_folder
 from transduce.cli.options import DeviceOption, ModelArgument
+from transduce.cli.output import STANDARD, require_writable, say
 
 __all__ = ["attention"]
 
@@ -17,14 +19,22 @@ def attention(
     folder: ModelArgument,
     src: Annotated[str, typer.Option(help="A sentence to translate.", show_default=False)],
     tgt: Annotated[str | None, typer.Option(help="Its translation. Default: the model's own.")] = None,
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("attention.html"),
+    out: Annotated[Path, typer.Option(help="The page to write; - is stdout.")] = Path("attention.html"),
     device: DeviceOption = "auto",
 ) -> None:
     """Draw the attention of a translation: one self-contained HTML page, every layer and head. Figures 3 to 5."""
     from transduce.tasks import Translator
     from transduce.view import attention_of_translation, write_attention_page
+    from transduce.view.attention_page import attention_page
 
+    require_model_folder(folder)
+    require_writable("--out", out)
     translator = Translator.load(folder, device=chosen_device(device))
     maps = attention_of_translation(translator, src, tgt)
-    write_attention_page(out, [maps], title=f"Attention: {maps.source}")
+    title = f"Attention: {maps.source}"
+    if out == STANDARD:
+        print(attention_page([maps], title=title))
+        say(maps.translation)
+        return
+    write_attention_page(out, [maps], title=title)
     print(f"{maps.translation}\nattention page: {out}")

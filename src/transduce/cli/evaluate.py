@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
 from transduce.cli.options import (
     DEFAULT_RERANK_WEIGHT,
@@ -16,11 +18,15 @@ from transduce.cli.options import (
     DeviceOption,
     JsonOption,
     ModelsArgument,
+    Multi30kBleuOption,
+    PaperBleuOption,
     PrecisionOption,
     RerankOption,
     RerankWeightOption,
+    bleus_asked_for,
 )
-from transduce.cli.output import print_json, print_scores, require_writable
+from transduce.cli.output import STANDARD, print_json, print_scores, require_writable
+from transduce.cli.stdin import aligned_lines, require_stdin_once
 from transduce.errors import ConfigError, DataError
 
 __all__ = ["evaluate"]
@@ -29,7 +35,8 @@ __all__ = ["evaluate"]
 def evaluate(
     folders: ModelsArgument,
     src: Annotated[
-        Path | None, typer.Option(help="Source text, a sentence a line (plain, .gz or .xz).", show_default=False)
+        Path | None,
+        typer.Option(help="Source text, a sentence a line (plain, .gz or .xz; - is stdin).", show_default=False),
     ] = None,
     ref: Annotated[Path | None, typer.Option(help="References, aligned line by line.", show_default=False)] = None,
     text: Annotated[
@@ -37,7 +44,15 @@ def evaluate(
         typer.Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr."),
     ] = None,
     data: DataOption = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the translations to this file.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Also write the translations to this file; with -, to stdout, and the scores to stderr."),
+    ] = None,
+    split: Annotated[
+        bool, typer.Option("--split", help="Translate long lines a sentence at a time, as the verb translate does.")
+    ] = False,
+    paper_bleu: PaperBleuOption = False,
+    multi30k_bleu: Multi30kBleuOption = False,
     beam: BeamOption = None,
     alpha: AlphaOption = None,
     rerank: RerankOption = None,
@@ -46,33 +61,48 @@ def evaluate(
     precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> None:
-    """Translate a test set and score it."""
+    """Translate a test set and score it: sacreBLEU and chrF. Its lines are taken as they are.
+
+    The tokenised BLEUs stand beside them on request, and for texts that others report them for: multi30k_bleu for
+    Multi30k, paper_bleu for newstest.
+    """
     from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
     from transduce.files import write_lines
+    from transduce.metrics import customary_bleus
     from transduce.tasks import evaluate as evaluate_translator
 
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")
     if out is not None:
         require_writable("--out", out)
+    require_stdin_once({"--src": src, "--ref": ref})
+    require_model_folders(folders, rerank, reads_text_by="--src {}")
+    pairs: list[tuple[str, str]] = []
+    if src is not None and ref is not None:  # before the model is read
+        has_stdin = STANDARD in (src, ref)
+        pairs = list(zip(*aligned_lines(src, ref), strict=True) if has_stdin else read_aligned_files(src, ref))
     translator = load_translator(
         folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
     )
+    also = bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         places, languages = data_folders(data), (translator.src_language, translator.tgt_language)
         found = find_text(text_named(text), *languages, places)
         if found is None:
             raise DataError(f"there is no {text} in {' and '.join(languages)} in {', '.join(map(str, places))}")
-        src, ref = found
-    assert src is not None
-    assert ref is not None
-    pairs = list(read_aligned_files(src, ref))
+        pairs = list(read_aligned_files(*found))
+        known = text_named(text)
+        also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
     search = search_as_asked(translator.search, n_best=None, beam=beam, alpha=alpha)
-    evaluation = evaluate_translator(translator, sources, references, search=search)
-    if out is not None:
+    evaluation = evaluate_translator(translator, sources, references, search=search, split=split, also=also)
+    to = None
+    if out == STANDARD:
+        print("".join(f"{line}\n" for line in evaluation.translations), end="", flush=True)
+        to = sys.stderr
+    elif out is not None:
         write_lines(out, evaluation.translations)
     if json:
-        print_json(evaluation.scores.as_json())
+        print_json(evaluation.scores.as_json(), to=to)
     else:
-        print_scores(evaluation.scores)
+        print_scores(evaluation.scores, to=to)

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from transduce.cli import (
     attention,
@@ -34,14 +35,35 @@ from transduce.errors import ElsewhereError, TransduceError
 
 __all__ = ["app", "main", "run"]
 
+
+class _Verbs(TyperGroup):
+    """The group of all verbs: it says when one was interrupted, of which typer tells by the exit code alone."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb of a command line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise
+
+
 app = typer.Typer(
     name="transduce",
+    cls=_Verbs,
     help='The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.',
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _where_to_read_on(error: typer.TyperException) -> str:
+    """After a missing argument or an unknown flag: which help tells what there is. A bad value says that itself."""
+    context = getattr(error, "ctx", None)
+    if context is None or type(error) is typer.BadParameter:
+        return ""
+    return f" See: {context.command_path} --help"
 
 
 def _show_version(is_asked: bool) -> None:
@@ -104,15 +126,12 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         message = error.format_message()
         if message:
-            say_error(message)
+            say_error(message + _where_to_read_on(error))
         # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
         return 1 if type(error) is typer.BadParameter else error.exit_code
     except typer.Exit as exit:
-        if exit.exit_code == 130:  # what a Ctrl-C becomes on its way
-            say("interrupted")
         return exit.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        say("interrupted")
         return 130
     except OSError as error:  # a full disk, a folder without permission
         say_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))

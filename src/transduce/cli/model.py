@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.model_folders import require_model_folder
 from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json
 from transduce.recipes import PRESETS, preset, read_recipe
@@ -61,6 +62,7 @@ def _config(name: str) -> ModelConfig:
         run = read_recipe(path)
         return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
+        require_model_folder(path)
         values = read_json(path / "config.json", error=CheckpointError).get("model")
         if not isinstance(values, dict):
             raise CheckpointError(f"{path / 'config.json'}: the table 'model' is missing")

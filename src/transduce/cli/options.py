@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from transduce.metrics import TokenisedBleu
 
 __all__ = [
     "DEFAULT_RERANK_WEIGHT",
@@ -18,14 +21,23 @@ __all__ = [
     "JsonOption",
     "ModelArgument",
     "ModelsArgument",
+    "Multi30kBleuOption",
+    "PaperBleuOption",
     "PrecisionOption",
     "RerankOption",
     "RerankWeightOption",
     "SettingsOption",
     "TreebankOption",
+    "bleus_asked_for",
     "require_positive_minutes",
     "treebank_settings",
 ]
+
+
+def bleus_asked_for(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
+    """What ``--paper-bleu`` and ``--multi30k-bleu`` name."""
+    asked: dict[TokenisedBleu, bool] = {"paper_bleu": paper, "multi30k_bleu": multi30k}
+    return [name for name, is_asked in asked.items() if is_asked]
 
 
 def treebank_settings(treebank: Path | None) -> list[str]:
@@ -56,7 +68,7 @@ DataOption = Annotated[
 ]
 ModelsArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="MODEL...", help="A model folder; several write together.", show_default=False),
+    typer.Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False),
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 TreebankOption = Annotated[
@@ -89,6 +101,12 @@ RerankOption = Annotated[
         help="A model of the other direction; of the whole beam, the one it would translate back is chosen.",
         show_default=False,
     ),
+]
+PaperBleuOption = Annotated[
+    bool, typer.Option("--paper-bleu", help="Also the tokenised BLEU of the paper: Moses tokens, compounds split.")
+]
+Multi30kBleuOption = Annotated[
+    bool, typer.Option("--multi30k-bleu", help="Also the tokenised BLEU of work on Multi30k: lowercased Moses tokens.")
 ]
 RerankWeightOption = Annotated[
     float, typer.Option("--rerank-weight", min=0, help="Of the reverse model's score; 0 leaves the order as it was.")

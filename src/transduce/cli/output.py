@@ -9,16 +9,19 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from transduce.errors import ConfigError
+from transduce.files import made_folder
 from transduce.metrics import Parseval, TranslationScores
 
 if TYPE_CHECKING:
     from transduce.tasks import ParsingScores
 
 __all__ = [
+    "STANDARD",
     "is_speaker",
+    "json_line",
     "print_json",
     "print_parseval",
     "print_scores",
@@ -27,6 +30,8 @@ __all__ = [
     "say_error",
     "say_stopped",
 ]
+
+STANDARD = Path("-")  # stdin where a file is read, stdout where one is written
 
 PARSEVAL_NAMES = {
     "recall": "labelled recall",
@@ -76,29 +81,40 @@ def say_error(line: str) -> None:
 
 def require_writable(option: str, path: Path) -> None:
     """Raises ConfigError if the file of an option cannot be written, before there is anything to write."""
+    if path == STANDARD:
+        return
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
+            folder = path.resolve().parent
+            with made_folder(folder):
+                tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise ConfigError(f"{option} {path} cannot be written: {error.strerror}") from error
 
 
-def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+def json_line(value: Any) -> str:
+    """JSON on one line."""
+    return json.dumps(value, ensure_ascii=False)
 
 
-def print_scores(scores: TranslationScores | ParsingScores) -> None:
-    """Each score with the settings that produced it."""
+def print_json(value: Any, *, to: TextIO | None = None) -> None:
+    """One JSON object on one line of stdout, or of another stream."""
+    print(json_line(value), file=to, flush=True)
+
+
+def print_scores(scores: TranslationScores | ParsingScores, *, to: TextIO | None = None) -> None:
+    """Each score with the settings that produced it, on stdout, or on another stream."""
     if not isinstance(scores, TranslationScores):
         print_parseval(scores.result)
         return
     for name, entry in scores.as_json().items():
         if isinstance(entry, dict):
-            print(f"{name:<14} {entry['score']:6.2f}   {entry['signature']}")
-    print(f"{'sentences':<14} {scores.sentences:6,}", flush=True)
+            print(f"{name:<14} {entry['score']:6.2f}   {entry['signature']}", file=to)
+    print(f"{'sentences':<14} {scores.sentences:6,}", file=to, flush=True)
 
 
 def print_parseval(result: Parseval) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.model_folders import require_model_folder
 from transduce.cli.models import search_as_asked
 from transduce.cli.options import AlphaOption, BeamOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
-from transduce.cli.output import print_json, require_writable, say
-from transduce.cli.stdin import piped_lines, typed_lines
+from transduce.cli.output import STANDARD, print_json, require_writable, say
+from transduce.cli.stdin import is_talk, piped_lines, plain_trees, typed_lines
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def parse(
     trees: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of stdin: the sentences of these trees, of which punctuation is known, as in evaluations.",
+            help="Instead of stdin: the sentences of these trees (- is stdin), of which punctuation is known, as in"
+            " evaluations.",
             show_default=False,
         ),
     ] = None,
@@ -61,16 +63,20 @@ def parse(
 
     if raw and trees is not None:
         raise ConfigError("--raw and --trees exclude each other: trees have words already")
+    if svg == STANDARD:
+        raise ConfigError("--svg -: trees go to stdout already; name a file to draw to")
     if svg is not None:
         require_writable("--svg", svg)
-    if trees is not None:
+    if trees is not None and trees != STANDARD:
         open_binary(trees).close()  # before the model is read
+    require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
     search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)
-    is_talk = trees is None and sys.stdin.isatty()
-    sentences = _sentences(trees, typed_lines("en") if is_talk else piped_lines(), is_raw=raw)
-    chunk, is_drawn = 1 if is_talk else buffer, False
+    is_typed = trees is None and is_talk()
+    lines = typed_lines("en", history="parse") if is_typed else piped_lines()
+    sentences = _sentences(trees, lines, is_raw=raw)
+    chunk, is_drawn = 1 if is_typed else buffer, False
     for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=chunk), start=1):
         if result.is_cut:
             say(f"warning: sentence {number} is too long to be read whole; its tree has all words")
@@ -89,12 +95,11 @@ def parse(
 
 
 def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Iterator[TaggedWords]:
-    from transduce.corpora import read_plain_trees
     from transduce.tasks import tagged_words
     from transduce.text.treebank_words import treebank_words
 
     if trees is not None:
-        return ([] if tree is None else tagged_words(tree) for tree in read_plain_trees(trees))
+        return ([] if tree is None else tagged_words(tree) for tree in plain_trees(trees))
     return map(tagged_words, (" ".join(treebank_words(line)) for line in lines) if is_raw else lines)
 
 

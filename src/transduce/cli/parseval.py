@@ -11,6 +11,7 @@ import typer
 
 from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json, print_parseval, say
+from transduce.cli.stdin import lines_of, name_of, plain_trees, require_stdin_once
 from transduce.errors import DataError, TreeError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["parseval"]
 
 
 def parseval(
-    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Trees, one a line.", show_default=False)],
+    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
     test: Annotated[
         Path, typer.Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)
     ],
@@ -43,10 +44,13 @@ def parseval(
     from transduce.metrics import parseval as compare
     from transduce.metrics.parseval import lines_of_details
 
+    require_stdin_once({"GOLD": gold, "TEST": test})
     gold_trees, test_trees = _gold_trees(gold, is_plain=plain), _test_trees(test, is_plain=plain)
     if len(gold_trees) != len(test_trees):
         what, how = ("trees", "one by one") if plain else ("lines", "line by line")
-        raise DataError(f"{gold} has {len(gold_trees):,} {what}, {test} {len(test_trees):,}; trees align {how}")
+        raise DataError(
+            f"{name_of(gold)} has {len(gold_trees):,} {what}, {name_of(test)} {len(test_trees):,}; trees align {how}"
+        )
     result = compare(gold_trees, test_trees)
     if json:
         sentences = {"sentences": [each.as_json() for each in result.sentences]} if details else {}
@@ -62,7 +66,9 @@ def _gold_trees(path: Path, *, is_plain: bool) -> list[Tree | None]:
     trees: list[Tree | None] = []
     for tree in _trees(path, is_plain=is_plain):
         if isinstance(tree, TreeError):
-            raise TreeError(f"{path}: {tree}; here trees stand one a line, with --plain on any lines") from tree
+            raise TreeError(
+                f"{name_of(path)}: {tree}; here trees stand one a line, with --plain on any lines"
+            ) from tree
         trees.append(tree)
     return trees
 
@@ -72,7 +78,7 @@ def _test_trees(path: Path, *, is_plain: bool) -> list[Tree | TreeError | None]:
     trees = list(_trees(path, is_plain=is_plain))
     for tree in trees:
         if isinstance(tree, TreeError):
-            say(f"warning: {path}: {tree}; the sentence counts as an error")
+            say(f"warning: {name_of(path)}: {tree}; the sentence counts as an error")
     return trees
 
 
@@ -81,14 +87,12 @@ def _trees(path: Path, *, is_plain: bool) -> Iterator[Tree | TreeError | None]:
 
     Raises DataError for one that is no tree among the latter: nobody knows where the next begins.
     """
-    from transduce.corpora import read_plain_trees
-    from transduce.files import read_lines
     from transduce.trees import tree_or_none
 
     if is_plain:
-        yield from read_plain_trees(path)
+        yield from plain_trees(path)
         return
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines_of(path), start=1):
         try:
             yield tree_or_none(line, number=number)
         except TreeError as error:

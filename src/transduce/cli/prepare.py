@@ -9,6 +9,7 @@ import typer
 
 from transduce.cli.options import DataOption, JsonOption, SettingsOption, TreebankOption, treebank_settings
 from transduce.cli.output import print_json, say
+from transduce.cli.recipe_paths import paths_in_recipe
 
 __all__ = ["prepare"]
 
@@ -26,7 +27,9 @@ def prepare(
     from transduce.tasks import prepare as prepare_text
 
     changes = [*(settings or ()), *treebank_settings(treebank)]
-    prepared = prepare_text(read_recipe(recipe, changes).data, out, data_folder=data, tell=say)
+    config = read_recipe(recipe, changes).data
+    with paths_in_recipe(recipe):
+        prepared = prepare_text(config, out, data_folder=data, tell=say)
     if json:
         sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
         n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0

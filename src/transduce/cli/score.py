@@ -8,16 +8,21 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import JsonOption
+from transduce.cli.options import JsonOption, Multi30kBleuOption, PaperBleuOption, bleus_asked_for
 from transduce.cli.output import print_json, print_scores, say
-from transduce.errors import ConfigError, DataError
+from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
+from transduce.errors import ConfigError
 
 __all__ = ["score"]
 
 
 def score(
-    hypotheses: Annotated[Path, typer.Argument(metavar="HYP", help="Translations, a line each.", show_default=False)],
-    ref: Annotated[Path, typer.Option(help="References, aligned line by line.", show_default=False)],
+    hypotheses: Annotated[
+        Path, typer.Argument(metavar="HYP", help="Translations, a line each; - is stdin.", show_default=False)
+    ],
+    ref: Annotated[
+        Path, typer.Option(help="References, aligned line by line (plain, .gz or .xz).", show_default=False)
+    ],
     against: Annotated[
         Path | None,
         typer.Option(
@@ -26,35 +31,36 @@ def score(
     ] = None,
     resamples: Annotated[int, typer.Option(min=1, help="Test sets that --against draws.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of what --against draws.")] = 1,
-    language: Annotated[str, typer.Option(help="Of the text; for the tokenised BLEUs.")] = "de",
+    paper_bleu: PaperBleuOption = False,
+    multi30k_bleu: Multi30kBleuOption = False,
+    language: Annotated[str, typer.Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",
     json: JsonOption = False,
 ) -> None:
-    """Score translations against references: sacreBLEU, chrF, and the tokenised BLEUs of the paper and of Multi30k."""
-    from transduce.files import read_lines
+    """Score translations against references: sacreBLEU and chrF; on request, tokenised BLEUs that papers print."""
     from transduce.metrics import has_moses_rules, looks_tokenised, paired_bootstrap, score_translations
 
     if not re.fullmatch("[a-z]{2,3}", language):
         raise ConfigError(f"--language should be the code of a language, as in de, got {language!r}")
-    text = {path: list(read_lines(path)) for path in (hypotheses, ref, *([against] if against else []))}
-    for path, lines in text.items():
-        if len(lines) != len(text[ref]):
-            raise DataError(
-                f"{path} has {len(lines):,} lines, {ref} {len(text[ref]):,}; parallel files must align line by line"
-            )
+    require_stdin_once({"HYP": hypotheses, "--ref": ref, "--against": against})
+    names = [ref, hypotheses, *([against] if against else [])]
+    references, *texts = aligned_lines(*names)
+    for path, lines in zip(names, (references, *texts), strict=True):
         if looks_tokenised(lines):
-            say(f"warning: {path} looks tokenised (blanks before punctuation); scores are of raw text")
-    if not has_moses_rules(language):
-        say(f"warning: sacremoses has no rules for {language}; paper_bleu and multi30k_bleu are by those for English")
-    scores = score_translations(text[hypotheses], text[ref], language=language)
+            say(f"warning: {name_of(path)} looks tokenised (blanks before punctuation); scores are of raw text")
+    also = bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
+    if also and not has_moses_rules(language):
+        say(f"warning: sacremoses has no rules for {language}; {' and '.join(also)} by those for English")
+    scores = score_translations(texts[0], references, language=language, also=also)
     test = None
     if against is not None:
-        test = paired_bootstrap(text[against], text[hypotheses], text[ref], n_resamples=resamples, seed=seed)
+        test = paired_bootstrap(texts[1], texts[0], references, n_resamples=resamples, seed=seed)
     if json:
         print_json(scores.as_json() | ({"paired_bootstrap": test.as_json()} if test else {}))
         return
     print_scores(scores)
     if test is not None:
         low, high = test.interval
-        print(f"\nsacrebleu of {against}: {test.a.score:.2f}; {hypotheses} has {test.difference:+.2f}")
+        old, new = name_of(names[2]), name_of(hypotheses)
+        print(f"\nsacrebleu of {old}: {test.a.score:.2f}; {new} has {test.difference:+.2f}")
         print(f"95% interval of the difference: {low:+.2f} to {high:+.2f}; p = {test.p_value:.4f} (two-sided)")
         print(f"paired bootstrap, {test.n_resamples:,} resamples, seed {test.seed}")

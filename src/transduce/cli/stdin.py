@@ -1,18 +1,95 @@
-"""Lines of standard input."""
+"""Text that a command reads: standard input, piped or typed, and files, of which ``-`` is standard input."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from transduce.cli.output import say
+from transduce.cli.history import line_history
+from transduce.cli.output import STANDARD, say
+from transduce.errors import ConfigError, DataError
+from transduce.files import BROKEN, decoded_lines, open_binary, read_lines
 
-__all__ = ["piped_lines", "typed_lines"]
+if TYPE_CHECKING:
+    from transduce.trees import Tree
+
+__all__ = [
+    "aligned_lines", "is_talk", "lines_of", "lines_to_write", "name_of", "piped_lines", "plain_trees",
+    "require_stdin_once", "typed_lines",
+]  # fmt: skip
+
+
+def is_talk(path: Path | None = None) -> bool:
+    """Whether a person types what is read: there is no file, and stdin is a terminal."""
+    return path in (None, STANDARD) and sys.stdin.isatty()
+
+
+def name_of(path: Path) -> str:
+    """What messages call a file; ``-`` is stdin."""
+    return "stdin" if path == STANDARD else str(path)
+
+
+def require_stdin_once(paths: Mapping[str, Path | None]) -> None:
+    """Raises ConfigError if several arguments or options are ``-``."""
+    asked = [name for name, path in paths.items() if path == STANDARD]
+    if len(asked) > 1:
+        raise ConfigError(
+            f"{' and '.join(asked)} cannot both be -: stdin can be read once; name a file for one of them"
+        )
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a text file, or of stdin. Raises DataError for bytes that are not UTF-8."""
+    return decoded_lines(sys.stdin.buffer, "stdin") if path == STANDARD else read_lines(path)
+
+
+def aligned_lines(first: Path, *others: Path) -> list[list[str]]:
+    """The lines of each file. Raises DataError if one has more than another."""
+    text = [list(lines_of(path)) for path in (first, *others)]
+    for path, lines in zip(others, text[1:], strict=True):
+        if len(lines) != len(text[0]):
+            raise DataError(
+                f"{name_of(path)} has {len(lines):,} lines, {name_of(first)} {len(text[0]):,};"
+                " parallel files must align line by line"
+            )
+    return text
+
+
+def plain_trees(path: Path) -> Iterator[Tree | None]:
+    """The trees of a file of them, or of stdin, as parsers are trained on them. Raises DataError for what is none."""
+    from transduce.corpora.treebank_text import plain_trees_of, read_plain_trees
+
+    return plain_trees_of(lines_of(path), "stdin") if path == STANDARD else read_plain_trees(path)
 
 
 def piped_lines() -> Iterator[str]:
     """The lines of stdin, split at line feeds only. Bytes that are not UTF-8 become U+FFFD, with a warning."""
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
+    return _replaced(sys.stdin.buffer)
+
+
+def lines_to_write(path: Path | None) -> Iterator[str]:
+    """The lines of a file (plain, .gz or .xz), or of stdin, each of which gets an output: none is refused.
+
+    Bytes that are not UTF-8 become U+FFFD, with a warning. Raises DataError for broken compression.
+    """
+    if path in (None, STANDARD):
+        yield from piped_lines()
+        return
+    assert path is not None
+    n_lines = 0
+    with open_binary(path) as stream:
+        try:
+            for line in _replaced(stream):
+                n_lines += 1
+                yield line
+        except BROKEN as error:
+            raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
+
+
+def _replaced(stream: Iterable[bytes]) -> Iterator[str]:
+    for number, raw in enumerate(stream, start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
         line = line.removeprefix("\ufeff") if number == 1 else line
         if "\ufffd" in line and "\ufffd".encode() not in raw:
@@ -20,13 +97,18 @@ def piped_lines() -> Iterator[str]:
         yield line
 
 
-def typed_lines(prompt: str) -> Iterator[str]:
-    """Lines from a person at a terminal, until end of file."""
+def typed_lines(prompt: str, *, history: str) -> Iterator[str]:
+    """Lines from a person at a terminal, until end of file; ``history`` names that of earlier sittings."""
     say("type a sentence and press Enter; Ctrl-D ends")
-    while True:
-        try:
-            print(f"{prompt}> ", end="", file=sys.stderr, flush=True)  # stdout may be a file
-            yield input()
-        except EOFError:
-            say("")
-            return
+    is_edited = sys.stdout.isatty()  # else the line editor is not at work, and stdout may be a file
+    with line_history(history):
+        while True:
+            try:
+                if is_edited:
+                    yield input(f"{prompt}> ")
+                else:
+                    print(f"{prompt}> ", end="", file=sys.stderr, flush=True)
+                    yield input()
+            except EOFError:
+                say("")
+                return

@@ -19,6 +19,7 @@ from transduce.cli.options import (
     treebank_settings,
 )
 from transduce.cli.output import print_json, print_scores, say, say_stopped
+from transduce.cli.recipe_paths import paths_in_recipe
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ __all__ = ["train"]
 def train(
     recipe: Annotated[Path | None, typer.Argument(help="A TOML recipe; not needed with --resume.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that was begun in --out.")] = False,
     store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
     data: DataOption = None,
     treebank: TreebankOption = None,
@@ -76,9 +77,14 @@ def train(
     config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
     device = device_of_process(chosen_device(device))
     asked = StopRequest()
-    with processes_of_torchrun(device) as processes, TrainingProgress(config.training) as progress:
+    with (
+        paths_in_recipe(recipe),
+        processes_of_torchrun(device) as processes,
+        TrainingProgress(config.training) as progress,
+    ):
         folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
-        say(f"run folder: {folder}")
+        if not resume:
+            say(f"run folder: {folder}")
         result = train_translator(
             config,
             folder,
@@ -118,12 +124,14 @@ def _config_and_folder(
     """What to train, and where."""
     from transduce.recipes import read_recipe, with_settings
     from transduce.tasks import read_run_config
+    from transduce.tasks.run import require_run
 
     if resume and out is None:
         raise ConfigError("--resume goes on with the run in --out; name it")
     if recipe is not None:
         config = read_recipe(recipe, changes)
     elif resume and out is not None:
+        require_run(out)
         config = with_settings(read_run_config(out), changes)
     else:
         raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transduce.cli.line_progress import LineProgress, number_of_lines
+from transduce.cli.line_warnings import LineWarnings
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
 from transduce.cli.options import (
     DEFAULT_RERANK_WEIGHT,
@@ -19,8 +23,10 @@ from transduce.cli.options import (
     RerankOption,
     RerankWeightOption,
 )
-from transduce.cli.output import print_json, say
-from transduce.cli.stdin import piped_lines, typed_lines
+from transduce.cli.output import STANDARD, json_line, require_writable
+from transduce.cli.stdin import is_talk, lines_to_write, typed_lines
+from transduce.cli.text_output import is_terminal, require_not_read, written_lines
+from transduce.files import open_binary
 
 if TYPE_CHECKING:
     from transduce.tasks import Translation
@@ -30,6 +36,18 @@ __all__ = ["translate"]
 
 def translate(
     folders: ModelsArgument,
+    source: Annotated[
+        Path | None,
+        typer.Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Where translations go (plain, .gz or .xz). Default: stdout. It is OUT.part until the last line is"
+            " written, and stays so after an error or a Ctrl-C.",
+        ),
+    ] = None,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Print the n best: number TAB score TAB translation.")
     ] = None,
@@ -47,27 +65,43 @@ def translate(
     precision: PrecisionOption = "fp32",
     json: JsonOption = False,
 ) -> None:
-    """Translate stdin to stdout, a line for each line; on a terminal, type sentences at a prompt."""
+    """Translate text, a line for each line: stdin to stdout, or files; on a terminal, type sentences at a prompt."""
+    require_model_folders(folders, rerank, reads_text_by="--in {}")
+    if source is not None and source != STANDARD:
+        open_binary(source).close()  # before the model is read
+    if out is not None:
+        require_writable("--out", out)
+    require_not_read(out, source)
     translator = load_translator(
         folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
     )
     search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
-    is_talk = sys.stdin.isatty()
-    lines = typed_lines(translator.src_language) if is_talk else piped_lines()
+    is_typed = is_talk(source)
+    lines = typed_lines(translator.src_language, history="translate") if is_typed else lines_to_write(source)
     translations = translator.translate_lines(
-        lines, search=search, chunk_lines=1 if is_talk else buffer, split=not no_split
+        lines, search=search, chunk_lines=1 if is_typed else buffer, split=not no_split
     )
-    for number, translation in enumerate(translations, start=1):
-        if translation.is_cut:
-            say(f"warning: line {number} is longer than {translator.max_source_tokens:,} tokens; its end was cut off")
-        if json:
-            print_json(_as_json(number, translation))
-        elif n_best is not None:
-            for hypothesis in translation.n_best:
-                print(f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}")
-        else:
-            print(translation.text)
-        sys.stdout.flush()
+    is_bar_wanted = not is_typed and not is_terminal(out)
+    n_lines = number_of_lines(source) if is_bar_wanted else None
+    with written_lines(out) as write, LineProgress("translating", n_lines, is_wanted=is_bar_wanted) as progress:
+        warnings = LineWarnings(progress.tell, max_source_tokens=translator.max_source_tokens)
+        for number, translation in enumerate(translations, start=1):
+            warnings.look_at(translation)
+            for line in _shown(number, translation, is_n_best=n_best is not None, is_json=json):
+                write(line)
+            progress.advance()
+        warnings.tell_counts()
+
+
+def _shown(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
+    """The lines of the output that tell of one line of the input."""
+    if is_json:
+        yield json_line(_as_json(number, translation))
+    elif is_n_best:
+        for hypothesis in translation.n_best:
+            yield f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
+    else:
+        yield translation.text
 
 
 def _as_json(number: int, translation: Translation) -> dict[str, Any]:

@@ -7,7 +7,7 @@ or compressed. ``wsj`` is read from the folder of the treebank itself, by sectio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = [
     "Treebank",
     "TreebankText",
     "find_trees",
+    "plain_trees_of",
     "read_plain_trees",
     "read_trees",
     "sentence_of",
@@ -223,10 +224,15 @@ def read_trees(paths: list[Path]) -> Iterator[Tree]:
 
 def read_plain_trees(path: Path) -> Iterator[Tree | None]:
     """The same of one file, where some may have no word: None for those, and for trees of traces alone."""
+    return plain_trees_of(read_lines(path), str(path))
+
+
+def plain_trees_of(lines: Iterable[str], name: str) -> Iterator[Tree | None]:
+    """The same of lines; ``name`` is what messages call them."""
     try:
-        yield from map(_plain_or_none, parse_wordless_trees(read_lines(path)))
+        yield from map(_plain_or_none, parse_wordless_trees(lines))
     except TreeError as error:
-        raise DataError(f"{path}: {error}") from error
+        raise DataError(f"{name}: {error}") from error
 
 
 def _plain_or_none(tree: Tree | None) -> Tree | None:

@@ -8,16 +8,25 @@ from __future__ import annotations
 from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score
 from transduce.metrics.parseval import Parseval, parseval
 from transduce.metrics.perplexity import perplexity
-from transduce.metrics.scores import TranslationScores, score_translations
+from transduce.metrics.scores import (
+    TOKENISED_BLEUS,
+    TokenisedBleu,
+    TranslationScores,
+    customary_bleus,
+    score_translations,
+)
 from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
 from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, paper_bleu
 
 __all__ = [
+    "TOKENISED_BLEUS",
     "PairedBootstrap",
     "Parseval",
     "Score",
+    "TokenisedBleu",
     "TranslationScores",
     "chrf_score",
+    "customary_bleus",
     "has_moses_rules",
     "looks_tokenised",
     "multi30k_bleu",

@@ -2,45 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Literal
 
 from transduce.metrics.bleu import Score, chrf_score, require_parallel, sacrebleu_score
 from transduce.metrics.tokenised_bleu import multi30k_bleu, paper_bleu
 
-__all__ = ["TranslationScores", "score_translations"]
+__all__ = ["TOKENISED_BLEUS", "TokenisedBleu", "TranslationScores", "customary_bleus", "score_translations"]
+
+TokenisedBleu = Literal["paper_bleu", "multi30k_bleu"]
+TOKENISED_BLEUS: Mapping[TokenisedBleu, Callable[..., Score]] = {
+    "paper_bleu": paper_bleu,
+    "multi30k_bleu": multi30k_bleu,
+}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationScores:
-    """The scores of one set of translations. The headline is sacreBLEU; the tokenised ones stand beside it."""
+    """The scores of one set of translations. The headline is sacreBLEU; a tokenised one stands beside it on request."""
 
     sacrebleu: Score
     chrf: Score
-    paper_bleu: Score
-    multi30k_bleu: Score
+    paper_bleu: Score | None = None
+    multi30k_bleu: Score | None = None
     sentences: int
 
     def as_json(self) -> dict[str, Any]:
-        """``{"sacrebleu": {"score": ..., "signature": ...}, "chrf": ..., ..., "sentences": ...}``."""
-        return asdict(self)
+        """``{"sacrebleu": {"score": ..., "signature": ...}, "chrf": ..., "sentences": ...}``: what was computed."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def score_translations(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> TranslationScores:
-    """Every score of raw ``hypotheses`` against one raw reference each; ``language`` (``"de"``) is the target's.
+def score_translations(
+    hypotheses: Sequence[str], references: Sequence[str], *, language: str, also: Collection[TokenisedBleu] = ()
+) -> TranslationScores:
+    """Scores of raw ``hypotheses`` against one raw reference each; ``also`` names tokenised BLEUs, by ``language``.
 
     Raises DataError if there is not one reference for each hypothesis.
 
-    >>> scores = score_translations(["Ein Hund schläft tief."], ["Ein Hund schläft fest."], language="de")
+    >>> from transduce.metrics import TOKENISED_BLEUS
+    >>> translations, references = ["Ein Hund schläft tief."], ["Ein Hund schläft fest."]
+    >>> scores = score_translations(translations, references, language="de", also=TOKENISED_BLEUS)
     >>> f"{scores.sacrebleu.score:.1f} {scores.chrf.score:.1f} {scores.paper_bleu.score:.1f}"
     '42.7 72.9 0.0'
     """
     require_parallel(hypotheses, references)
+    tokenised = {name: TOKENISED_BLEUS[name](hypotheses, references, language=language) for name in also}
     return TranslationScores(
         sacrebleu=sacrebleu_score(hypotheses, references),
         chrf=chrf_score(hypotheses, references),
-        paper_bleu=paper_bleu(hypotheses, references, language=language),
-        multi30k_bleu=multi30k_bleu(hypotheses, references, language=language),
+        paper_bleu=tokenised.get("paper_bleu"),
+        multi30k_bleu=tokenised.get("multi30k_bleu"),
         sentences=len(hypotheses),
     )
+
+
+def customary_bleus(text_name: str) -> tuple[TokenisedBleu, ...]:
+    """The tokenised BLEUs that others report for a text, by its name: of Multi30k, and of WMT's newstest. Else none.
+
+    >>> customary_bleus("multi30k/test_2016_flickr"), customary_bleus("wmt_news/newstest2014")
+    (('multi30k_bleu',), ('paper_bleu',))
+    >>> customary_bleus("data/multi30k/val.en with data/multi30k/val.de"), customary_bleus("my.en with my.de")
+    (('multi30k_bleu',), ())
+    """
+    paths = [PurePath(part) for name in text_name.split(", ") for part in name.split(" with ")]
+    if all(path.parent.name == "multi30k" for path in paths):
+        return ("multi30k_bleu",)
+    if all(path.parent.name == "wmt_news" and path.name.startswith("newstest") for path in paths):
+        return ("paper_bleu",)
+    return ()

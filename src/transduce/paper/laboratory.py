@@ -25,11 +25,12 @@ from transduce.config import DataConfig, Precision, RunConfig
 from transduce.corpora import data_folders, generate_pairs
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import read_json, sha256_of_file, write_json, write_lines
+from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
 from transduce.recipes import with_settings
 from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, scores_of, task_of, train
 from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
-from transduce.tasks.run import CHECKPOINTS
+from transduce.tasks.run import CHECKPOINTS, holds_run
 from transduce.tasks.run_lock import only_writer
 from transduce.training import Record, newest_complete, read_state
 
@@ -184,9 +185,10 @@ class Laboratory:
             result = train(
                 experiment.config,
                 folder,
-                resume=True,
+                resume=holds_run(folder),
                 store=self._store(experiment.config.data),
                 device=self.device,
+                also=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
                 should_stop=self._should_stop,
                 while_training=self._while_training,
@@ -287,7 +289,10 @@ class Laboratory:
             elif split == result.scored_split and result.scores is not None:
                 scores[split] = result.scores.as_json()
             else:
-                scores[split] = scores_of(model_folder, task_of(config), text, device=self.device).as_json()
+                of_split = scores_of(
+                    model_folder, task_of(config), text, device=self.device, also=TOKENISED_BLEUS.keys()
+                )
+                scores[split] = of_split.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")
         # Where a treebank lies on this machine is nobody's business.

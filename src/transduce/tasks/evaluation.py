@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from transduce.config import RunConfig, SearchConfig
 from transduce.errors import DataError
-from transduce.metrics import TranslationScores, perplexity, score_translations
+from transduce.metrics import TokenisedBleu, TranslationScores, perplexity, score_translations
 from transduce.model import EncoderDecoder
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.reranking import Reranker
@@ -34,9 +34,11 @@ def evaluate(
     *,
     search: SearchConfig | None = None,
     split: bool = False,
+    also: Collection[TokenisedBleu] = (),
 ) -> Evaluation:
-    """Scores of a translator on a test set, whose lines are taken as they are, unless they are to be ``split``.
+    """Scores of a translator on a test set, with the tokenised BLEUs that ``also`` names.
 
+    Its lines are taken as they are, unless they are to be ``split`` into sentences.
     Raises DataError if the two sides have different numbers of lines.
     """
     if len(sources) != len(references):
@@ -44,7 +46,7 @@ def evaluate(
             f"{len(sources):,} source lines but {len(references):,} references; they must align line by line"
         )
     translations = [each.text for each in translator.translate_lines(sources, search=search, split=split)]
-    scores = score_translations(translations, references, language=translator.tgt_language)
+    scores = score_translations(translations, references, language=translator.tgt_language, also=also)
     return Evaluation(scores, tuple(translations))
 
 

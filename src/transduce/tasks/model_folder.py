@@ -89,6 +89,8 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, or a
     weight is no number.
     """
+    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
+        raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
     verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder)))
     values = read_json(folder / CONFIG_FILE, error=CheckpointError)
     if values.get("format") != FORMAT:

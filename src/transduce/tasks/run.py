@@ -14,7 +14,7 @@ Several processes train one run together; the first of them writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +26,7 @@ from transduce.config import RunConfig, config_from_mapping
 from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import is_leftover, read_json, write_json
-from transduce.metrics import TranslationScores
+from transduce.metrics import TokenisedBleu, TranslationScores, customary_bleus
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
@@ -57,7 +57,9 @@ from transduce.training import (
     whole_weights,
 )
 
-__all__ = ["RunResult", "average_run", "read_run_config", "resume_config", "task_of", "train"]
+__all__ = [
+    "RunResult", "average_run", "holds_run", "read_run_config", "require_run", "resume_config", "task_of", "train",
+]  # fmt: skip
 
 RUN_FILE, METRICS_FILE, STORE_POINTER = "run.json", "metrics.jsonl", "prepared_at.json"
 STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
@@ -106,6 +108,7 @@ def train(
     processes: Processes | None = None,
     is_sharded: bool = False,
     break_lock: bool = False,
+    also: Collection[TokenisedBleu] | None = None,
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
     while_training: AbstractContextManager[object] | None = None,
@@ -113,10 +116,11 @@ def train(
 ) -> RunResult:
     """Train a translator, or a parser, as ``config`` says; end with an averaged and evaluated model folder.
 
-    All of it is in ``folder``, which is made.
+    All of it is in ``folder``, which is made; with ``resume`` it holds the run to go on with.
     ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
     looked for first. ``processes`` are those that train together, with the model divided among them (FSDP2) if
-    ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``should_stop`` is asked
+    ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``also`` names tokenised
+    BLEUs for the evaluation at the end; without, those that are customary for its text. ``should_stop`` is asked
     before each update and during validation; ``while_training`` is entered for just the time of the updates, when it is
     of use (signal handlers). ``tell`` receives lines about each step; it and ``listeners`` do so in the first process.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
@@ -136,7 +140,7 @@ def train(
         )
         if reason == "asked" or not processes.is_first:
             return RunResult(folder, reason, updates, None, None, None, None)
-        return run.end(reason, updates)
+        return run.end(reason, updates, also)
 
 
 class _Run:
@@ -163,7 +167,9 @@ class _Run:
         """Prepare the text, and write down what is run; returns that. Only the first process does."""
         folder = self.folder
         _require_own_folder(folder)
-        has_run = (folder / RUN_FILE).exists()
+        has_run = holds_run(folder)
+        if resume:
+            require_run(folder)
         if has_run and not resume:
             raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
         begun_with = str(torch.__version__)
@@ -171,8 +177,6 @@ class _Run:
             begun_with = str(read_json(folder / RUN_FILE, error=CheckpointError).get("torch"))
         if has_run and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on what it began with
             config = resume_config(folder, config)
-        elif resume and not has_run:
-            self.tell(f"there is no run in {folder} yet; it begins")
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
         if has_run:
             _check_same_data(folder, prepared)
@@ -210,12 +214,12 @@ class _Run:
         with curves, around or nullcontext():
             return trainer.run(), trainer.state.update
 
-    def end(self, reason: StopReason, updates: int) -> RunResult:
+    def end(self, reason: StopReason, updates: int, also: Collection[TokenisedBleu] | None) -> RunResult:
         """Average the last checkpoints into a model folder and evaluate it."""
         self.tell(f"training ended after {updates:,} updates ({reason})")
         config = read_run_config(self.folder)
         last = config.training.average_last
-        model_folder, scores, split = average_run(self.folder, last=last, device=self.device, tell=self.tell)
+        model_folder, scores, split = average_run(self.folder, last=last, device=self.device, also=also, tell=self.tell)
         scored_text = self.prepared.text_names[split] if split else None
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
 
@@ -278,6 +282,20 @@ class _Run:
         return copy
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a run has begun in ``folder``: what one that was killed before has left is none yet."""
+    return (folder / RUN_FILE).exists()
+
+
+def require_run(folder: Path) -> None:
+    """Raises TrainingError if there is nothing to resume in ``folder``."""
+    if not holds_run(folder):
+        raise TrainingError(
+            f"{folder} holds no run to go on with (there is no {RUN_FILE}); begin it without --resume:"
+            f" transduce train RECIPE --out {folder}"
+        )
+
+
 def _require_own_folder(folder: Path) -> None:
     """Raises TrainingError if there is something else in a folder than a run, or what one begins with.
 
@@ -291,7 +309,7 @@ def _require_own_folder(folder: Path) -> None:
                 path.unlink()
         elif path.name not in own:
             strangers.append(path)
-    if strangers and not (folder / RUN_FILE).exists():
+    if strangers and not holds_run(folder):
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
 
 
@@ -301,11 +319,13 @@ def average_run(
     last: int,
     out: Path | None = None,
     device: str | torch.device = "cpu",
+    also: Collection[TokenisedBleu] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
-    Returns the folder, the scores and the split that they are of. Raises CheckpointError if there is no checkpoint.
+    ``also`` is as for ``train``. Returns the folder, the scores and the split that they are of.
+    Raises CheckpointError if there is no checkpoint.
     """
     config = read_run_config(folder)
     chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
@@ -335,7 +355,9 @@ def average_run(
         return model_folder, None, None
     doing = "parsing" if task_of(config) == "parsing" else "translating"
     tell(f"{doing} {len(text[0]):,} sentences of {prepared.text_names[split]}")
-    scores = scores_of(model_folder, task_of(config), text, device=device)
+    if also is None:
+        also = customary_bleus(prepared.text_names[split])
+    scores = scores_of(model_folder, task_of(config), text, device=device, also=also)
     write_model_card(
         model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
     )
@@ -350,12 +372,17 @@ def _line_statistics(config: RunConfig, prepared: Prepared) -> LineStatistics | 
 
 
 def scores_of(
-    model_folder: Path, task: Task, text: tuple[list[str], list[str]], *, device: str | torch.device = "cpu"
+    model_folder: Path,
+    task: Task,
+    text: tuple[list[str], list[str]],
+    *,
+    device: str | torch.device = "cpu",
+    also: Collection[TokenisedBleu] = (),
 ) -> TranslationScores | ParsingScores:
     """What a model folder comes to on prepared text: sources, and translations or symbols of trees."""
     if task == "parsing":
         return evaluate_parser(Parser.load(model_folder, device=device), *text)
-    return evaluate(Translator.load(model_folder, device=device), *text).scores
+    return evaluate(Translator.load(model_folder, device=device), *text, also=also).scores
 
 
 def task_of(config: RunConfig) -> Task:
@@ -365,8 +392,10 @@ def task_of(config: RunConfig) -> Task:
 
 def read_run_config(folder: Path) -> RunConfig:
     """The configuration of a run folder. Raises CheckpointError if it is not one."""
-    if not (folder / RUN_FILE).exists():
-        raise CheckpointError(f"{folder} holds no run (there is no {RUN_FILE}); name a recipe to begin one")
+    if not holds_run(folder):
+        raise CheckpointError(
+            f"{folder} holds no run (there is no {RUN_FILE}); begin one by: transduce train RECIPE --out {folder}"
+        )
     values = read_json(folder / RUN_FILE, error=CheckpointError).get("config")
     if not isinstance(values, dict):
         raise CheckpointError(f"{folder / RUN_FILE} should have a table 'config'")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import TrainingError
+from transduce.files import made_folder
 
 try:
     import fcntl
@@ -45,13 +46,12 @@ class Holder:
 
 @contextmanager
 def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
-    """Hold ``folder``, which is made if need be, for this process while the block lasts.
+    """Hold ``folder`` for this process while the block lasts. It is made if need be, and goes again if it stays empty.
 
     Raises TrainingError if another process of this machine holds it, or one of another machine may hold it, unless
     ``break_lock`` says that it does not.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with _opened(folder / LOCK_FILE) as (stream, is_ours):
+    with made_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours):
         before = _read(stream)
         if before is not None and not break_lock and not (is_ours and before.host == socket.gethostname()):
             raise TrainingError(
@@ -80,7 +80,12 @@ def _opened(path: Path) -> Iterator[tuple[IO[str], bool]]:
     Raises TrainingError if another process has it.
     """
     while True:
-        with path.open("a+", encoding="utf-8") as stream:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            opened = path.open("a+", encoding="utf-8")
+        except FileNotFoundError:  # its last holder has just removed the folder that it had made
+            continue
+        with opened as stream:
             is_ours = _take(stream, path)
             if _is_still_at(path, stream):
                 yield stream, is_ours

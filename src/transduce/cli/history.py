@@ -1,0 +1,59 @@
+"""What was typed at a prompt: the arrow keys bring it back, in later sittings, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transduce.corpora import cache_folder
+
+try:
+    import readline
+except ImportError:  # not on Windows
+    readline = None  # type: ignore[assignment]
+
+__all__ = ["history_file", "line_history"]
+
+N_LINES_KEPT = 1000
+MOST_CHARACTERS = 2000  # of a line that is kept: longer ones were pasted
+
+
+def history_file(name: str) -> Path:
+    """Where the history of a prompt is kept: in the user's cache folder, for the user alone."""
+    return cache_folder() / f"{name}.history"
+
+
+@contextmanager
+def line_history(name: str) -> Iterator[None]:
+    """Editing and history for ``input()`` while the block lasts, where there is a line editor.
+
+    A history that cannot be read or written is none: nothing is said of it.
+    """
+    if readline is None:
+        yield
+        return
+    path = history_file(name)
+    readline.clear_history()
+    with suppress(OSError, UnicodeError):
+        readline.read_history_file(path)
+    try:
+        yield
+    finally:
+        with suppress(OSError, RuntimeError):  # of the latter: there is no home folder
+            _write(path)
+
+
+def _write(path: Path) -> None:
+    assert readline is not None
+    for place in reversed(range(readline.get_current_history_length())):
+        if len(readline.get_history_item(place + 1) or "") > MOST_CHARACTERS:
+            readline.remove_history_item(place)
+    if not readline.get_current_history_length():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    path.chmod(0o600)
+    readline.set_history_length(N_LINES_KEPT)
+    readline.write_history_file(path)

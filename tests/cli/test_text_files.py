@@ -1,0 +1,187 @@
+"""Text that is read from files and stdin, and written to files and stdout."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transduce.cli.text_output import part_of, written_lines
+from transduce.errors import DataError
+from transduce.files import write_text
+from transduce.tasks import ScoredText, Translation
+
+CommandLine = Callable[..., Any]
+VERB = import_module("transduce.cli.translate")  # the package has a function of that name
+
+PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
+UNPACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.decompress, ".xz": lzma.decompress}
+SOURCE = "The dog sleeps.\n\nA cat.\n"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_translate_from_file_to_file(transduce: CommandLine, micro_model: Path, tmp_path: Path, suffix: str) -> None:
+    source, out = tmp_path / f"in.en{suffix}", tmp_path / "new" / f"out.de{suffix}"
+    source.write_bytes(PACK[suffix](SOURCE.encode()))
+    piped = transduce("translate", micro_model, "--beam", 1, stdin=SOURCE.encode())
+    outcome = transduce("translate", micro_model, "--beam", 1, "--in", source, "--out", out)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert UNPACK[suffix](out.read_bytes()).decode() == piped.out
+    assert os.listdir(out.parent) == [out.name]
+    dashes = transduce("translate", micro_model, "--beam", 1, "--in", "-", "--out", "-", stdin=SOURCE.encode())
+    assert dashes.out == piped.out
+
+
+def test_json_goes_to_the_file(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    outcome = transduce("translate", micro_model, "--json", "--out", out, stdin=b"A cat.\nbad \xff\n")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2]
+    assert "warning: line 2 is not UTF-8" in outcome.err
+
+
+def test_what_cannot_be_read_or_written_is_found_before_the_model_is_read(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VERB, "load_translator", None)
+    text = tmp_path / "in.en"
+    text.write_text("A cat.\n")
+    for options, words in {
+        ("--in", tmp_path / "no"): f"{tmp_path / 'no'} cannot be read",
+        ("--in", tmp_path): "Is a directory",
+        ("--out", tmp_path): f"--out {tmp_path} cannot be written: Is a directory",
+        ("--out", text / "x"): "cannot be written",
+        ("--in", text, "--out", text): f"--out {text} would overwrite {text}, which --in reads; name another file",
+    }.items():
+        outcome = transduce("translate", micro_model, *options)
+        assert outcome.code == 1
+        assert words in outcome.err
+    part = tmp_path / "out.de.part"
+    part.write_text("A cat.\n")
+    assert "would overwrite" in transduce("translate", micro_model, "--in", part, "--out", tmp_path / "out.de").err
+    (tmp_path / "link").symlink_to(text)
+    assert "would overwrite" in transduce("translate", micro_model, "--in", text, "--out", tmp_path / "link").err
+    assert text.read_text() == "A cat.\n"
+
+
+class Interrupted:
+    """A translator of three lines, after which somebody presses Ctrl-C."""
+
+    src_language, search, max_source_tokens = "en", None, 9
+
+    def translate_lines(self, lines: Iterator[str], **options: object) -> Iterator[Translation]:
+        for number, line in enumerate(lines, start=1):
+            if number == 4:
+                raise KeyboardInterrupt
+            yield Translation(line, (ScoredText(line.upper(), 0.0),), is_cut=False)
+
+
+def test_a_part_of_a_translation_does_not_look_whole(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VERB, "load_translator", lambda *arguments, **options: Interrupted())
+    monkeypatch.setattr(VERB, "search_as_asked", lambda *arguments, **options: None)
+    out = tmp_path / "out.de"
+    out.write_text("of before\n")
+    outcome = transduce("translate", micro_model, "--out", out, stdin=b"a\nb\nc\nd\n")
+    assert outcome.code == 130
+    assert out.read_text() == "of before\n"
+    assert part_of(out).read_text() == "A\nB\nC\n"
+    part = f"{out} was not written; its first 3 lines are in {part_of(out)}"
+    assert outcome.err.splitlines() == [part, "interrupted"]
+    compressed = tmp_path / "out.gz"
+    assert transduce("translate", micro_model, "--out", compressed, stdin=b"a\nb\nc\nd\n").code == 130
+    assert gzip.decompress(part_of(compressed).read_bytes()) == b"A\nB\nC\n"
+    assert transduce("translate", micro_model, "--out", out, stdin=b"a\nb\n").code == 0
+    assert out.read_text() == "A\nB\n"
+    assert not part_of(out).exists()
+
+
+def test_nothing_is_left_of_what_has_no_line(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), written_lines(tmp_path / "new" / "out"):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_full_disk_is_told_with_the_line(tmp_path: Path, suffix: str) -> None:
+    full = tmp_path / f"full{suffix}"
+    full.symlink_to("/dev/full")
+    with (
+        pytest.raises(DataError, match=r"cannot be written after line [01]: No space left"),
+        written_lines(full) as write,
+    ):
+        write("a line")
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_device_stays_a_device(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with written_lines(pipe) as write:
+        write("a line")
+    assert os.read(reader, 99) == b"a line\n"
+    write_text(pipe, "more")
+    assert os.read(reader, 99) == b"more"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_dash_is_stdin(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    text, other = tmp_path / "text", tmp_path / "other"
+    text.write_text("A cat sleeps here.\n")
+    other.write_text("A dog sleeps here.\n")
+    expected = transduce("score", "--ref", text, other, "--json").out
+    assert transduce("score", "--ref", text, "-", "--json", stdin=other.read_bytes()).out == expected
+    assert transduce("score", "--ref", "-", other, "--json", stdin=text.read_bytes()).out == expected
+    assert "has +" in transduce("score", "--ref", text, text, "--against", "-", stdin=other.read_bytes()).out
+    short = transduce("score", "--ref", text, "-", stdin=b"")
+    assert (short.code, "stdin has 0 lines" in short.err) == (1, True)
+    assert "stdin:1 is not UTF-8" in transduce("score", "--ref", text, "-", stdin=b"\xff\n").err
+    by_files = transduce("evaluate", micro_model, "--src", text, "--ref", other, "--json").out
+    for src, ref, stdin in (("-", other, text), (text, "-", other)):
+        arguments = ["evaluate", micro_model, "--src", src, "--ref", ref, "--json"]
+        assert transduce(*arguments, stdin=stdin.read_bytes()).out == by_files
+
+
+def test_stdin_is_read_once(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    both = "cannot both be -: stdin can be read once"
+    for arguments, names in (
+        (["score", "--ref", "-", "-"], "HYP and --ref"),
+        (["score", "--ref", tmp_path, "--against", "-", "-"], "HYP and --against"),
+        (["evaluate", micro_model, "--src", "-", "--ref", "-"], "--src and --ref"),
+        (["parseval", "-", "-"], "GOLD and TEST"),
+    ):
+        outcome = transduce(*arguments, stdin=b"a\n")
+        assert outcome.code == 1
+        assert f"error: {names} {both}" in outcome.err
+
+
+def test_trees_from_stdin(transduce: CommandLine, tmp_path: Path) -> None:
+    gold, tree = tmp_path / "gold", "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ sleeps)) (. .)))\n"
+    gold.write_text(tree)
+    for options in ([], ["--plain"]):
+        outcome = transduce("parseval", gold, "-", "--json", *options, stdin=tree.encode())
+        assert json.loads(outcome.out)["f1"] == 100
+    assert "error: stdin: line 1" in transduce("parseval", "-", gold, stdin=b"(S (NN dog)\n").err
+
+
+def test_translations_on_stdout_and_scores_on_stderr(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("A cat.\nA dog.\n")
+    arguments = ["evaluate", micro_model, "--src", text, "--ref", text]
+    outcome = transduce(*arguments, "--out", "-", "--json")
+    assert outcome.out == transduce("translate", micro_model, stdin=text.read_bytes()).out
+    assert json.loads(outcome.err)["sentences"] == 2
+    page = transduce("attention", micro_model, "--src", "A cat.", "--out", "-")
+    assert page.out.startswith("<!")
+    assert page.err.strip() == outcome.out.splitlines()[0]
