@@ -65,7 +65,8 @@ def foreign_format(path: Path) -> str | None:
             sample = stream.read(SAMPLED_BYTES)
     except (DataError, OSError, EOFError, lzma.LZMAError, zlib.error):
         return None  # those who read it will say so
-    return _wide(sample) or _compressed(sample, path) or _archive(sample, path) or _binary(sample) or _text(sample, path)
+    packed = _compressed(sample, path) or _archive(sample, path)
+    return _wide(sample) or packed or _binary(sample) or _text(sample, path)
 
 
 def _wide(sample: bytes) -> str | None:

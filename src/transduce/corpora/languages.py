@@ -1,7 +1,7 @@
 """Languages: whether a code is one, which was meant instead, and which language a text is in.
 
-Codes are those of ISO 639-1, of two letters; of three letters, those of ISO 639-2 and 639-3, of which there are too many
-to be known here. Which language lines are in is said by py3langid, a naive Bayes classifier over bytes that knows 140.
+Codes are those of ISO 639-1, of two letters; those of ISO 639-2 and 639-3, of three letters, are too many to be known
+here. Which language lines are in is said by py3langid, a naive Bayes classifier over bytes that knows 140.
 Its model takes seconds to load: it is loaded when first asked, once for a process.
 """
 
@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import count
+from pathlib import Path
 
-__all__ = ["LanguageSample", "fault_of_code", "language_name", "languages_of", "spread_sample"]
+__all__ = [
+    "LEAST_LINES",
+    "LanguageSample",
+    "SpreadSample",
+    "fault_of_code",
+    "language_in_name",
+    "language_name",
+    "languages_of",
+]
 
 SAMPLED_LINES = 300
 LEAST_CHARACTERS = 25  # of a line that can be judged
+LEAST_BYTES = 40  # or of so many bytes: a character of Chinese says more than a letter
+MOST_CHARACTERS = 1_000  # of it that are looked at
 LEAST_LINES = 20  # that say something together
 MOST = 0.5  # of the lines: the text is in that language
 MANY = 0.15  # of the lines: a second language is worth a word
@@ -127,6 +137,16 @@ def fault_of_code(code: str) -> str | None:
     return f"{code!r} is no language code of ISO 639-1; {hint}"
 
 
+def language_in_name(path: Path) -> str | None:
+    """The language that the name of a file ends in.
+
+    >>> language_in_name(Path("train.en-de.de.gz")), language_in_name(Path("notes.txt"))
+    ('de', None)
+    """
+    code = path.name.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
+    return code if code in _NAMES or code in _OF_THREE_LETTERS else None
+
+
 @dataclass(frozen=True, slots=True)
 class LanguageSample:
     """How many of the lines that were judged are in which language, the most frequent first."""
@@ -162,17 +182,23 @@ def _are_alike(one: str, other: str) -> bool:
     return one == other or any(one in alike and other in alike for alike in _ALIKE)
 
 
-def spread_sample(lines: Iterable[str], size: int = SAMPLED_LINES) -> list[str]:
-    """Lines that are long enough to be judged, spread evenly over all of them, at most twice ``size``."""
-    kept: list[str] = []
-    stride, n_seen = 1, count()
-    for line in lines:
-        if len(line) >= LEAST_CHARACTERS and next(n_seen) % stride == 0:
-            kept.append(line[:1000])
-            if len(kept) >= 2 * size:
-                del kept[1::2]
-                stride *= 2
-    return kept
+class SpreadSample:
+    """Lines that are long enough to be judged, spread evenly over all that are added; at most twice ``size``."""
+
+    def __init__(self, size: int = SAMPLED_LINES) -> None:
+        self.lines: list[str] = []
+        self._size, self._stride, self._n_seen = size, 1, 0
+
+    def add(self, line: str) -> None:
+        """The next line; it may be taken."""
+        if len(line) < LEAST_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < LEAST_BYTES):
+            return
+        if self._n_seen % self._stride == 0:
+            self.lines.append(line[:MOST_CHARACTERS])
+            if len(self.lines) >= 2 * self._size:
+                del self.lines[1::2]
+                self._stride *= 2
+        self._n_seen += 1
 
 
 def languages_of(lines: Iterable[str]) -> LanguageSample:
