@@ -16,12 +16,14 @@ from typing import Literal
 
 from transduce.config import DataConfig, Split
 from transduce.corpora.alignment import Alignment, ReadPairs, align
+from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, Reason
 from transduce.corpora.languages import (
     LEAST_LINES,
     LanguageSample,
     SpreadSample,
     fault_of_code,
+    is_judged,
     language_name,
     languages_of,
 )
@@ -142,7 +144,7 @@ def _remarks_on(looked: _Looked, languages: Languages) -> Iterator[Remark]:
 def _remarks_on_languages(looked: _Looked, languages: Languages) -> Iterator[Remark]:
     part = looked.part
     sides = [(part.src, looked.src, languages[0]), (part.tgt, looked.tgt, languages[1])]
-    known = [(name, code, _judged(sample)) for name, sample, code in sides if code is not None]
+    known = [(name, code, _judged(sample)) for name, sample, code in sides if code and is_judged(code)]
     wrong = [(name, code, other) for name, code, found in known if (other := found.other_than(code)) is not None]
     src, tgt = languages
     if len(wrong) == 2 and src is not None and tgt is not None and src != tgt:
@@ -240,7 +242,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
     for other in map(_look, others):
         about_other = list(_remarks_on(other, languages))
         yield from about_other
-        if not any("swapped" in remark.message for remark in [*about_train, *about_other]):
+        if not any("sides are swapped" in remark.message for remark in [*about_train, *about_other]):
             yield from _remarks_on_swap(looked, other)
     yield from _remarks_on_leakage(train.name, others, sought)
 
@@ -271,7 +273,8 @@ def remark_on_dropped(corpus: str, report: CleaningReport, config: DataConfig) -
     reasons = [(reason, tally) for reason, tally in report.dropped.items() if tally.count and reason != "duplicate"]
     reasons.sort(key=lambda entry: -entry[1].count)
     told = "; ".join(f"{reason} {tally.count:,} ({tally}): {_ADVICE[reason]}" for reason, tally in reasons[:N_REASONS])
-    names = [name for name in config.files_of("train") if name is not None] if corpus == "files" else [corpus]
+    files = [*config.files_of("train"), config.train_trees] if corpus == OWN_FILES else []
+    names = [name for name in files if name is not None] or [corpus]
     look = f"look at them with: transduce doctor {' '.join(names)}"
     message = f"cleaning drops {share:.1%} of the training pairs: {told}; {look}"
     if share <= config.max_dropped_share:

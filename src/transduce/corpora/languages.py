@@ -17,6 +17,7 @@ __all__ = [
     "LanguageSample",
     "SpreadSample",
     "fault_of_code",
+    "is_judged",
     "language_in_name",
     "language_name",
     "languages_of",
@@ -112,6 +113,24 @@ _ALIKE = [
     {"ki", "kik"},
     {"ff", "fuv"},
 ]
+
+
+# The languages that the classifier knows. Text in another would be taken for the one that is most like it.
+_JUDGED = frozenset(
+    "ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa fi fo fr fuv fy"
+    " ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka kab kik kk km kn ko ku ky la lb"
+    " lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my nb ne nl nn no nso oc om or pa pcm pl ps pt qu ro ru rw sa sdh se"
+    " si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz uzs vec vi vo wa wuu xh yo yue zh zu".split()
+)
+
+
+def is_judged(code: str) -> bool:
+    """Whether it can be said of a text that it is not in this language.
+
+    >>> is_judged("de"), is_judged("deu"), is_judged("bar")
+    (True, True, False)
+    """
+    return _OF_THREE_LETTERS.get(code, code) in _JUDGED
 
 
 def language_name(code: str) -> str:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from transduce.corpora.cleaning import Hashes
+from transduce.corpora.cleaning import Hashes, Tally
 
 __all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines"]
 
@@ -126,10 +126,9 @@ class TrainingLines:
 
 @dataclass(slots=True)
 class NearDuplicates:
-    """Pairs of the training text that came before but for case, punctuation or digits; not those that came exactly."""
+    """Pairs of the training text that came before but for case or punctuation; not those that came exactly."""
 
-    count: int = 0
-    first_lines: list[int] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
     _exact: Hashes = field(default_factory=Hashes)
     _near: Hashes = field(default_factory=Hashes)
     _n_lines: int = 0
@@ -137,14 +136,16 @@ class NearDuplicates:
     def look_at(self, pair: tuple[str, str] | None) -> None:
         """The next pair."""
         self._n_lines += 1
-        if pair is None or not (pair[0].strip() and pair[1].strip()):
+        if pair is None:
             return
-        exact, near, *_ = _keys(*pair)
-        is_new = self._exact.add(exact)
+        src, tgt = _plain(pair[0]), _plain(pair[1])
+        near_src, near_tgt = _NO_LETTER.sub(" ", src).strip(), _NO_LETTER.sub(" ", tgt).strip()
+        if not (near_src and near_tgt):
+            return
+        is_new = self._exact.add(_key("pair", pair[0].strip(), pair[1].strip()))
+        near = _key("near pair", near_src, near_tgt)
         if not self._near.add(near) and is_new:
-            self.count += 1
-            if len(self.first_lines) < N_FIRST:
-                self.first_lines.append(self._n_lines)
+            self.tally.add(self._n_lines)
 
 
 def _keys(src: str, tgt: str) -> Keys:
