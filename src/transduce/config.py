@@ -35,6 +35,7 @@ Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+WholeShare = Annotated[float, Field(ge=0.0, le=1.0)]
 # Past these limits a search does not end in the time or the memory that anybody has, or overflows.
 BeamSize = Annotated[int, Field(ge=1, le=1000)]
 PenaltyExponent = Annotated[float, Field(ge=0.0, le=100.0)]
@@ -179,6 +180,7 @@ class DataConfig(_Record):
     max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
     drop_identical: bool = True  # those whose sides are the same,
     drop_duplicates: bool = False  # and those that came before
+    max_dropped_share: WholeShare = 0.3  # cleaning: of a corpus; where more is dropped, it is refused
     max_length: Count = 256  # longer pairs are left out of training and dev; tokens with the end symbol, on either side
 
     @model_validator(mode="after")

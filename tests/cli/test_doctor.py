@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from transduce.corpora import generate_pairs
 from transduce.files import write_manifest
 
 pytestmark = pytest.mark.reliability
@@ -434,3 +436,63 @@ def test_nothing_that_is_broken_breaks_the_doctor(
         if path.is_dir():
             path.rmdir()
         path.write_bytes(content)
+
+
+def spoken_pairs(split: str = "train", n: int = 300) -> list[tuple[str, str]]:
+    """English and German sentences of many lengths."""
+    return [(pair.en, pair.de) for pair in generate_pairs("dev" if split == "dev" else "train", n_pairs=n, seed=5)]
+
+
+def test_shifted_and_swapped_files(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+    pairs = spoken_pairs()
+    src, tgt = write_pair(tmp_path, pairs)
+    assert problems(examine(src, tgt)) == []
+    targets = [line for _, line in pairs]
+    write_pair(tmp_path, list(zip([line for line, _ in pairs], [*targets[:150], *targets[151:], "Ende."], strict=True)))
+    one(
+        problems(examine(src, tgt)),
+        f"{src} with a.de: from about line 15",
+        "a.de lacks 1 line near there, or a.en has 1",
+    )
+    write_pair(tmp_path, [(line, other) for other, line in pairs])
+    one(problems(examine(src, tgt)), "the sides are swapped: a.en looks like German (de) and a.de like English (en)")
+    random.Random(1).shuffle(targets)
+    write_pair(tmp_path, list(zip([line for line, _ in pairs], targets, strict=True)))
+    one(problems(examine(src, tgt)), "the lines of a.en and a.de do not look like translations of each other")
+
+
+def test_another_language_than_the_name_says(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+    src, _ = write_pair(tmp_path, spoken_pairs())
+    french = (tmp_path / "a.de").rename(tmp_path / "a.fr")
+    one(problems(examine(src, french)), "a.fr looks like German (de), not French (fr)")
+
+
+def test_later_pairs_are_compared_with_the_first(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+    for name in ("train", "dev"):
+        (tmp_path / name).mkdir()
+    dev = [(f"Once more: {src}", f"Noch einmal: {tgt}") for src, tgt in spoken_pairs("dev", 100)]
+    train = write_pair(tmp_path / "train", spoken_pairs())
+    assert problems(examine(*train, *write_pair(tmp_path / "dev", dev))) == []
+    found = examine(*train, *write_pair(tmp_path / "dev", [*dev, *spoken_pairs()[:9]]))
+    one(problems(found), f"9 of 109 lines are in {train[0]} with a.de, too: 9 pairs (first: line 101 is line 1 there")
+    found = examine(*train, *write_pair(tmp_path / "dev", [(tgt, src) for src, tgt in dev]))
+    one(problems(found), f"its sides are swapped against those of {train[0]} with a.de")
+
+
+def test_recipes_with_leaking_and_foreign_text(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    src, tgt = write_pair(tmp_path, [*spoken_pairs(), *[("a dog", "ein Hund"), ("A dog!", "ein Hund")]])
+    dev_src, dev_tgt = write_pair(tmp_path / "dev", spoken_pairs()[:50])
+    recipe = tmp_path / "r.toml"
+    data = f'[data]\ncorpus = "files"\ntrain_src = "{src}"\ntrain_tgt = "{tgt}"\n'
+    recipe.write_text(data + f'dev_src = "{dev_src}"\ndev_tgt = "{dev_tgt}"\ndirection = "en-ge"\n')
+    found = examine(recipe)
+    one(problems(found), f"50 of 50 lines are in {src} with a.de, too: ", "leave these lines out of one of the two")
+    one(notes(found), "direction = 'en-ge': 'ge' is no language code of ISO 639-1; did you mean 'de', German, or ")
+    one(notes(found), "1 pair that came before but for case or punctuation (line 302)")
+    (tmp_path / "memory.tmx").write_text('<?xml version="1.0"?>\n<tmx version="1.4">\n')
+    recipe.write_text(data.replace("a.de", "memory.tmx"))
+    told = problems(examine(recipe))
+    assert len(told) == 2  # the recipe cannot be used, and the file is why
+    assert all("memory.tmx" in each and "is TMX, a translation memory" in each for each in told)
+    one(problems(examine(tmp_path / "memory.tmx")), "is TMX, a translation memory")

@@ -144,7 +144,7 @@ def test_separate_vocabularies(micro_recipe: Path, tmp_path: Path) -> None:
 def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n\tleer\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
-    settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2"]
+    settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2", "data.max_dropped_share=0.5"]
     told: list[str] = []
     result = train(read_recipe(micro_recipe, settings), tmp_path / "run", tell=told.append)
     assert result.scores is None

@@ -26,7 +26,7 @@ from typing import Literal, get_args
 
 from transduce.errors import ConfigError
 
-__all__ = ["CONTROL", "SURROGATE", "CleaningReport", "CleaningRules", "Reason", "Tally", "clean"]
+__all__ = ["CONTROL", "SURROGATE", "CleaningReport", "CleaningRules", "Hashes", "Reason", "Tally", "clean"]
 
 Reason = Literal[
     "not two columns",
@@ -147,7 +147,7 @@ def clean(
     >>> print(*report.lines(), sep="; ")
     read 2 pairs, kept 1, dropped 1; dropped 1: empty (line 2)
     """
-    seen = _Hashes()
+    seen = Hashes()
     for pair in pairs:
         report.n_read += 1
         if pair is None:
@@ -196,7 +196,7 @@ def _hash_of(src: str, tgt: str) -> int:
     return int.from_bytes(blake2b(f"{src}\0{tgt}".encode(), digest_size=8).digest(), "little") or 1
 
 
-class _Hashes:
+class Hashes:
     """A set of 64-bit hashes in far less memory than Python's own: open addressing, at most half full, 0 is free."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from transduce.config import SPLITS, DataConfig, Split, nearest_name
 from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Text, corpus_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.detokenising import detokenised
+from transduce.corpora.formats import foreign_format
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
 from transduce.corpora.paired_text import Pairs, UncleanedPairs
@@ -179,11 +180,14 @@ class ParallelText:
 
 
 def _require_readable(path: Path) -> None:
-    """Raises DataError unless there is a regular file at ``path``: opening a pipe here would wait for ever."""
+    """Raises DataError unless ``path`` is a regular file of text: opening a pipe here would wait for ever."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, and text is read more than once"
         raise DataError(f"{path} cannot be used: it is {kind}; name a file")
     open_binary(path).close()
+    reason = foreign_format(path)
+    if reason is not None:
+        raise DataError(f"{path} {reason}")
 
 
 def _what_is_in(folder: Path) -> str:

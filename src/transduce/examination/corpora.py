@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 from pathlib import Path
 
-from transduce.config import SPLITS, DataConfig, RunConfig, nearest_name
+from transduce.config import SPLITS, DataConfig, RunConfig, Split, nearest_name
 from transduce.corpora import (
     BUILT_IN,
     CATALOGUE,
@@ -22,9 +22,11 @@ from transduce.corpora import (
     find_text,
     generate_pairs,
 )
+from transduce.corpora.checks import TextPart, column_part, remarks_between, remarks_on_codes, two_file_part
+from transduce.corpora.formats import foreign_format
 from transduce.errors import ConfigError, DataError
-from transduce.examination.finding import Finding, counted, good, note, problem
-from transduce.examination.text import examine_column_file, examine_line_pairs, examine_two_files
+from transduce.examination.finding import Finding, counted, good, note, problem, survived
+from transduce.examination.text import as_finding, examine_column_file, examine_line_pairs, examine_two_files
 from transduce.examination.treebanks import examine_trees_of
 from transduce.recipes import read_recipe
 
@@ -175,15 +177,21 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
     folders = data_folders(data_folder)
     languages = data.src_language, data.tgt_language
     has_part = dict.fromkeys(SPLITS, False)
+    parts: dict[Split, list[TextPart]] = {split: [] for split in SPLITS}
+    yield from map(as_finding, remarks_on_codes(data))
     for split in SPLITS:
         src, tgt, tsv = (None if name is None else Path(name) for name in data.files_of(split))
         if tsv is not None and (tsv.exists() or missing is None):
             has_part[split] = True
-            yield from examine_column_file(tsv, rules=rules)
+            if _is_text(tsv):
+                parts[split].append(column_part(tsv))
+            yield from examine_column_file(tsv, rules=rules, languages=languages)
         elif src is not None and tgt is not None:
             has_part[split] = True
             if src.exists() and tgt.exists():
-                yield from examine_two_files(src, tgt, rules=rules)
+                if _is_text(src) and _is_text(tgt):
+                    parts[split].append(two_file_part(src, tgt))
+                yield from examine_two_files(src, tgt, rules=rules, languages=languages)
         for name in data.weights:
             if name == BUILT_IN:
                 has_part[split] = True
@@ -193,7 +201,10 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
                 files = find_text(text, *languages, folders)
                 if files is not None:
                     has_part[split] = True
-                    yield from examine_two_files(*files, rules=rules)
+                    parts[split].append(two_file_part(*files))
+                    yield from examine_two_files(*files, rules=rules, languages=languages)
+    between = remarks_between(parts["train"], [*parts["dev"], *parts["test"]])
+    yield from survived(recipe, map(as_finding, between))
     if BUILT_IN in data.weights:
         pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=data.n_pairs, seed=data.corpus_seed))
         n_pairs = min(data.n_pairs, N_GRAMMAR_PAIRS)
@@ -202,3 +213,7 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         yield note(recipe, "there is no dev text: there will be no validation, and no best checkpoint")
     if missing is None and not has_part["test"]:
         yield note(recipe, "there is no test text: the model will be scored on dev, if there is that")
+
+
+def _is_text(path: Path) -> bool:
+    return path.is_file() and foreign_format(path) is None

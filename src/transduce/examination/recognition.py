@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from transduce.config import CORPUS_PATTERN
+from transduce.corpora.checks import TextPart, remarks_between, two_file_part
+from transduce.corpora.formats import foreign_format
 from transduce.examination.corpora import (
     corpora_in,
     examine_corpus,
@@ -17,7 +19,13 @@ from transduce.examination.corpora import (
     parallel_texts_in,
 )
 from transduce.examination.finding import Finding, good, problem, survived
-from transduce.examination.text import examine_column_file, examine_file, examine_two_files, is_tab_separated
+from transduce.examination.text import (
+    as_finding,
+    examine_column_file,
+    examine_file,
+    examine_two_files,
+    is_tab_separated,
+)
 from transduce.examination.treebanks import examine_tree_file, is_of_trees
 
 __all__ = ["examine"]
@@ -36,8 +44,11 @@ N_NAMES_SHOWN = 5
 
 
 def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[Finding]:
-    """Look at each thing that is named: folders, files, corpora. Two text files in a row are source and target."""
-    left = list(names)
+    """Look at each thing that is named: folders, files, corpora. Two text files in a row are source and target.
+
+    The first two of them are compared with the later ones, which may be its dev and test text.
+    """
+    left, parts = list(names), list[TextPart]()
     while left:
         name = left.pop(0)
         path = Path(name)
@@ -45,8 +56,12 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
             tgt = Path(left.pop(0))
             yield good(path, f"source, with {tgt} as its target")
             yield from survived(path, examine_two_files(path, tgt))
+            if foreign_format(path) is None and foreign_format(tgt) is None:
+                parts.append(two_file_part(path, tgt))
         else:
             yield from survived(name, _examine_one(name, path, data_folder))
+    if len(parts) > 1:
+        yield from survived(parts[0].name, map(as_finding, remarks_between(parts[:1], parts[1:])))
 
 
 def _is_text_in_one_language(path: Path) -> bool:

@@ -13,14 +13,25 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.corpora import CleaningReport, CleaningRules, clean, read_aligned_files
+from transduce.corpora.checks import Languages, Remark, column_part, remarks_on_part, two_file_part
 from transduce.corpora.cleaning import Tally
+from transduce.corpora.formats import foreign_format
+from transduce.corpora.languages import language_in_name
+from transduce.corpora.leakage import NearDuplicates
 from transduce.corpora.parallel_files import two_columns
 from transduce.errors import DataError
 from transduce.examination.finding import Finding, counted, found, good, note, problem
 from transduce.examination.lines import Side, weight
 from transduce.files import open_binary
 
-__all__ = ["examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated"]
+__all__ = [
+    "as_finding",
+    "examine_column_file",
+    "examine_file",
+    "examine_line_pairs",
+    "examine_two_files",
+    "is_tab_separated",
+]
 
 SAMPLED_BYTES = 1 << 16
 SAMPLED_LINES = 1000
@@ -79,6 +90,7 @@ class _Pairing:
     def __init__(self, subject: object, src: Side, tgt: Side, rules: CleaningRules) -> None:
         self.subject, self.src, self.tgt, self.rules = subject, src, tgt, rules
         self.report = CleaningReport()
+        self._near = NearDuplicates()
         self._src_alone_blank, self._tgt_alone_blank, self._both_blank = Tally(), Tally(), Tally()
 
     def run(self, pairs: Iterable[tuple[str, str] | None]) -> None:
@@ -87,6 +99,7 @@ class _Pairing:
             pass
 
     def _seen(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+        self._near.look_at(pair)
         if pair is None:
             self.src.n_lines += 1
             self.tgt.n_lines += 1
@@ -118,6 +131,7 @@ class _Pairing:
                 lines = f"{counted(tally.count, 'line')} blank where {other.subject} has text ({tally})"
                 yield found(weight(tally, n_pairs), side.subject, f"{lines}; training leaves them out")
         duplicates, ratio = self._either("duplicate"), self.report.dropped["length ratio"]
+        near = self._near.tally
         for tally, what, advice in (
             (self._both_blank, "blank on both sides", "training leaves them out"),
             (
@@ -131,9 +145,12 @@ class _Pairing:
                 "not translated, or names and numbers",
             ),
             (duplicates, "that came before", "drop_duplicates = true leaves them out"),
+            (near, "that came before but for case or punctuation", "they teach little that is new"),
         ):
             if tally.count:
-                status = "note" if tally is duplicates else weight(tally, n_pairs)  # text may well repeat itself
+                status = (
+                    "note" if tally is duplicates or tally is near else weight(tally, n_pairs)
+                )  # text may well repeat itself
                 message = f"{counted(tally.count, 'pair')} {what} ({tally}); {advice}"
                 yield found(status, self.subject, message)
         if n_pairs:
@@ -150,9 +167,14 @@ class _Pairing:
 
 
 def examine_two_files(
-    src: Path, tgt: Path, *, rules: CleaningRules | None = None, told: set[Path] | None = None
+    src: Path,
+    tgt: Path,
+    *,
+    rules: CleaningRules | None = None,
+    told: set[Path] | None = None,
+    languages: Languages | None = None,
 ) -> Iterator[Finding]:
-    """Two files that are translations of each other, line by line.
+    """Two files that are translations of each other, line by line, in ``languages``, or those that their names end in.
 
     What is odd about one file alone is not told again where it is among ``told``, which it joins.
     """
@@ -173,7 +195,15 @@ def examine_two_files(
             yield from side.findings()
     if readers[0].n_lines != readers[1].n_lines and not any(reader.failure for reader in readers):
         yield problem(pairing.subject, _where_they_part(src, tgt))
+    if not any(reader.failure for reader in readers):
+        languages = languages or (language_in_name(src), language_in_name(tgt))
+        yield from map(as_finding, remarks_on_part(two_file_part(src, tgt), languages))
     yield from pairing.findings()
+
+
+def as_finding(remark: Remark) -> Finding:
+    """A remark, as the doctor tells it."""
+    return found(remark.status, remark.subject, remark.message)
 
 
 def _aligned(readers: tuple[_Reader, _Reader], sides: tuple[Side, Side]) -> Iterator[tuple[str, str]]:
@@ -197,7 +227,9 @@ def _where_they_part(src: Path, tgt: Path) -> str:
     return "the files had different numbers of lines, and now they have the same: somebody writes to them"
 
 
-def examine_column_file(path: Path, *, rules: CleaningRules | None = None) -> Iterator[Finding]:
+def examine_column_file(
+    path: Path, *, rules: CleaningRules | None = None, languages: Languages = (None, None)
+) -> Iterator[Finding]:
     """One file with source TAB target on each line."""
     if (reason := _why_no_text(path)) is not None:
         yield problem(path, reason)
@@ -210,6 +242,8 @@ def examine_column_file(path: Path, *, rules: CleaningRules | None = None) -> It
     yield from reader.findings()
     yield from src.findings()
     yield from tgt.findings()
+    if reader.failure is None:
+        yield from map(as_finding, remarks_on_part(column_part(path), languages))
     yield from pairing.findings()
 
 
@@ -261,11 +295,8 @@ def _why_no_text(path: Path) -> str | None:
         return str(error).removeprefix(f"{path} ")
     except (OSError, EOFError, lzma.LZMAError, zlib.error):
         return None  # the reader tells how far it can be read
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"
-    for magic, suffix in ((b"\x1f\x8b", ".gz"), (b"\xfd7zXZ\0", ".xz")):
-        if sample.startswith(magic):
-            return f"is compressed, but its name does not say so; give it a name that ends in {suffix}"
+    if (reason := foreign_format(path)) is not None:
+        return reason
     n_strange = sum(byte < 9 or 13 < byte < 32 for byte in sample)
     if n_strange > MANY_CONTROLS * len(sample):
         hint = "UTF-16 or UTF-32?" if sample.count(0) > len(sample) / 5 else "a binary file?"

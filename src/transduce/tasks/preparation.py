@@ -20,6 +20,7 @@ from typing import assert_never
 
 from transduce.config import DataConfig, Split, config_from_mapping
 from transduce.corpora import CleaningReport, PairedText, paired_text, read_aligned_files
+from transduce.corpora.checks import remark_on_dropped, remarks_on_own_files
 from transduce.data import PairDropout, StoreSummary, TokenStore, write_store
 from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import (
@@ -86,7 +87,9 @@ def prepare(
     with atomic_folder(folder) as temporary:
         for split in filter(text.has, EVALUATED):  # first, since what is wrong there should not be found after hours
             _write_text(text, split, temporary)
-        tokenizers = _train_tokenizers(text)
+        for remark in remarks_on_own_files(config):
+            tell(f"warning: {remark}")
+        tokenizers = _train_tokenizers(text, tell)
         tell(_sentence_about_tokenizers(tokenizers, config))
         tokenizers.save(temporary)
         reports = _new_reports(text)
@@ -126,6 +129,8 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
         got, want = getattr(config, name), getattr(expected, name)
         if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
             continue  # weights are of no account here: they choose among the rows of a store
+        if name == "max_dropped_share":
+            continue  # what has been prepared was not refused
         if got != want:
             raise ConfigError(
                 f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew"
@@ -164,16 +169,22 @@ def _text_files(split: Split) -> tuple[str, str]:
     return f"{split}.src", f"{split}.tgt"
 
 
-def _train_tokenizers(text: PairedText) -> Tokenizers:
-    """Raises DataError, with what the cleaning has found, if it leaves no text to learn from."""
+def _train_tokenizers(text: PairedText, tell: Callable[[str], None]) -> Tokenizers:
+    """Raises DataError, with what the cleaning has found, if it leaves no text to learn from, or too little of it."""
     reports = _new_reports(text)
     try:
-        return _learn_tokenizers(text, reports)
+        tokenizers = _learn_tokenizers(text, reports)
     except DataError as error:
         if any(report.n_kept for report in reports.values()):
             raise
         found = "; ".join(f"{corpus}: {', '.join(report.lines())}" for corpus, report in reports.items())
         raise DataError(f"no training pair can be used: {found}") from error
+    remarks = [remark_on_dropped(corpus, report, text.config) for corpus, report in reports.items()]
+    for remark in filter(None, remarks):
+        if remark.status == "problem":
+            raise DataError(str(remark))
+        tell(f"warning: {remark}")
+    return tokenizers
 
 
 def _new_reports(text: PairedText) -> dict[str, CleaningReport]:
@@ -191,12 +202,12 @@ def _learn_tokenizers(text: PairedText, reports: Mapping[str, CleaningReport]) -
             assert_never(config.tokenizer)
     if config.target == "trees":
         src = train(_sides(text, (0,), reports), vocab_size=config.vocab_size)
-        return Tokenizers(src, train_symbols(_sides(text, (1,), reports)))
+        return Tokenizers(src, train_symbols(_sides(text, (1,), _new_reports(text))))
     if config.shared_vocabulary:
         shared = train(_sides(text, (0, 1), reports), vocab_size=config.vocab_size)
         return Tokenizers(shared, shared)
-    src, tgt = (train(_sides(text, (side,), reports), vocab_size=config.vocab_size) for side in (0, 1))
-    return Tokenizers(src, tgt)
+    src = train(_sides(text, (0,), reports), vocab_size=config.vocab_size)
+    return Tokenizers(src, train(_sides(text, (1,), _new_reports(text)), vocab_size=config.vocab_size))
 
 
 def _sides(text: PairedText, sides: tuple[int, ...], reports: Mapping[str, CleaningReport]) -> Iterator[str]:

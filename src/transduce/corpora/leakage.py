@@ -1,0 +1,184 @@
+"""Text that is there twice: dev or test lines in the training text, and training pairs that differ in little.
+
+Lines are compared normalised and without case, and once more without punctuation and with every digit as 0. Hashes are
+remembered, not lines.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from transduce.corpora.cleaning import Hashes, Tally
+
+__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines"]
+
+N_FIRST = 3
+SHORT = 2  # words: such lines come again in any text
+MOST_CHARACTERS = 5_000  # of a line that are compared
+MUCH = 0.01  # of the lines
+
+_DIGIT = re.compile(r"\d")
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+@dataclass(slots=True)
+class Overlap:
+    """How many lines of dev or test are in the training text, and the first of them, each with its line there."""
+
+    count: int = 0
+    first: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, line: int, train_line: int) -> None:
+        """Count ``line``, which is ``train_line`` of the training text."""
+        self.count += 1
+        if len(self.first) < N_FIRST:
+            self.first.append((line, train_line))
+
+    def __str__(self) -> str:
+        lines = ", ".join(f"line {line:,} is line {train_line:,} there" for line, train_line in self.first)
+        return lines if self.count == len(self.first) else f"first: {lines}"
+
+
+@dataclass(slots=True)
+class Leakage:
+    """What of dev or test is in the training text. Each line counts once, as the first of these that it is."""
+
+    n_lines: int = 0
+    pairs: Overlap = field(default_factory=Overlap)
+    near_pairs: Overlap = field(default_factory=Overlap)  # the same but for case, punctuation and digits
+    sources: Overlap = field(default_factory=Overlap)  # with another translation
+    targets: Overlap = field(default_factory=Overlap)  # of another source
+    short: Overlap = field(default_factory=Overlap)  # any of the kinds above, of one or two words
+
+    @property
+    def is_much(self) -> bool:
+        """Whether scores on this text are those of text that has been learned by heart."""
+        n_known = self.pairs.count + self.near_pairs.count + self.sources.count
+        return n_known > max(1, MUCH * self.n_lines)
+
+    def sentence(self, train: str) -> str | None:
+        """What was found, for people; None where nothing was."""
+        told = [
+            f"{overlap.count:,} {words[overlap.count != 1]} ({overlap})"
+            for overlap, words in (
+                (self.pairs, ("pair", "pairs")),
+                (self.near_pairs, ("pair but for case, punctuation or digits", "pairs but for them")),
+                (self.sources, ("source with another translation", "sources with another translation")),
+                (self.targets, ("target of another source", "targets of other sources")),
+                (self.short, ("line of one or two words", "lines of one or two words")),
+            )
+            if overlap.count
+        ]
+        if not told:
+            return None
+        n_found = sum(each.count for each in (self.pairs, self.near_pairs, self.sources, self.targets, self.short))
+        advice = "; scores on it say little about new text: leave these lines out of one of the two"
+        return (
+            f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {', '.join(told)}"
+            f"{advice if self.is_much else ''}"
+        )
+
+
+NO_KEY = 1  # of an empty line
+Keys = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
+
+
+class TrainingLines:
+    """Dev or test text, whose lines are looked for while the training text goes by."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str] | None]) -> None:
+        self._lines = [None if pair is None else (_keys(*pair), _is_short(pair[0])) for pair in pairs]
+        self._found: dict[int, int] = {key: 0 for line in self._lines if line for key in line[0]}
+        self._found.pop(NO_KEY, None)
+        self._n_train = 0
+
+    def look_at(self, pair: tuple[str, str] | None) -> None:
+        """The next pair of the training text."""
+        self._n_train += 1
+        if pair is not None:
+            found = self._found
+            for key in _keys(*pair):
+                if found.get(key) == 0:
+                    found[key] = self._n_train
+
+    def result(self) -> Leakage:
+        """What was found so far."""
+        leakage = Leakage(len(self._lines))
+        found = self._found | {NO_KEY: 0}
+        for number, line in enumerate(self._lines, start=1):
+            if line is None:
+                continue
+            (pair, near_pair, src, near_src, tgt, near_tgt), is_short = line
+            places = (
+                (found[pair], leakage.pairs),
+                (found[near_pair], leakage.near_pairs),
+                (found[src] or found[near_src], leakage.sources),
+                (found[tgt] or found[near_tgt], leakage.targets),
+            )
+            place, overlap = next((each for each in places if each[0]), (0, leakage.pairs))
+            if place:
+                (leakage.short if is_short else overlap).add(number, place)
+        return leakage
+
+
+@dataclass(slots=True)
+class NearDuplicates:
+    """Pairs of the training text that came before but for case or punctuation; not those that came exactly."""
+
+    tally: Tally = field(default_factory=Tally)
+    _exact: Hashes = field(default_factory=Hashes)
+    _near: Hashes = field(default_factory=Hashes)
+    _n_lines: int = 0
+
+    def look_at(self, pair: tuple[str, str] | None) -> None:
+        """The next pair."""
+        self._n_lines += 1
+        if pair is None:
+            return
+        src, tgt = _plain(pair[0]), _plain(pair[1])
+        near_src, near_tgt = _NO_LETTER.sub(" ", src).strip(), _NO_LETTER.sub(" ", tgt).strip()
+        if not (near_src and near_tgt):
+            return
+        is_new = self._exact.add(_key("pair", pair[0].strip(), pair[1].strip()))
+        near = _key("near pair", near_src, near_tgt)
+        if not self._near.add(near) and is_new:
+            self.tally.add(self._n_lines)
+
+
+def _keys(src: str, tgt: str) -> Keys:
+    src, tgt = _plain(src), _plain(tgt)
+    near_src, near_tgt = _near(src), _near(tgt)
+    return (
+        _key("pair", src, tgt) if src and tgt else NO_KEY,
+        _key("near pair", near_src, near_tgt) if near_src and near_tgt else NO_KEY,
+        _key("source", src) if src else NO_KEY,
+        _key("near source", near_src) if near_src else NO_KEY,
+        _key("target", tgt) if tgt else NO_KEY,
+        _key("near target", near_tgt) if near_tgt else NO_KEY,
+    )
+
+
+def _plain(line: str) -> str:
+    """A line without case, in one form of Unicode, with single spaces; of a very long one the beginning."""
+    line = " ".join(line[:MOST_CHARACTERS].split())
+    return line.lower() if line.isascii() else unicodedata.normalize("NFC", line).casefold()
+
+
+def _key(*parts: str) -> int:
+    return hash(parts) & (2**64 - 1) | 2  # good in this process alone; never NO_KEY
+
+
+def _near(line: str) -> str:
+    """What is left of a line without punctuation, and with every digit as 0; the line where nothing is.
+
+    >>> _near("call 112, quickly!"), _near("...")
+    ('call 000 quickly', '')
+    """
+    return _NO_LETTER.sub(" ", _DIGIT.sub("0", line)).strip()
+
+
+def _is_short(line: str) -> bool:
+    return len(line.split()) <= SHORT

@@ -1,0 +1,247 @@
+"""What people do wrong with text: each wrong file in its words, and nothing where all is well."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transduce.config import DataConfig
+from transduce.corpora import CleaningReport, CleaningRules, clean, generate_pairs
+from transduce.corpora.checks import dropped_share, remark_on_dropped, remarks_on_own_files
+from transduce.corpora.languages import (
+    _NAMES,
+    LanguageSample,
+    SpreadSample,
+    fault_of_code,
+    is_judged,
+    language_name,
+    languages_of,
+)
+from transduce.corpora.leakage import NearDuplicates, TrainingLines
+
+Pairs = list[tuple[str, str]]
+
+
+def grammar(split: str = "train", n_pairs: int = 300) -> Pairs:
+    pairs = generate_pairs("dev" if split == "dev" else "train", n_pairs=n_pairs, seed=5)
+    return [(pair.en, pair.de) for pair in pairs]
+
+
+def files_of(folder: Path, **parts: Pairs) -> DataConfig:
+    names = {}
+    for split, pairs in parts.items():
+        for side, key in enumerate(("src", "tgt")):
+            path = folder / f"{split}.{key}"
+            path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+            names[f"{split}_{key}"] = str(path)
+    return DataConfig(corpus="files", **names)
+
+
+def told(config: DataConfig) -> list[str]:
+    return [f"{remark.status} {remark}" for remark in remarks_on_own_files(config)]
+
+
+def turned(pairs: Pairs) -> Pairs:
+    return [(tgt, src) for src, tgt in pairs]
+
+
+def test_good_files_are_good(tmp_path: Path) -> None:
+    train = [pair for pair in grammar() if pair not in grammar("dev", 100)]
+    dev = [(f"Once more: {src}", f"Noch einmal: {tgt}") for src, tgt in grammar("dev", 100)]
+    assert told(files_of(tmp_path, train=train, dev=dev)) == []
+
+
+def test_shifted_files(tmp_path: Path) -> None:
+    pairs = grammar()
+    shifted = [(src, tgt) for (src, _), (_, tgt) in itertools.pairwise(pairs)]
+    found = told(files_of(tmp_path, train=shifted))
+    assert found == [
+        f"problem {tmp_path / 'train.src'} with train.tgt: line N of train.src matches line N - 1 of train.tgt:"
+        " train.tgt lacks 1 line at its beginning, or train.src has 1 too many"
+    ]
+
+
+def test_swapped_sides(tmp_path: Path) -> None:
+    swapped = (
+        "the sides are swapped: train.src looks like German (de) and train.tgt like English (en); exchange them, or"
+        " turn direction round"
+    )
+    config = files_of(tmp_path, train=turned(grammar()))
+    assert told(config) == [f"problem {tmp_path / 'train.src'} with train.tgt: {swapped}"]
+    assert told(config.model_copy(update={"direction": "de-en"})) == []
+    found = told(files_of(tmp_path, train=grammar(), dev=turned(grammar("dev", 100))))
+    assert any(f"problem {tmp_path / 'dev.src'} with dev.tgt: the sides are swapped: dev.src" in each for each in found)
+
+
+def test_swapped_sides_of_languages_that_nobody_knows(tmp_path: Path) -> None:
+    config = files_of(tmp_path, train=grammar(), dev=turned(grammar("dev", 100)))
+    found = told(config.model_copy(update={"direction": "qqa-qqb"}))
+    assert [each.partition(": ")[2] for each in found if each.startswith("problem")] == [
+        f"its sides are swapped against those of {tmp_path / 'train.src'} with train.tgt: exchange the source and the"
+        " target of one"
+    ]
+    straight = files_of(tmp_path, train=grammar(), dev=grammar("dev", 100)).model_copy(update={"direction": "qqa-qqb"})
+    assert not any("sides are swapped" in each for each in told(straight))
+
+
+def test_another_language(tmp_path: Path) -> None:
+    config = files_of(tmp_path, train=grammar()).model_copy(update={"direction": "en-fr"})
+    assert told(config) == [
+        f"problem {tmp_path / 'train.src'} with train.tgt: train.tgt looks like German (de), not French (fr)"
+    ]
+    both = [*grammar(n_pairs=300), *((src, src.replace("the", "this")) for src, _ in grammar(n_pairs=100))]
+    found = told(files_of(tmp_path, train=both))
+    assert any("of the longer lines of train.tgt look like English (en), not German (de)" in each for each in found)
+
+
+def test_codes_of_languages(tmp_path: Path) -> None:
+    assert [fault_of_code(code) for code in ("en", "eng", "bar", "nb")] == [None] * 4
+    assert fault_of_code("cz") == "'cz' is no language code of ISO 639-1; did you mean 'cs', Czech?"
+    assert "did you mean 'de', German, or 'ka', Georgian?" in str(fault_of_code("ge"))
+    for code, meant in {"jp": "ja", "cn": "zh", "gr": "el", "dk": "da", "ua": "uk"}.items():
+        assert f"did you mean {meant!r}, " in str(fault_of_code(code))
+    assert fault_of_code("xx") == "'xx' is no language code of ISO 639-1; any two letters will do, if they are meant so"
+    assert language_name("jpn") == "Japanese (jpn)"
+    config = files_of(tmp_path, train=grammar(n_pairs=10)).model_copy(update={"direction": "en-xx"})
+    assert told(config) == [f"note direction = 'en-xx': {fault_of_code('xx')}"]
+
+
+def test_languages_that_are_alike_and_languages_that_are_not() -> None:
+    danish = LanguageSample(100, (("da", 60), ("no", 40)))
+    assert danish.other_than("nb") is None
+    assert danish.other_than("dan") is None
+    assert danish.other_than("en") == "da"
+    assert LanguageSample(10, (("da", 10),)).other_than("en") is None  # too few
+    assert LanguageSample(100, (("da", 45), ("en", 10), ("fr", 45))).other_than("en") is None  # not clear
+    assert LanguageSample(100, (("zxx", 90), ("en", 10))).other_than("en") is None
+    assert LanguageSample(100, (("de", 70), ("fr", 30))).besides("de") == ("fr", 0.3)
+    assert LanguageSample(100, (("de", 95), ("fr", 5))).besides("de") is None
+    assert languages_of(["Le chien dort dans son panier.", "Un chat mange une souris."]).other_than("fr") is None
+
+
+def test_the_languages_that_are_judged_are_those_of_the_classifier() -> None:
+    from py3langid import rank
+
+    known = {code for code, _ in rank("a dog")}
+    assert all(is_judged(code) for code in known - {"zxx"})
+    assert not any(is_judged(code) for code in {*_NAMES, "zxx"} - known - {"nb"})
+
+
+def test_a_sample_is_spread_evenly() -> None:
+    sample = SpreadSample(size=10)
+    for number in range(1000):
+        sample.add("short")
+        sample.add(f"a line that is long enough, {number}")
+    numbers = [int(line.rpartition(" ")[2]) for line in sample.lines]
+    assert 10 <= len(numbers) < 20
+    assert {later - earlier for earlier, later in itertools.pairwise(numbers)} == {numbers[1]}
+    assert numbers[0] == 0
+    assert numbers[-1] >= 900
+
+
+def test_lines_of_dev_in_the_training_text() -> None:
+    dev = [
+        ("The dog sleeps in May.", "Der Hund schläft im Mai."),
+        ("The cat sleeps in 2011!", "Die Katze schläft 2011!"),
+        ("A bird sings very well.", "Ein Vogel singt sehr gut."),
+        ("A horse runs very fast.", "Ein Pferd läuft sehr schnell."),
+        ("Yes.", "Ja."),
+        ("Nobody is here today.", "Niemand ist heute hier."),
+        ("", ""),
+    ]
+    lines = TrainingLines(dev)
+    for pair in [
+        ("unknown", "unbekannt"),
+        ("the dog  sleeps in may.", "Der Hund schläft im Mai."),
+        ("the cat sleeps in 2023", "Die Katze schläft 2023"),
+        None,
+        ("A bird sings very well.", "Gut singt der Vogel."),
+        ("Its horse runs.", "Ein Pferd läuft sehr schnell."),
+        ("Yes.", "Ja."),
+        ("", ""),
+        ("the dog sleeps in may.", "Der Hund schläft im Mai."),
+    ]:
+        lines.look_at(pair)
+    found = lines.result()
+    assert (found.pairs.first, found.near_pairs.first) == ([(1, 2)], [(2, 3)])
+    assert (found.sources.first, found.targets.first, found.short.first) == ([(3, 5)], [(4, 6)], [(5, 7)])
+    assert found.is_much
+    assert found.sentence("train.en") == (
+        "5 of 7 lines are in train.en, too: 1 pair (line 1 is line 2 there), 1 pair but for case, punctuation or digits"
+        " (line 2 is line 3 there), 1 source with another translation (line 3 is line 5 there), 1 target of another"
+        " source (line 4 is line 6 there), 1 line of one or two words (line 5 is line 7 there); scores on it say little"
+        " about new text: leave these lines out of one of the two"
+    )
+    assert TrainingLines(dev).result().sentence("train.en") is None
+
+
+def test_leakage_is_loud_where_it_is_much(tmp_path: Path) -> None:
+    train, dev = grammar(), [(f"Once more: {src}", f"Noch einmal: {tgt}") for src, tgt in grammar("dev", 200)]
+    one = told(files_of(tmp_path, train=train, dev=[*dev, train[7]]))
+    assert [each.split()[0] for each in one] == ["note"]
+    assert "1 of 201 lines are in" in one[0]
+    assert "1 pair (line 201 is line 8 there)" in one[0]
+    many = told(files_of(tmp_path, train=train, dev=[*dev, *train[:20]]))
+    assert [each.split()[0] for each in many] == ["problem"]
+    assert "20 pairs (first: line 201 is line 1 there, line 202 is line 2 there, line 203 is line 3 there)" in many[0]
+    assert many[0].endswith("scores on it say little about new text: leave these lines out of one of the two")
+    short = told(files_of(tmp_path, train=[*train, ("Yes.", "Ja.")], dev=[*dev, *[("Yes.", "Ja.")] * 20]))
+    assert [each.split()[0] for each in short] == ["note"]
+
+
+def test_near_duplicates() -> None:
+    near = NearDuplicates()
+    for pair in [("A dog.", "Ein Hund."), ("a dog", "ein Hund!"), ("A dog.", "Ein Hund."), None, ("2 dogs", "2 Hunde")]:
+        near.look_at(pair)
+    near.look_at(("3 dogs", "3 Hunde"))
+    assert (near.tally.count, near.tally.first_lines) == (1, [2])
+
+
+def report_of(pairs: Pairs, **rules: bool) -> CleaningReport:
+    report = CleaningReport()
+    list(clean(pairs, CleaningRules(**rules), report))
+    return report
+
+
+def test_dropped_pairs() -> None:
+    good = grammar(n_pairs=100)
+    config = DataConfig(corpus="files", train_src="a.en", train_tgt="a.de")
+    assert remark_on_dropped("files", report_of([*good, ("", "")]), config) is None
+    assert remark_on_dropped("files", CleaningReport(), config) is None
+    some = remark_on_dropped("files", report_of([*good, *[("dog", "")] * 9, ("same", "same")]), config)
+    assert some is not None
+    assert (some.status, str(some)) == (
+        "note",
+        "files: cleaning drops 9.1% of the training pairs: empty 9 (first at lines 101, 102, 103): take blank lines out"
+        " of both files, or find what was lost; identical sides 1 (line 110): is the target translated? if names are"
+        " meant, set data.drop_identical=false; look at them with: transduce doctor a.en a.de",
+    )
+    most = remark_on_dropped("mine", report_of([*good, *[("dog", "dog")] * 90]), config)
+    assert most is not None
+    assert most.status == "problem"
+    assert str(most).endswith(
+        "look at them with: transduce doctor mine; that is more than data.max_dropped_share = 0.3 allows; to train all"
+        " the same: --set data.max_dropped_share=1.0"
+    )
+    asked_for = report_of(good * 3, drop_duplicates=True)
+    assert asked_for.n_dropped >= 200
+    assert dropped_share(asked_for) == 0.0
+
+
+def test_the_built_in_corpus_needs_no_classifier() -> None:
+    code = (
+        "import sys; from transduce.config import DataConfig\n"
+        "from transduce.corpora.checks import remarks_on_own_files\n"
+        "assert not list(remarks_on_own_files(DataConfig()))\n"
+        "assert not {'py3langid', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("n_pairs", [0, 1, 12])
+def test_little_text_has_no_faults(tmp_path: Path, n_pairs: int) -> None:
+    assert told(files_of(tmp_path, train=turned(grammar(n_pairs=max(1, n_pairs))[:n_pairs]))) == []
