@@ -10,12 +10,10 @@ import typer
 
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DeviceOption, JsonOption, require_positive_minutes
-from transduce.cli.output import print_json, say
+from transduce.cli.output import print_json, require_writable, say
 from transduce.errors import ConfigError
 
 __all__ = ["init"]
-
-COMPRESSED = {".gz", ".xz"}
 
 
 def init(
@@ -28,7 +26,7 @@ def init(
     tsv: Annotated[Path | None, typer.Option(help="Instead of the two: one file, source TAB target.")] = None,
     direction: Annotated[
         str | None,
-        typer.Option(help="The two languages, as in en-de. Default: the endings of the names, as in my.en and my.de."),
+        typer.Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
     ] = None,
     minutes: Annotated[
         float, typer.Option(callback=require_positive_minutes, help="How long the training may take on this machine.")
@@ -36,17 +34,21 @@ def init(
     out: Annotated[Path, typer.Option(help="The recipe to write; its text goes into a folder beside it.")] = Path(
         "my.toml"
     ),
+    max_dropped_share: Annotated[
+        float, typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
+    ] = 0.3,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Write a recipe for text of your own: dev and test held out, a model for the amount of text and the time."""
     text_files = _checked_files(src, tgt, tsv)
     languages = _languages(direction, text_files)
+    require_writable("--out", out)
     import torch
 
     from transduce.tasks import OwnText, new_recipe
 
-    text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv)
+    text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
     found = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), tell=say)
     if json:
         print_json(
@@ -87,8 +89,30 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
         if found is None:
             raise ConfigError(f"--direction should be two languages, as in en-de, got {direction!r}")
         return found[1], found[2]
-    endings = [[suffix for suffix in path.suffixes if suffix not in COMPRESSED][-1:] for path in files]
-    codes = [ending[0][1:] for ending in endings if ending and re.fullmatch(r"\.[a-z]{2,3}", ending[0])]
-    if len(codes) == 2 and codes[0] != codes[1] and "txt" not in codes:
-        return codes[0], codes[1]
-    raise ConfigError("the names of the files do not tell the languages; say them, as in --direction en-de")
+    from transduce.corpora.languages import language_in_name, language_name
+    from transduce.corpora.parallel_text import require_text
+
+    for path in files:
+        require_text(path)
+    if len(files) == 2:
+        in_names = [language_in_name(path) for path in files]
+        if in_names[0] and in_names[1] and in_names[0] != in_names[1]:
+            return in_names[0], in_names[1]
+    told = _languages_of_text(files)
+    if told is None:
+        raise ConfigError("neither names nor lines of the text tell its languages; say them, as in --direction en-de")
+    say(f"the text looks like {language_name(told[0])} and {language_name(told[1])}: direction {told[0]}-{told[1]}")
+    return told
+
+
+def _languages_of_text(files: list[Path]) -> tuple[str, str] | None:
+    """The languages that most lines are in; None where that is not clear."""
+    from transduce.corpora.checks import column_part, two_file_part
+    from transduce.corpora.languages import SpreadSample, languages_of
+
+    samples = SpreadSample(), SpreadSample()
+    for pair in (two_file_part(*files) if len(files) == 2 else column_part(*files)).read():
+        for sample, line in zip(samples, pair or (), strict=False):
+            sample.add(line)
+    src, tgt = (languages_of(sample.lines).language for sample in samples)
+    return (src, tgt) if src and tgt and src != tgt else None

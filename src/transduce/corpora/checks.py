@@ -265,8 +265,17 @@ def dropped_share(report: CleaningReport) -> float:
     return n_dropped / report.n_read if report.n_read else 0.0
 
 
-def remark_on_dropped(corpus: str, report: CleaningReport, config: DataConfig) -> Remark | None:
-    """A problem where cleaning leaves out more of a corpus than is allowed, a note where it is more than a little."""
+def remark_on_dropped(
+    corpus: str,
+    report: CleaningReport,
+    config: DataConfig,
+    *,
+    to_allow: str = "--set data.max_dropped_share=1.0",
+) -> Remark | None:
+    """A problem where cleaning leaves out more of a corpus than is allowed, a note where it is more than a little.
+
+    ``to_allow`` is what a person would say to train on the rest all the same.
+    """
     share = dropped_share(report)
     if share <= MANY_DROPPED:
         return None
@@ -280,6 +289,4 @@ def remark_on_dropped(corpus: str, report: CleaningReport, config: DataConfig) -
     if share <= config.max_dropped_share:
         return Remark("note", corpus, message)
     limit = f"more than data.max_dropped_share = {config.max_dropped_share:g} allows"
-    return Remark(
-        "problem", corpus, f"{message}; that is {limit}; to train all the same: --set data.max_dropped_share=1.0"
-    )
+    return Remark("problem", corpus, f"{message}; that is {limit}; to train all the same: {to_allow}")

@@ -177,6 +177,14 @@ class LanguageSample:
         """Of the lines that are in a language, or in one that is taken for it."""
         return sum(n for other, n in self.counts if _are_alike(code, other)) / max(1, self.n_lines)
 
+    @property
+    def language(self) -> str | None:
+        """The one that most lines are in, clearly; else None."""
+        if self.n_lines < LEAST_LINES or not self.counts:
+            return None
+        code, n = self.counts[0]
+        return code if n > MOST * self.n_lines and code != "zxx" else None
+
     def other_than(self, code: str) -> str | None:
         """The language that this text is in, where it clearly is not in ``code``; None where it may be."""
         if self.n_lines < LEAST_LINES or not self.counts:

@@ -17,7 +17,7 @@ from transduce.corpora.parallel_files import read_aligned_files, read_tab_separa
 from transduce.errors import ConfigError, DataError
 from transduce.files import open_binary
 
-__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText"]
+__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText", "require_text"]
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
@@ -45,7 +45,7 @@ class ParallelText:
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._find_train(name) for name in self.corpora if name not in _WITHOUT_FOLDER}
         for path in self.files:
-            _require_readable(path)  # a missing dev file should not be found after minutes
+            require_text(path)  # a missing dev file should not be found after minutes
 
     @property
     def corpora(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class ParallelText:
         return read_aligned_files(Path(src), Path(tgt), escape_invalid=escape_invalid)
 
 
-def _require_readable(path: Path) -> None:
+def require_text(path: Path) -> None:
     """Raises DataError unless ``path`` is a regular file of text: opening a pipe here would wait for ever."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, and text is read more than once"

@@ -24,8 +24,17 @@ from transduce.config import (
     config_from_mapping,
 )
 from transduce.corpora import CleaningReport, CleaningRules, HeldOut, clean, hold_out, read_aligned_files
+from transduce.corpora.checks import (
+    TextPart,
+    column_part,
+    remark_on_dropped,
+    remarks_on_codes,
+    remarks_on_part,
+    two_file_part,
+)
 from transduce.corpora.parallel_files import read_uncleaned_columns
-from transduce.errors import ConfigError
+from transduce.corpora.parallel_text import require_text
+from transduce.errors import ConfigError, DataError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.tasks.preparation import Prepared, prepare
@@ -50,6 +59,16 @@ class OwnText:
     src: Path | None = None
     tgt: Path | None = None
     tsv: Path | None = None
+    max_dropped_share: float = 0.3  # of the pairs that cleaning may leave out
+
+    @property
+    def part(self) -> TextPart:
+        """For the checks of text."""
+        if self.tsv is not None:
+            return column_part(self.tsv)
+        assert self.src is not None
+        assert self.tgt is not None
+        return two_file_part(self.src, self.tgt)
 
     def pairs(self) -> Iterator[tuple[str, str] | None]:
         """For ``clean``. Raises DataError if the files do not align."""
@@ -125,6 +144,9 @@ def new_recipe(
 
 def _write_parts(text: OwnText, folder: Path, tell: Tell) -> dict[str, int]:
     """Write train, dev and test; returns how many pairs each has."""
+    for path in (text.src, text.tgt, text.tsv):
+        if path is not None:
+            require_text(path)
     report = CleaningReport()
 
     def read() -> Iterator[tuple[str, str]]:
@@ -134,6 +156,16 @@ def _write_parts(text: OwnText, folder: Path, tell: Tell) -> dict[str, int]:
         pass
     for line in report.lines():
         tell(line)
+    files = {"train_tsv": str(text.tsv)} if text.tsv else {"train_src": str(text.src), "train_tgt": str(text.tgt)}
+    direction = f"{text.src_language}-{text.tgt_language}"
+    values = {"corpus": "files", "direction": direction, "max_dropped_share": text.max_dropped_share, **files}
+    config = config_from_mapping(DataConfig, values, where="data")
+    dropped = remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
+    if dropped is not None and dropped.status == "problem":
+        raise DataError(str(dropped))
+    remarks = [*remarks_on_codes(config), *remarks_on_part(text.part, (text.src_language, text.tgt_language))]
+    for remark in [dropped, *remarks] if dropped is not None else remarks:
+        tell(f"warning: {remark}")
     held: HeldOut = hold_out(read)
     _write_pairs(folder, "dev", text, held.dev)
     _write_pairs(folder, "test", text, held.test)

@@ -1,0 +1,122 @@
+"""From two files to a translator: the first hour of a person with text of their own."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transduce.config import DataConfig
+from transduce.corpora import generate_pairs
+from transduce.recipes import read_recipe
+from transduce.tasks import Translator
+
+CommandLine = Callable[..., Any]
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two files, in which commands are called."""
+    pairs = list(generate_pairs("train", n_pairs=400, seed=5))
+    (tmp_path / "my.en").write_text("".join(pair.en + "\n" for pair in pairs), encoding="utf-8")
+    (tmp_path / "my.de").write_text("".join(pair.de + "\n" for pair in pairs), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path) -> None:
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 0.05)
+    assert outcome.code == 0, outcome.err
+    assert "held out: 13 pairs for dev and 13 for test" in outcome.err
+    assert "warning: 374 pairs are little" in outcome.err
+    assert "next: transduce train my.toml --out runs/my" in outcome.out
+    config = read_recipe(Path("my.toml"))
+    assert (config.model.norm, config.training.optimiser, config.training.decay) == ("pre", "muon", "linear")
+    assert (config.data.direction, config.data.masks, config.data.train_src) == ("en-de", True, "my-text/train.en")
+    assert config.data.max_dropped_share == DataConfig().max_dropped_share
+    n_lines = {name: len(lines_of(text / "my-text" / name)) for name in ("train.en", "train.de", "dev.en", "test.de")}
+    assert n_lines["train.en"] == n_lines["train.de"] <= 374
+    assert n_lines["dev.en"] == n_lines["test.de"] == 13
+
+    outcome = transduce("train", "my.toml", "--out", "runs/my", "--set", "training.max_updates=20")
+    assert outcome.code == 0, outcome.err
+    assert "warning" not in outcome.err
+    assert "scores on test (my-text/test.en with my-text/test.de)" in outcome.out
+    translator = Translator.load("runs/my/model")
+    assert translator.tokenizers.src.has_masks
+    outcome = transduce("translate", "runs/my/model", stdin=b"The dog sees https://x.org/a now. Is it here?\n")
+    assert (outcome.code, outcome.out.count("https://x.org/a"), outcome.out.count("\n")) == (0, 1, 1)
+
+
+def test_columns_and_languages_that_only_the_text_tells(transduce: CommandLine, text: Path) -> None:
+    pairs = zip(lines_of(text / "my.en"), lines_of(text / "my.de"), strict=True)
+    (text / "both.txt.xz").write_bytes(lzma.compress("".join(f"{en}\t{de}\n" for en, de in pairs).encode()))
+    outcome = transduce("init", "--tsv", "both.txt.xz", "--minutes", 0.05, "--out", "new/both.toml", "--json")
+    assert outcome.code == 0, outcome.err
+    assert "the text looks like English (en) and German (de): direction en-de" in outcome.err
+    told = json.loads(outcome.out)
+    assert told.keys() == {
+        "recipe", "text", "train_pairs", "dev_pairs", "test_pairs", "left_out_pairs", "updates", "expected_minutes"
+    }  # fmt: skip
+    assert told["train_pairs"] + told["dev_pairs"] + told["test_pairs"] + told["left_out_pairs"] == 400
+    assert read_recipe(text / "new" / "both.toml").data.dev_tgt == "new/both-text/dev.de"
+
+
+def test_nothing_is_written_over_and_nothing_is_left(transduce: CommandLine, text: Path) -> None:
+    (text / "my.toml").write_text("mine")
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de")
+    assert (outcome.code, "my.toml exists already" in outcome.err) == (1, True)
+    assert (text / "my.toml").read_text() == "mine"
+    (text / "short.de").write_text("eins\n")
+    outcome = transduce("init", "--src", "my.en", "--tgt", "short.de", "--out", "new/other.toml")
+    assert (outcome.code, "short.de has 1 lines, my.en 400" in outcome.err) == (1, True)
+    assert not (text / "new").exists()
+
+
+def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path) -> None:
+    german = lines_of(text / "my.de")
+    (text / "shifted.de").write_text("\n".join([*german[:150], *german[151:], "Ende."]) + "\n", encoding="utf-8")
+    outcome = transduce("init", "--src", "my.en", "--tgt", "shifted.de", "--minutes", 0.05, "--out", "a.toml")
+    assert outcome.code == 0
+    assert "warning: my.en with shifted.de: " in outcome.err
+    assert re.search(r"from about line 1[45]\d on, line N of my.en matches line N . 1 of shifted.de", outcome.err)
+    outcome = transduce(
+        "init", "--src", "my.de", "--tgt", "my.en", "--direction", "en-de", "--minutes", 0.05, "--out", "b.toml"
+    )
+    assert "warning: my.de with my.en: the sides are swapped" in outcome.err
+    (text / "half.de").write_text("\n".join(line if n % 2 else "" for n, line in enumerate(german)), encoding="utf-8")
+    outcome = transduce("init", "--src", "my.en", "--tgt", "half.de", "--out", "c.toml")
+    assert outcome.code == 1
+    assert "cleaning drops 50.0% of the training pairs: empty 200" in outcome.err
+    assert "--max-dropped-share 1" in outcome.err
+    assert not (text / "c.toml").exists()
+    assert not (text / "c-text").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--src", "my.en"], "name the text: --src with --tgt, or --tsv"),
+        (["--src", "my.en", "--tgt", "gone.de"], "gone.de cannot be read"),
+        (["--src", "my.en", "--tgt", "my.de", "--direction", "english-german"], "should be two languages, as in en-de"),
+        (["--src", "my.en", "--tgt", "my.de", "--minutes", "0"], "should be more than 0"),
+        (["--tsv", "few.tsv"], "neither names nor lines of the text tell its languages"),
+        (["--tsv", "few.tsv", "--direction", "en-de"], "the text has 2 pairs that can be used"),
+        (["--tsv", "memory.tmx", "--direction", "en-de"], "TMX"),
+    ],
+)
+def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], words: str) -> None:
+    (text / "few.tsv").write_text("a dog\tein Hund\na cat\teine Katze\n")
+    (text / "memory.tmx").write_text('<?xml version="1.0"?>\n<tmx version="1.4"><body></body></tmx>\n')
+    outcome = transduce("init", *arguments)
+    assert (outcome.code, words in outcome.err) == (1, True), outcome.err
+    assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en"]
