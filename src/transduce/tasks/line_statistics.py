@@ -19,7 +19,7 @@ from transduce.text import Tokenizers, is_all_caps, split_sentences
 __all__ = ["LineStatistics", "line_statistics"]
 
 N_LINES_READ = 20_000  # of the text, to count sentences; evenly spread
-LEAST_SHARE = 0.02  # of the lines: what is rarer has not been learned
+LEAST_SHARE = 0.05  # of the lines: what is rarer has hardly been learned
 LEAST_TOKENS = 10  # of a source whose ratio tells something
 UNUSUAL = 0.001  # share of the pairs whose translations are shorter than that
 
