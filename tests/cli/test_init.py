@@ -14,7 +14,7 @@ import pytest
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator
+from transduce.tasks import Translator, rehearsal
 
 CommandLine = Callable[..., Any]
 
@@ -30,6 +30,8 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.en").write_text("".join(pair.en + "\n" for pair in pairs), encoding="utf-8")
     (tmp_path / "my.de").write_text("".join(pair.de + "\n" for pair in pairs), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rehearsal, "N_UPDATES", 4)
+    monkeypatch.setattr(rehearsal, "N_FIRST", 1)
     return tmp_path
 
 
@@ -47,7 +49,8 @@ def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path) -> 
     assert n_lines["train.en"] == n_lines["train.de"] <= 374
     assert n_lines["dev.en"] == n_lines["test.de"] == 13
 
-    outcome = transduce("train", "my.toml", "--out", "runs/my", "--set", "training.max_updates=20")
+    small = [f"--set=model.{each}" for each in ("d_model=32", "d_ff=32", "d_k=8", "d_v=8")]
+    outcome = transduce("train", "my.toml", "--out", "runs/my", "--set", "training.max_updates=20", *small)
     assert outcome.code == 0, outcome.err
     assert "warning" not in outcome.err
     assert "scores on test (my-text/test.en with my-text/test.de)" in outcome.out

@@ -134,4 +134,5 @@ def test_a_reader_that_goes_away_ends_it_quietly(micro_model: Path) -> None:
             process.stdin.write("The dog sleeps.\n" * 5)
             process.stdin.close()
         assert process.wait(timeout=30) == -signal.SIGPIPE
-        assert process.stderr.read() == ""
+        # Of the translation itself there may be something to say.
+        assert all(line.startswith("warning: line 1 has a translation") for line in process.stderr.read().splitlines())

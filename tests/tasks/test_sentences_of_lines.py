@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import lzma
 import random
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -21,8 +24,9 @@ from transduce.tasks import Translator, prepare
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, put_together
-from transduce.text import MASKS, Tokenizers, split_sentences, train_bpe
+from transduce.text import MASKS, Tokenizers, find_unchanging, split_sentences, train_bpe
 
+SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 USUAL = LineStatistics(sentences=2, tokens=12, longest=20, least_ratio=0.5, caps=0.0)
 SENTENCES = [pair.en for pair in generate_pairs("test", n_pairs=40, seed=3)]
 
@@ -112,6 +116,26 @@ def test_what_should_stay_stays_whatever_the_model_writes(translator: Translator
             for kept in ("https://example.org/a?b=1", "<b>", "x.txt", "</b>", "5 km", "a.b@c.org", "👍", "%s"):
                 assert text.count(kept) == 1
             assert not set(text) & set(MASKS)
+
+
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no corpora here")
+def test_what_should_stay_stays_in_2000_real_lines(translator: Translator) -> None:
+    names = ("debian_ddtp/train.en-de.en", "libreoffice_help/train.en-de.en", "debian_handbook/train.en-de.en")
+    found: list[str] = []
+    for name in names:
+        with lzma.open(SHARED_DATA / f"{name}.xz", "rt", encoding="utf-8", newline="\n") as lines:
+            telling = (line.rstrip("\n") for line in lines if 0 < len(set(find_unchanging(line))) <= len(MASKS))
+            found += islice((line for line in telling if len(line) < 400), 1200)
+    found = found[:2000]
+    assert len(found) == 2000
+    texts = translator.translate(found, search=SearchConfig(beam_size=1, max_extra_tokens=0))
+    n_strings = n_lost = 0
+    for line, text in zip(found, texts, strict=True):
+        for string, count in Counter(find_unchanging(line)).items():
+            n_strings += count
+            n_lost += max(0, count - text.count(string))
+    assert n_strings > 2000
+    assert n_lost == 0
 
 
 def test_sentences_in_capitals_are_read_in_small_letters(translator: Translator) -> None:

@@ -28,6 +28,19 @@ def test_sentences_end_where_people_end_them(sentences: list[str], language: str
     assert [each.text for each in split_sentences(" ".join(sentences), language)] == sentences
 
 
+def test_no_sentence_ends_inside_a_name() -> None:
+    for text in (
+        "It is in /usr/share/doc/README.Debian for you.",
+        "Use System.Xml and Makefile.PL here.",
+        'See <img alt="One is. Two is."/> here.',
+    ):
+        assert [each.text for each in split_sentences(text, "en")] == [text]
+    assert [each.text for each in split_sentences("これはペンです。それは本です。", "ja")] == [
+        "これはペンです。",
+        "それは本です。",
+    ]
+
+
 def test_items_of_a_list_keep_their_numbers() -> None:
     found = [each.text for each in split_sentences("1. Open the door. 2. Close the window.", "en")]
     assert found == ["1. Open the door.", "2. Close the window."]
@@ -97,3 +110,5 @@ def test_a_very_long_line_takes_little_time() -> None:
     for text in ("1. " * 100_000, "« " * 100_000, "No. " * 100_000, "x" * 300_000, "a, " * 100_000):
         segments = split_sentences(text, "en")
         assert "".join(each.text + each.space for each in segments) == text.strip()
+    for text in ("x" * 300_000, f"{'x' * 25_000} Yes. {'y' * 25_000}"):  # a word is never cut
+        assert {each.space for each in split_sentences(text, "en")[:-1]} <= {" "}

@@ -21,6 +21,7 @@ __all__ = [
     "mask",
     "mask_pair",
     "mask_words",
+    "unchanging_spans",
     "unmask",
     "without_masks",
 ]
@@ -85,6 +86,11 @@ def find_unchanging(text: str) -> list[str]:
     ['a.b@c.org', 'https://x.org/y?z=1', '<b>', '%s', '</b>', '12.5 kg', '👍', '{name}']
     """
     return [found.group() for found in _UNCHANGING.finditer(text)] if _HINT.search(text) else []
+
+
+def unchanging_spans(text: str) -> list[tuple[int, int]]:
+    """Where they stand: the first place of each, and the one behind it."""
+    return [found.span() for found in _UNCHANGING.finditer(text)] if _HINT.search(text) else []
 
 
 def mask(text: str) -> Masked:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
+from transduce.text.masks import unchanging_spans
+
 __all__ = ["Segment", "joined", "split_clauses", "split_sentences"]
 
 MOST_CHARACTERS = 10_000  # given to the splitter at a time
@@ -53,8 +55,12 @@ def split_sentences(text: str, language: str) -> list[Segment]:
         return [Segment("", "")]
     parts: list[str] = []
     held: list[str] = []  # what is no sentence by itself: "1.", "M."
+    end, inside = 0, _places_inside(text)
     for part in _parts(text, language):
-        if _is_opening(part):
+        end += len(part)
+        if end < len(text) and (end in inside or (part[-1:].isascii() and not part[-1:].isspace())):
+            held.append(part)  # "README.Debian", <img alt="One. Two.">
+        elif not held and _is_opening(part):
             held.append(part)
         elif held or not parts or _LETTER_OR_DIGIT.search(part):
             parts.append("".join([*held, part]))
@@ -87,20 +93,34 @@ def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
     return "".join(text + space for text, space in zip(texts, between, strict=True)).rstrip()
 
 
+def _places_inside(text: str) -> set[int]:
+    """Where no sentence can end: inside a URL, a tag and the like."""
+    return {place for start, end in unchanging_spans(text) for place in range(start + 1, end)}
+
+
 def _parts(text: str, language: str) -> Iterator[str]:
     """What the splitter makes of ``text``, which it is given in blocks: among many quotation marks, its time grows with
-    the square of their number. The last part of a block, which may go on, is read again with the next one.
+    the square of their number. The last part of a block, which may go on, is read again with the next one; no word is
+    cut, however long it is.
     """
-    start = 0
     plain = _SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text))
+    begin = start = 0  # of the next part, and of the next block
     while start < len(text):
         block = plain[start : start + MOST_CHARACTERS]
+        is_last = start + len(block) == len(text)
         parts = segment(language, block) or [block]
-        if start + len(block) < len(text) and len(parts) > 1:
+        if not is_last and len(parts) > 1:
             parts.pop()
-        for part in parts:
-            yield text[start : start + len(part)]
+        elif not is_last:
+            parts = [block[: block.rfind(" ") + 1]]
+        for part in filter(None, parts):
             start += len(part)
+            yield text[begin:start]
+            begin = start
+        if parts == [""]:
+            start += len(block)
+    if begin < start:
+        yield text[begin:start]
 
 
 def _is_opening(part: str) -> bool:
