@@ -55,16 +55,17 @@ def split_sentences(text: str, language: str) -> list[Segment]:
         return [Segment("", "")]
     parts: list[str] = []
     held: list[str] = []  # what is no sentence by itself: "1.", "M."
-    end, inside = 0, _places_inside(text)
+    end, inside, has_words = 0, _places_inside(text), False
     for part in _parts(text, language):
         end += len(part)
         if end < len(text) and (end in inside or (part[-1:].isascii() and not part[-1:].isspace())):
             held.append(part)  # "README.Debian", <img alt="One. Two.">
-        elif not held and _is_opening(part):
+            has_words = True
+        elif not has_words and _is_opening(part):
             held.append(part)
         elif held or not parts or _LETTER_OR_DIGIT.search(part):
             parts.append("".join([*held, part]))
-            held = []
+            held, has_words = [], False
         else:  # no word at all
             parts[-1] += part
     if held:
