@@ -179,7 +179,7 @@ def run_demo(
     sources, references = prepared.text("test") or prepared.text("dev") or ([], [])
     pairs = [pair for pair in zip(sources, references, strict=True) if pair[0].strip()]
     chosen = pairs[:: max(1, len(pairs) // N_EXAMPLES)][:N_EXAMPLES]
-    translations = translator.translate([source for source, _ in chosen])
+    translations = translator.translate([source for source, _ in chosen], split=False)
     examples = tuple(
         Example(source, translation, reference)
         for (source, reference), translation in zip(chosen, translations, strict=True)

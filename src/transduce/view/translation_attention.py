@@ -26,7 +26,7 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         raise CheckpointError(f"the attention of system = {model.config.system!r} cannot be drawn; use a Transformer")
     source = normalise(source)
     if translation is None:
-        (translation,) = translator.translate([source])
+        (translation,) = translator.translate([source], split=False)
     translation = normalise(translation)
     src_ids = [*translator.source_ids(source), EOS_ID]
     tgt_ids = translator.tokenizers.tgt.encode(translation)

@@ -140,7 +140,7 @@ def _n_tokens(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[int],
 
 
 def _judged(translator: Translator, pairs: Sequence[Pair]) -> OfClass:
-    translations = translator.translate([source for source, _ in pairs])
+    translations = translator.translate([source for source, _ in pairs], split=False)
     score = sacrebleu_score(translations, [target for _, target in pairs])
     nats, n_tokens = -math.fsum(log_probabilities(translator, pairs)), sum(_n_tokens(translator.tokenizers, pairs)[1])
     return OfClass(len(pairs), score.score, score.signature, perplexity(nats, n_tokens))

@@ -1,0 +1,51 @@
+"""What is told of doubtful translations: once for each kind, and how many at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transduce.cli.line_warnings import LineWarnings
+from transduce.tasks import ScoredText, Translation
+
+CommandLine = Callable[..., Any]
+
+
+def translation(**marks: bool) -> Translation:
+    return Translation("source", (ScoredText("text", -1.0),), **marks)
+
+
+def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
+    told: list[str] = []
+    warnings = LineWarnings(told.append, max_source_tokens=1024)
+    for each in (
+        translation(),
+        translation(is_long=True),
+        translation(is_long=True, is_short=True),
+        translation(is_cut=True),
+        translation(is_cut=True),
+        translation(lacks_masks=True),
+    ):
+        warnings.look_at(each)
+    assert [line.partition(" line ")[2].partition(" ")[0] for line in told] == ["2", "3", "4", "5", "6"]
+    assert "longer than any source of the training text" in told[0]
+    assert "far shorter than those of the training text" in told[1]
+    assert "longer than 1,024 tokens; its end was cut off" in told[2]
+    assert "that the model did not place" in told[4]
+    told.clear()
+    warnings.tell_counts()
+    assert told == ["warning: 2 of 6 lines with a sentence longer than any source of the training text"]
+
+
+def test_a_line_of_several_sentences_is_split_unless_it_should_not_be(
+    transduce: CommandLine, micro_model: Path
+) -> None:
+    one, two = "The dog sees the cat.", "The woman sleeps."
+    alone = transduce("translate", micro_model, stdin=f"{one}\n{two}\n".encode()).out.splitlines()
+    assert transduce("translate", micro_model, stdin=f"{one}  {two}\n".encode()).out == "  ".join(alone).strip() + "\n"
+    whole = transduce("translate", micro_model, "--no-split", stdin=("word " * 200).encode())
+    assert "has a sentence longer than any source of the training text" in whole.err
+    split = transduce("translate", micro_model, stdin=("word " * 200).encode())
+    assert "longer than any source" not in split.err
+    assert split.out.count("\n") == 1
