@@ -39,23 +39,25 @@ _UNITS = (
     "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
     "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
 )
-_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]*\d)?"
+_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]{0,30}\d)?"  # bounded: a long run would be read again from each of its digits
 
-# The kinds, in the order in which they are tried at a place.
+# The kinds, in the order in which they are tried at a place. "d.h." and "D.C." are no files, "the 1990s" no seconds,
+# "£5m" no metres.
 _KINDS = {
     "comment": r"<!--.{0,500}?-->",
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,2000})?/?>",
     "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
-    "url": r"(?:https?|ftps?|file|git|ssh)://[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]|(?:mailto|tel):[^\s<>\"']*\w"
+    "url": r"(?i:https?|ftps?|file|git|ssh)://[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]|(?:mailto|tel):[^\s<>\"']*\w"
     r"|\bwww\.[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]",
     "e-mail": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
     "placeholder": r"\$\{[^{}\s]*\}|\{\{[^{}]*\}\}|%\{\w+\}|\{\w*(?:[.:!][^{}\s]*)?\}|%\(\w+\)[sdif]"
     r"|%(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdifuxXcgeop](?![A-Za-z])|(?<![\w%])%\d\b|\$\d\b(?![.,]?\d)"
     r"|\$[A-Z_]{2,}\b|%[A-Z_]{2,}%?",
     "path": r"(?<![\w./\\])(?:~/|\.{1,2}/|[A-Za-z]:\\)[\w.+~/\\-]*\w|(?<![\w./<])/[\w.+-]+/[\w.+/-]*\w"
-    rf"|(?<![\w.@/\\+-])[\w+-]+(?:[./\\][\w+-]+)*\.(?i:{_FILE_ENDINGS})\b(?![/.]\w)",
-    "number": rf"(?<![\w.,])[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])|[$€£¥]\s?{_NUMBER}(?!\w)"
-    r"|(?<![\w.,])v?\d+(?:\.\d+){2,}(?!\w)|(?<![\w.,])\d{5,}(?![\w]|[.,]\d)|\b0x[0-9a-fA-F]+\b",
+    rf"|(?<![\w.@/\\+-])(?!(?:\w\.)+\w\b)[\w+-]+(?:[./\\][\w+-]+)*\.(?i:{_FILE_ENDINGS})\b(?![/.]\w)",
+    "number": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
+    rf"|[$€£¥]\s?{_NUMBER}(?!\w)"
+    r"|(?<![\w.,])v?\d+(?:\.\d+){2,}(?!\w)|(?<![\w.,])(?<!\d-)\d{5,}(?![\w]|[.,]\d)|\b0x[0-9a-fA-F]+\b",
     "emoji": "(?:[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|"
     "(?:[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+)+",
@@ -69,6 +71,7 @@ _END_MARKS = re.compile(r"[\s.!?…。！？]*$")
 LEAST_LETTERS = 4  # of a word in small letters that is the same on both sides and no accident
 ONE_IN = 8  # pairs of a text are given once more with a mask in the place of a word
 LEAST_CAPITALS = 6
+MOST_PUT = 100  # masks that are put where the source has them: for each, the whole translation is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +227,23 @@ def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
 
     text = _MASK.sub(keep, text)
     in_source = list(_MASK.finditer(source))
-    for number, found in enumerate(in_source):
-        if left[found.group()] > 0:
-            left[found.group()] -= 1
-            before = max((text.rfind(each.group()) + 1 for each in in_source[:number]), default=0)
-            after = [place for each in in_source[number + 1 :] if (place := text.find(each.group(), before)) >= 0]
-            text = _put(text, found.group(), found.start() / len(source), before, min(after, default=len(text)))
-    return " ".join(text.split())
+    earlier: set[str] = set()
+    later = Counter(found.group() for found in in_source)
+    put, at_end = 0, ""
+    for found in in_source:
+        symbol = found.group()
+        later[symbol] -= 1
+        if left[symbol] > 0:
+            left[symbol] -= 1
+            if put < MOST_PUT:
+                put += 1
+                before = max((text.rfind(each) + 1 for each in earlier), default=0)
+                after = [place for each in +later if (place := text.find(each, before)) >= 0]
+                text = _put(text, symbol, found.start() / len(source), before, min(after, default=len(text)))
+            else:
+                at_end += f" {symbol}"
+        earlier.add(symbol)
+    return " ".join((text + at_end).split())
 
 
 def _put(text: str, symbol: str, share: float, first: int, last: int) -> str:
