@@ -280,7 +280,7 @@ def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
             "warmup_steps": max(10, min(300, n_updates // 5)),
             "validate_every_updates": max(10, n_updates // 6),
             "validation_sentences": 200,
-            "checkpoint_every_updates": max(2, n_updates // 100),
+            "checkpoint_every_updates": max(5, n_updates // 100),
             "log_every_updates": max(1, min(50, n_updates // 20)),
         }
     )
