@@ -111,7 +111,9 @@ def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path)
         (["--src", "my.en"], "name the text: --src with --tgt, or --tsv"),
         (["--src", "my.en", "--tgt", "gone.de"], "gone.de cannot be read"),
         (["--src", "my.en", "--tgt", "my.de", "--direction", "english-german"], "should be two languages, as in en-de"),
+        (["--src", "my.en", "--tgt", "my.de", "--direction", "en-en"], "got the same twice"),
         (["--src", "my.en", "--tgt", "my.de", "--minutes", "0"], "should be more than 0"),
+        (["--tsv", "same.tsv", "--direction", "en-de"], "the text says too much the same to hold out dev and test"),
         (["--tsv", "few.tsv"], "neither names nor lines of the text tell its languages"),
         (["--tsv", "few.tsv", "--direction", "en-de"], "the text has 2 pairs that can be used"),
         (["--tsv", "memory.tmx", "--direction", "en-de"], "TMX"),
@@ -120,6 +122,7 @@ def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path)
 def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], words: str) -> None:
     (text / "few.tsv").write_text("a dog\tein Hund\na cat\teine Katze\n")
     (text / "memory.tmx").write_text('<?xml version="1.0"?>\n<tmx version="1.4"><body></body></tmx>\n')
+    (text / "same.tsv").write_text("a dog\tein Hund\n" * 100)
     outcome = transduce("init", *arguments)
     assert (outcome.code, words in outcome.err) == (1, True), outcome.err
-    assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en"]
+    assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en", "same.tsv"]

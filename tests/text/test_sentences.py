@@ -105,6 +105,11 @@ def test_clauses_are_cut_at_marks_before_words() -> None:
     assert [each.text for each in split_clauses("x" * 50, 4, len)] == ["x" * 50]  # a word is never cut
 
 
+def test_no_clause_ends_inside_a_tag() -> None:
+    text = 'see the picture <img alt="one, two, three, four"/> over there'
+    assert '<img alt="one, two, three, four"/>' in " | ".join(each.text for each in split_clauses(text, 4, words))
+
+
 def test_a_very_long_line_takes_little_time() -> None:
     """Not timed: squares of 300,000 would not end."""
     for text in ("1. " * 100_000, "« " * 100_000, "No. " * 100_000, "x" * 300_000, "a, " * 100_000):

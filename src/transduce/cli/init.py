@@ -71,7 +71,7 @@ def init(
         f"{found.config.training.max_updates:,} updates, {found.n_epochs:.1f} times through the text: about "
         f"{found.minutes:.0f} minutes on this machine"
     )
-    print(f"next: transduce train {found.recipe} --out runs/{found.recipe.stem}")
+    print(f"next: {found.command}")
 
 
 def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list[Path]:
@@ -88,6 +88,8 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
         found = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
         if found is None:
             raise ConfigError(f"--direction should be two languages, as in en-de, got {direction!r}")
+        if found[1] == found[2]:
+            raise ConfigError(f"--direction should be two languages, as in en-de, got the same twice: {direction!r}")
         return found[1], found[2]
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text

@@ -7,6 +7,7 @@ sees it often enough in the time given, on this machine, as some updates tell th
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -98,6 +99,11 @@ class NewRecipe:
         """Of training, as expected on this machine."""
         return self.config.training.max_updates * self.seconds_per_update / 60 / SHARE_OF_UPDATES
 
+    @property
+    def command(self) -> str:
+        """What trains it, for a shell."""
+        return shlex.join(["transduce", "train", str(self.recipe), "--out", f"runs/{self.recipe.stem}"])
+
 
 @dataclass(frozen=True, slots=True)
 class _Size:
@@ -170,6 +176,11 @@ def _write_parts(text: OwnText, folder: Path, tell: Tell) -> dict[str, int]:
     _write_pairs(folder, "dev", text, held.dev)
     _write_pairs(folder, "test", text, held.test)
     n_train = _write_pairs(folder, "train", text, held.train(read()))
+    if not (held.dev and held.test and n_train):
+        raise DataError(
+            "the text says too much the same to hold out dev and test: a pair whose source or target is in one of them "
+            "is not trained on, and nothing would be left; give text with more different sentences"
+        )
     tell(
         f"held out: {len(held.dev):,} pairs for dev and {len(held.test):,} for test; {n_train:,} to train on, "
         f"{held.n_left_out:,} left out because they are too much like those"
@@ -297,14 +308,14 @@ def _toml(found: NewRecipe, minutes: float) -> str:
     )
     head = [
         f"A translator from {data.src_language} to {data.tgt_language}, for {found.n_train:,} pairs of sentences.",
-        f"  transduce train {found.recipe} --out runs/{found.recipe.stem}",
+        f"  {found.command}",
         f"Expected: {found.minutes:.0f} minutes of training on the machine where this was written, "
         f"{training.max_updates:,} updates of",
         f"{found.seconds_per_update:.2f} s that go {found.n_epochs:.1f} times through the text.",
         "With more time, raise max_updates, and from 12 times through the text on p_drop to 0.2, from 30 on to 0.3.",
         "All that can be set stands in src/transduce/config.py.",
     ]
-    comment = "\n".join(f"# {line}" for line in head)
+    comment = "\n".join(f"# {line}" for line in "\n".join(head).splitlines())
     return f"""\
 {comment}
 preset = "base"

@@ -324,7 +324,9 @@ class Translator:
         )
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) + 1 for ids in self._search_all.source_ids(texts)]
+        """Of each text as the model would read it, the end symbol included."""
+        read = [self._input(text, lowers_caps=False).text for text in texts]
+        return [len(ids) + 1 for ids in self._search_all.source_ids(read)]
 
 
 def search_with(

@@ -75,7 +75,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
 
 def split_clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
     """``text`` cut into pieces of at most ``most_tokens``: near the middle, at a semicolon, a colon or a dash, else at
-    a comma, else between two words; and each half again while it is too long. A word is never cut.
+    a comma, else between two words; and each half again while it is too long. No word is cut, and no tag and the like.
 
     >>> [each.text for each in split_clauses("when it rains, we stay at home", 5, lambda text: len(text.split()))]
     ['when it rains,', 'we stay at home']
@@ -159,11 +159,13 @@ def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Ite
 
 def _cut_of(text: str) -> int | None:
     """The best place to cut a text in two; None where it has no whitespace and no mark."""
-    middle, end = len(text) / 2, len(text.rstrip())
+    middle, end, inside = len(text) / 2, len(text.rstrip()), _places_inside(text)
     for number, pattern in enumerate(_CUTS):
         least = 1 if number == len(_CUTS) - 1 else max(1, int(LEAST_SHARE * len(text)))
         places = (found.end() for found in pattern.finditer(text))
-        near = [place for place in places if least <= place <= len(text) - least and place < end]
+        near = [
+            place for place in places if least <= place <= len(text) - least and place < end and place not in inside
+        ]
         if near:
             return min(near, key=lambda place: abs(place - middle))
     return None
