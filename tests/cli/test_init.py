@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,12 @@ def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], word
     outcome = transduce("init", *arguments)
     assert (outcome.code, words in outcome.err) == (1, True), outcome.err
     assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en", "same.tsv"]
+
+
+def test_strange_names_of_files_are_quoted(transduce: CommandLine, text: Path) -> None:
+    name = "it's \"my\\\n recipe.toml"
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 0.01, "--out", name)
+    assert outcome.code == 0, outcome.err
+    command = outcome.out.split("next: ")[1]
+    assert shlex.split(command) == ["transduce", "train", name, "--out", f"runs/{Path(name).stem}"]
+    assert read_recipe(Path(name)).data.train_src == f"{Path(name).stem}-text/train.en"

@@ -265,3 +265,16 @@ def test_short_and_long_are_told(translator: Translator) -> None:
     assert not found.is_long
     (found,) = watching.translate_lines(["a"])
     assert (found.is_long, found.is_short) == (False, False)
+
+
+def test_a_long_tag_is_one_word(translator: Translator) -> None:
+    tag = f'<img src="a b.png" alt="One. Two, three; four" title="{" ".join(["five, six"] * 100)}">'
+    found = translator.translate([f"{SENTENCES[0]} {tag}"], beam_size=1)[0]
+    assert found.count(tag) == 1
+
+
+def test_no_lines_at_a_time(translator: Translator) -> None:
+    with pytest.raises(ConfigError, match="chunk_lines"):
+        translator.translate_iter(["a"], chunk_lines=0)
+    with pytest.raises(ConfigError, match="max_tokens_per_batch"):
+        translator.translate(["a"], max_tokens_per_batch=0)

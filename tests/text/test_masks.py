@@ -34,6 +34,7 @@ FOUND = {
         "5 €",
         "16 GB",
     ],
+    "HTTP://EXAMPLE.ORG/A IN CAPITALS": ["HTTP://EXAMPLE.ORG/A"],
     "Version 1.2.3 has the number 1234567.": ["1.2.3", "1234567"],
     "Great 👍🏽 work 🇩🇪!": ["👍🏽", "🇩🇪"],
     "A private \ue123 character and ours: \ue000.": ["\ue123", "\ue000"],
@@ -46,6 +47,8 @@ NOT_FOUND = [
     "At 10:30 in 3D",
     "Das ist, d.h. es war, in Washington, D.C. im Jahr 2000.",
     "In the 1990s it was 20s music, for a film of the 80s.",
+    "Noise, d.h. Lärm, from Washington D.C. and the U.S.A. was sold for £5m.",
+    "ISBN 978-3-16-148410-0",
 ]
 
 

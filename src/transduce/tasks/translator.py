@@ -15,7 +15,7 @@ from typing import Any, overload
 import torch
 
 from transduce.config import InferencePrecision, SearchConfig, config_from_mapping
-from transduce.errors import CheckpointError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.model import EncoderDecoder
 from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.devices import usable_device
@@ -228,6 +228,8 @@ class Translator:
         split: bool = True,
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
+        if chunk_lines < 1:  # no line would be read at all
+            raise ConfigError(f"chunk_lines should be at least 1, got {chunk_lines}")
 
         def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
             found = self.translate_segments(texts, search or self.search, lowers_caps=split)
@@ -343,7 +345,7 @@ def search_with(
         "n_best": n_best,
         "beam_size": max(search.beam_size, n_best) if beam_size is None else beam_size,
         "alpha": search.alpha if alpha is None else float(alpha),
-        "max_tokens_per_batch": max_tokens_per_batch or search.max_tokens_per_batch,
+        "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
     }
     return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
 
