@@ -38,6 +38,7 @@ from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
+from transduce.tasks.objective import StoreBatches
 from transduce.tasks.preparation import Prepared, prepare
 from transduce.tasks.rehearsal import seconds_per_update
 
@@ -144,7 +145,7 @@ def new_recipe(
     found = NewRecipe(
         out, folder, config, counts["train"], counts["dev"], counts["test"], counts["left out"], seconds, n_epochs
     )
-    write_text(out, _toml(found, minutes))
+    write_text(out, _toml(found))
     return found
 
 
@@ -223,9 +224,7 @@ def _chosen(
 ) -> tuple[RunConfig, float, float]:
     """The run, the seconds that an update of it takes, and its epochs."""
     vocab_size = 4000 if n_train < 10_000 else 8000 if n_train < 100_000 else 16_000 if n_train < 1_000_000 else 32_000
-    sample = _sample(text, folder, place, n_train, vocab_size)
-    summary = sample.train.summary
-    n_tokens = max(summary.n_src_tokens, summary.n_tgt_tokens) * max(1.0, n_train / N_SAMPLED)  # of an epoch
+    sample, n_sampled = _sample(text, folder, place, n_train, vocab_size)
     is_gpu = device.type == "cuda"
     sizes = [size for size in _SIZES if n_train >= size.least_pairs]
     if is_gpu:
@@ -238,32 +237,35 @@ def _chosen(
         precision=fast_precision(device),
     )
     runs = [_run(text, place, size, training, vocab_size) for size in sizes]
+    batches = StoreBatches(sample.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device)
+    n_batches = batches.n_batches(0) * n_train / n_sampled  # of an epoch
     tell(f"trying some updates on {device.type}, to know how long they take")
     seconds = seconds_per_update(runs[0], sample, device)
     flops = [cost_of(run.model).flops_per_token for run in runs]
     # What the larger ones take is first guessed, then measured where it matters.
     guesses = [seconds * each / flops[0] for each in flops]
     n_updates_of = [int(SHARE_OF_UPDATES * 60 * minutes / guess) for guess in guesses]
-    least = max(LEAST_UPDATES, LEAST_EPOCHS * n_tokens / training.max_tokens_per_batch)
+    least = max(LEAST_UPDATES, LEAST_EPOCHS * n_batches)
     number = max(place for place, n_updates in enumerate(n_updates_of) if place == 0 or n_updates >= least)
     taken = seconds if number == 0 else seconds_per_update(runs[number], sample, device)
     n_updates = max(20, int(SHARE_OF_UPDATES * 60 * minutes / taken))
-    n_epochs = n_updates * training.max_tokens_per_batch / n_tokens
+    n_epochs = n_updates / n_batches
     return _with_length(runs[number], n_updates, n_epochs), taken, n_epochs
 
 
-def _sample(text: OwnText, folder: Path, place: Path, n_train: int, vocab_size: int) -> Prepared:
-    """Part of the training text, made ready."""
+def _sample(text: OwnText, folder: Path, place: Path, n_train: int, vocab_size: int) -> tuple[Prepared, int]:
+    """Part of the training text, made ready as it will be, and how many pairs of it that is."""
+    n_lines = 0
     files = [folder / f"train.{language}" for language in (text.src_language, text.tgt_language)]
     step = max(1, n_train // N_SAMPLED)
     for file, name in zip(files, ("src", "tgt"), strict=True):
         with file.open(encoding="utf-8", newline="\n") as lines:
-            write_lines(place / name, (line.removesuffix("\n") for line in islice(lines, 0, None, step)))
+            n_lines = write_lines(place / name, (line.removesuffix("\n") for line in islice(lines, 0, None, step)))
     config = DataConfig(
         corpus="files", direction=f"{text.src_language}-{text.tgt_language}", vocab_size=vocab_size,
-        train_src=str(place / "src"), train_tgt=str(place / "tgt"),
+        train_src=str(place / "src"), train_tgt=str(place / "tgt"), masks=True,
     )  # fmt: skip
-    return prepare(config, place / "prepared")
+    return prepare(config, place / "prepared"), n_lines
 
 
 def _run(text: OwnText, place: Path, size: _Size, training: TrainingConfig, vocab_size: int) -> RunConfig:
@@ -298,7 +300,7 @@ def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
     return run.model_copy(update={"model": run.model.model_copy(update={"p_drop": p_drop}), "training": training})
 
 
-def _toml(found: NewRecipe, minutes: float) -> str:
+def _toml(found: NewRecipe) -> str:
     """The recipe, with what each line is for."""
     model, data, training, search = found.config.model, found.config.data, found.config.training, found.config.search
     files = "".join(
