@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from transduce.cli.output import STANDARD, say
+from transduce.cli.live_bar import LiveBar
+from transduce.cli.output import STANDARD
 from transduce.files import BROKEN, open_binary
 
 __all__ = ["LineProgress", "number_of_lines"]
@@ -18,12 +17,11 @@ __all__ = ["LineProgress", "number_of_lines"]
 MOST_BYTES = 256 << 20  # of a file whose lines are counted first: a moment against the time that its translation takes
 
 
-class LineProgress:
+class LineProgress(LiveBar):
     """Lines done, of so many in all if that is known: ``with LineProgress("translating", 7) as progress: ...``."""
 
     def __init__(self, what: str, n_lines: int | None, *, is_wanted: bool = True) -> None:
-        self.is_live = is_wanted and sys.stderr.isatty()
-        self._bar = Progress(
+        bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
@@ -33,25 +31,8 @@ class LineProgress:
             console=Console(stderr=True),
             redirect_stdout=False,  # results are not for this terminal
         )
-        self._task = self._bar.add_task(what, total=n_lines)
-
-    def __enter__(self) -> Self:
-        if self.is_live:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.is_live:
-            self._bar.stop()
-
-    def tell(self, line: str) -> None:
-        """A line for people; above the bar on a terminal."""
-        if self.is_live:
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
-        else:
-            say(line)
+        super().__init__(bar, is_live=is_wanted and sys.stderr.isatty())
+        self._task = bar.add_task(what, total=n_lines)
 
     def advance(self) -> None:
         """One more line is done."""

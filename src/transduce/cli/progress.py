@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from transduce.cli.live_bar import LiveBar
 from transduce.cli.output import is_speaker, say
 from transduce.config import TrainingConfig
 from transduce.metrics import perplexity
@@ -18,13 +17,12 @@ from transduce.training import CheckpointRecord, Record, SkipRecord, UpdateRecor
 __all__ = ["TrainingProgress"]
 
 
-class TrainingProgress:
+class TrainingProgress(LiveBar):
     """A listener of a run: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
-        self.is_live = is_speaker() and sys.stderr.isatty()
-        self._bar = Progress(
+        bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             TaskProgressColumn(),
@@ -33,26 +31,9 @@ class TrainingProgress:
             TextColumn("{task.fields[left]}"),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task("training", total=1.0, figures="", left="", visible=False)
+        super().__init__(bar, is_live=is_speaker() and sys.stderr.isatty())
+        self._task = bar.add_task("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
-
-    def __enter__(self) -> Self:
-        if self.is_live:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.is_live:
-            self._bar.stop()
-
-    def tell(self, line: str) -> None:
-        """A line that is not about an update; above the bar on a terminal."""
-        if self.is_live:
-            self._bar.console.print(line, markup=False, highlight=False)
-        else:
-            say(line)
 
     def __call__(self, record: Record) -> None:
         """Show one record."""
