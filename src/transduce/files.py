@@ -2,10 +2,12 @@
 
 Lines are split on ``"\\n"`` alone: U+2028, form feeds and other Unicode separators are part of a line.
 A folder with a manifest is written under a temporary name, flushed and renamed: a reader sees all of it or nothing.
+Files of folders that transduce writes are regular files: links among them are not followed, pipes not waited for.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -14,11 +16,13 @@ import lzma
 import os
 import re
 import shutil
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from transduce.errors import DataError, MissingFileError, TransduceError, quoted, shown
 
@@ -31,8 +35,11 @@ __all__ = [
     "is_running",
     "made_folder",
     "open_binary",
+    "open_regular",
     "read_json",
     "read_lines",
+    "remove",
+    "require_regular",
     "sha256_of_file",
     "verify_manifest",
     "where_looked",
@@ -44,8 +51,13 @@ __all__ = [
 ]
 
 MANIFEST_NAME = "manifest.json"
+INCOMPLETE = "it is not complete; bring the file back from a copy, or make the folder anew"
 BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
+_WARILY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+_FLAGS = {"rb": os.O_RDONLY, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT, "a+b": os.O_RDWR | os.O_APPEND | os.O_CREAT}
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -65,6 +77,46 @@ def open_binary(path: Path) -> IO[bytes]:
         raise MissingFileError(path, where=where_looked(path)) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def open_regular(
+    path: Path, mode: Literal["rb", "ab", "a+b"] = "rb", *, error: type[TransduceError] = DataError
+) -> IO[bytes]:
+    """Open a file that has to be a regular one, in a folder that transduce writes; "ab" and "a+b" make it if need be.
+
+    Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does.
+    """
+    with suppress(FileNotFoundError):
+        require_regular(path, error=error)  # first, since opening a device may do something to it
+    try:
+        descriptor = os.open(path, _FLAGS[mode] | _WARILY, 0o666)
+    except OSError:
+        require_regular(path, error=error)  # it may have come between
+        raise
+    stream = open(descriptor, mode)  # noqa: SIM115  (it is the caller's to close)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        stream.close()
+        raise error(f"{path} is no regular file; move it away, or put the file itself there")
+    return stream
+
+
+def require_regular(path: Path, *, error: type[TransduceError] = DataError) -> None:
+    """Raises ``error`` if what is at ``path`` is no regular file, and FileNotFoundError if there is nothing."""
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode):
+        return
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    what = kinds.get(stat.S_IFMT(mode), "a device")
+    raise error(f"{path} is {what}, not a regular file; move it away, or put the file itself there")
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that is in it; what cannot be removed stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def where_looked(path: Path) -> str:
@@ -114,16 +166,24 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as stream:
             yield stream
         return
+    with _replacement(path) as stream:
+        yield stream
+
+
+@contextmanager
+def _replacement(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to a new file beside ``path``, which takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with made_folder(path.parent):
+        remove(temporary)
         try:
-            with temporary.open("wb") as stream:
+            with temporary.open("xb") as stream:  # new, so that nothing is written through a link of that name
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.replace(path)
         finally:
-            temporary.unlink(missing_ok=True)
+            remove(temporary)
 
 
 @contextmanager
@@ -165,16 +225,19 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write ``value`` as indented JSON, whole or not at all."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write ``value`` as indented JSON, whole or not at all, in place of whatever was there."""
+    with _replacement(path) as stream:
+        stream.write((json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8"))
 
 
 def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[str, Any]:
-    """The JSON object in ``path``. Raises ``error`` if the file is missing, is not JSON or holds no object."""
+    """The JSON object in ``path``.
+
+    Raises ``error`` if the file is missing, is no regular one, is not JSON or holds no object.
+    """
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise error(f"{path} cannot be read: it is no file")  # to read a pipe would be to wait for a writer
-        value = json.loads(path.read_bytes())
+        with open_regular(path, error=error) as stream:
+            value = json.loads(stream.read())
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
     except (ValueError, RecursionError, MemoryError) as cause:  # bytes that are not UTF-8, or brackets without end
@@ -185,8 +248,8 @@ def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[st
 
 
 def sha256_of_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as stream:
+    """The SHA-256 of a regular file's bytes, in hexadecimal."""
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -203,6 +266,9 @@ def is_leftover(path: Path, *, of: str) -> bool:
 def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """A temporary folder to fill; becomes ``folder`` when the block ends without an error.
 
+    What was not there at the start is never removed: if somebody else has made ``folder`` meanwhile and put something
+    into it, what was filled gets a free name beside it, and the error says which.
+
     Raises DataError if ``folder`` exists and is not empty, unless it is ours to ``replace``.
 
     >>> import tempfile
@@ -212,39 +278,60 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     >>> sorted(path.name for path in target.iterdir())
     ['a.txt']
     """
-    if folder.exists() and not replace and not (folder.is_dir() and not any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is no folder; nothing was written; name another place or move it away")
+    if folder.exists() and not replace and any(folder.iterdir()):
         raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
     folder = folder.resolve()
     with made_folder(folder.parent):
-        yield from _filled(folder)
+        bring_back(folder)
+        for path in folder.parent.iterdir():
+            if is_leftover(path, of=folder.name) and not _is_of_another(path):
+                remove(path)
+        to_retire = folder.stat() if replace and folder.exists() else None
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        temporary.mkdir()
+        try:
+            yield temporary
+            for path in temporary.rglob("*"):
+                if path.is_file():
+                    path.chmod(0o666 & ~_umask())  # some libraries write for the owner alone
+                _flush(path)
+            _flush(temporary)
+            _put_in_place(temporary, folder, to_retire)
+            _flush(folder.parent)
+        finally:
+            remove(temporary)
 
 
-def _filled(folder: Path) -> Iterator[Path]:
-    """The temporary folder of ``atomic_folder``, which is renamed after it."""
-    bring_back(folder)
-    for path in folder.parent.iterdir():
-        if is_leftover(path, of=folder.name) and not _is_of_another(path):
-            shutil.rmtree(path, ignore_errors=True)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
+def _put_in_place(temporary: Path, folder: Path, to_retire: os.stat_result | None) -> None:
+    """Rename ``temporary`` to ``folder``; the one folder that may go for it is the one ``to_retire``.
+
+    Raises DataError if there is something else; what is in ``temporary`` has another name then.
+    """
+    retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     try:
-        yield temporary
-        for path in temporary.rglob("*"):
-            if path.is_file():
-                path.chmod(0o666 & ~_umask())  # some libraries write for the owner alone
-            _flush(path)
-        _flush(temporary)
-        if folder.exists():  # a folder cannot be renamed over one with files in it
-            retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-            folder.rename(retired)
-            temporary.rename(folder)
-            shutil.rmtree(retired, ignore_errors=True)  # what stays is a leftover
-        else:
-            temporary.rename(folder)
-        _flush(folder.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if to_retire is not None:  # a folder cannot be renamed over one with files in it
+            with suppress(FileNotFoundError):  # somebody has removed it meanwhile
+                folder.rename(retired)
+                if not os.path.samestat(retired.stat(), to_retire):
+                    retired.rename(folder)
+                    raise FileExistsError(errno.EEXIST, "somebody else has put another there meanwhile")
+        temporary.rename(folder)  # over an empty folder, too, but over nothing else
+    except OSError as error:
+        kept = f"what was to be there is complete in {_renamed_beside(temporary, folder)}"
+        if os.path.lexists(retired):
+            kept += f", what was there before in {_renamed_beside(retired, folder)}"
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}; {kept}") from error
+    remove(retired)  # what stays is a leftover
+
+
+def _renamed_beside(path: Path, folder: Path) -> Path:
+    """Give a folder a free name like that of ``folder``; returns it."""
+    names = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+    free = next(name for name in names if not os.path.lexists(name))
+    path.rename(free)
+    return free
 
 
 def bring_back(folder: Path, *, whoever_wrote: bool = False) -> bool:
@@ -252,10 +339,11 @@ def bring_back(folder: Path, *, whoever_wrote: bool = False) -> bool:
 
     Whether there was something to undo. With ``whoever_wrote`` the caller knows that nobody else is at it now.
     """
-    if folder.exists():
+    if os.path.lexists(folder):
         return False
-    for path in folder.parent.glob(f".{folder.name}.*.old"):
-        if is_leftover(path, of=folder.name) and (whoever_wrote or not _is_of_another(path)):
+    for path in sorted(folder.parent.iterdir()):
+        is_old = path.suffix == ".old" and is_leftover(path, of=folder.name) and not path.is_symlink()
+        if is_old and (whoever_wrote or not _is_of_another(path)):
             path.rename(folder)
             return True
     return False
@@ -302,41 +390,52 @@ def write_manifest(folder: Path, *, exempt: Iterable[str] = ()) -> None:
     write_json(folder / MANIFEST_NAME, {"files": files})
 
 
-def verify_manifest(folder: Path, *, error: type[TransduceError], required: Iterable[str] = ()) -> None:
-    """Check every file of ``folder`` against its manifest.
+def verify_manifest(
+    folder: Path,
+    *,
+    error: type[TransduceError],
+    required: Iterable[str] = (),
+    only: Iterable[str] | None = None,
+) -> None:
+    """Check every file of ``folder`` against its manifest, or ``only`` some.
 
-    Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing,
+    Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing or no regular file,
     or if a size or a checksum differs.
     """
-    if not folder.is_dir():
-        raise error(f"{folder} is not a folder")
-    try:
-        present = {path.name for path in folder.iterdir() if path.is_file()}
-    except OSError as cause:
-        raise error(f"{folder} cannot be read: {cause.strerror or cause}") from cause
-    required = list(required)
-    for name in required:
+    required, present = [*required, *(only or ())], _names_in(folder, error=error)
+    for name in (*required, MANIFEST_NAME):
         if name not in present:
-            raise error(f"{folder} has no {name}; it is not complete")
+            raise error(f"{folder} has no {name}; {INCOMPLETE}")
     files = read_json(folder / MANIFEST_NAME, error=error).get("files")
     if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
         raise error(f"{folder / MANIFEST_NAME} should have a table 'files'")
     unlisted = [name for name in required if name not in files]
     if unlisted:
         raise error(f"{folder / MANIFEST_NAME} does not list {unlisted[0]}")
-    for name, entry in files.items():
+    for name in files if only is None else only:
         if name not in present:  # the system is not asked for a name that a damaged manifest makes up
-            raise error(f"{folder} has no {shown(name)}, which its manifest lists; it is not complete")
-        _verify_file(folder / name, entry, error=error)
+            raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
+        _verify_file(folder / name, files[name], error=error)
+
+
+def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
+    """What is in a folder."""
+    if not folder.is_dir():
+        raise error(f"{folder} is not a folder")
+    try:
+        return {path.name for path in folder.iterdir()}
+    except OSError as cause:
+        raise error(f"{folder} cannot be read: {cause.strerror or cause}") from cause
 
 
 def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError]) -> None:
     """Check the size and the checksum of one file against its entry in a manifest."""
     try:
-        n_bytes = path.stat().st_size
-        if n_bytes != entry.get("bytes"):
-            raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
-        if sha256_of_file(path) != entry.get("sha256"):
-            raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
+        with open_regular(path, error=error) as stream:
+            n_bytes = os.fstat(stream.fileno()).st_size
+            if n_bytes != entry.get("bytes"):
+                raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
+            if hashlib.file_digest(stream, "sha256").hexdigest() != entry.get("sha256"):
+                raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
