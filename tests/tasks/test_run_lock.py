@@ -80,11 +80,58 @@ def test_the_lock_of_another_machine_holds_until_it_is_broken(tmp_path: Path) ->
     assert not (tmp_path / LOCK_FILE).exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"host": 1}', "null", "\udcff"])
+@pytest.mark.parametrize("content", ["", "\0" * 99, "{", '{"host": 1}', '{"host": "elsewhere", "proc'])
 def test_a_lock_that_says_nothing_is_none(tmp_path: Path, content: str) -> None:
-    (tmp_path / LOCK_FILE).write_bytes(content.encode("utf-8", "surrogateescape"))
+    (tmp_path / LOCK_FILE).write_text(content)
     with only_writer(tmp_path):
         pass
+    assert not (tmp_path / LOCK_FILE).exists()
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "\udcff", '{"host":\t', '{"version": 3}', '{"host": ' + " " * 5000])
+def test_another_file_of_that_name_is_left_as_it_is(tmp_path: Path, content: str) -> None:
+    path = tmp_path / LOCK_FILE
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    for break_lock in (False, True):
+        refused = pytest.raises(
+            TrainingError, match=r"lock\.json is something else than the lock of a run; name another"
+        )
+        with refused, only_writer(tmp_path, break_lock=break_lock):
+            pass
+    assert path.read_bytes() == content.encode("utf-8", "surrogateescape")
+    with pytest.raises(TrainingError):
+        holder_of(tmp_path)
+
+
+def test_nothing_is_written_through_the_name_of_a_lock(tmp_path: Path) -> None:
+    precious, path = tmp_path / "precious", tmp_path / "run" / LOCK_FILE
+    path.parent.mkdir()
+    for content in ("", "precious"):
+        precious.write_text(content)
+        for make, words in (
+            (lambda: path.symlink_to(precious), "is a link, not a regular file"),
+            (lambda: path.symlink_to(tmp_path / "nowhere"), "is a link, not a regular file"),
+            (lambda: path.hardlink_to(precious), "has another name, too"),
+            (lambda: os.mkfifo(path), "is a pipe, not a regular file"),
+            (lambda: path.symlink_to("/dev/null"), "is a link, not a regular file"),
+        ):
+            make()
+            with pytest.raises(TrainingError, match=rf"lock\.json {words}.*; "), only_writer(path.parent):
+                pass
+            assert path.is_symlink() or path.exists()
+            path.unlink()
+        assert precious.read_text() == content
+    path.mkdir()
+    with pytest.raises(TrainingError, match=r"lock\.json is a folder, not a regular file"), only_writer(path.parent):
+        pass
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_lock_of_another_that_came_meanwhile_stays(tmp_path: Path) -> None:
+    with only_writer(tmp_path):
+        (tmp_path / LOCK_FILE).unlink()
+        (tmp_path / LOCK_FILE).write_text("another's")
+    assert (tmp_path / LOCK_FILE).read_text() == "another's"
 
 
 def test_an_error_lets_go_of_it(tmp_path: Path) -> None:

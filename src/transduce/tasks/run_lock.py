@@ -3,6 +3,9 @@
 The lock is the operating system's, on the file ``lock.json``, and ends with the process that holds it, however that
 ends. The file says who that is. Not every shared disk has locks, or lets a machine see those of another one; there the
 file itself, which a killed process leaves, counts as a lock until a person says that the process is gone.
+
+Nothing is written to a file of that name before it is known to be a lock: a regular file under one name alone, and
+empty, or saying who writes.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import TrainingError
-from transduce.files import made_folder
+from transduce.files import made_folder, open_regular
 
 try:
     import fcntl
@@ -29,6 +32,8 @@ except ImportError:  # not on Windows
 __all__ = ["LOCK_FILE", "Holder", "holder_of", "only_writer"]
 
 LOCK_FILE = "lock.json"
+MOST_BYTES = 4096  # of a lock file
+BEGIN = b'{"host": '  # of what it says
 NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)  # some shared disks
 
 
@@ -49,9 +54,10 @@ def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
     """Hold ``folder`` for this process while the block lasts. It is made if need be, and goes again if it stays empty.
 
     Raises TrainingError if another process of this machine holds it, or one of another machine may hold it, unless
-    ``break_lock`` says that it does not.
+    ``break_lock`` says that it does not; and if something else has the name of the lock.
     """
     with made_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours):
+        _require_lock(folder / LOCK_FILE, stream)
         before = _read(stream)
         if before is not None and not break_lock and not (is_ours and before.host == socket.gethostname()):
             raise TrainingError(
@@ -61,28 +67,34 @@ def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
         try:
             yield
         finally:
-            (folder / LOCK_FILE).unlink(missing_ok=True)
+            if _is_still_at(folder / LOCK_FILE, stream):  # else somebody has removed it, and another may have one now
+                (folder / LOCK_FILE).unlink(missing_ok=True)
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """Who says that it writes ``folder``; it may have been killed since."""
+    """Who says that it writes ``folder``; it may have been killed since.
+
+    Raises TrainingError if something else has the name of the lock.
+    """
+    path = folder / LOCK_FILE
     try:
-        with (folder / LOCK_FILE).open(encoding="utf-8") as stream:
+        with open_regular(path, error=TrainingError) as stream:
+            _require_lock(path, stream)
             return _read(stream)
     except OSError:
         return None
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[str], bool]]:
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
     """The lock file, and whether the system has given us its lock; if not, this disk has none.
 
-    Raises TrainingError if another process has it.
+    Raises TrainingError if another process has it, or if it is no regular file.
     """
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            opened = path.open("a+", encoding="utf-8")
+            opened = open_regular(path, "a+b", error=TrainingError)
         except FileNotFoundError:  # its last holder has just removed the folder that it had made
             continue
         with opened as stream:
@@ -92,7 +104,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[str], bool]]:
                 return
 
 
-def _take(stream: IO[str], path: Path) -> bool:
+def _take(stream: IO[bytes], path: Path) -> bool:
     """Take the system's lock of a file; False where there are none. Raises TrainingError if another process has it."""
     if fcntl is None:
         return False
@@ -110,26 +122,41 @@ def _take(stream: IO[str], path: Path) -> bool:
     return True
 
 
-def _is_still_at(path: Path, stream: IO[str]) -> bool:
+def _is_still_at(path: Path, stream: IO[bytes]) -> bool:
     """Whether an open file is the one of that name: its last holder may have removed it before we got the lock."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+        return os.path.samestat(path.lstat(), os.fstat(stream.fileno()))
     except FileNotFoundError:
         return False
 
 
-def _read(stream: IO[str]) -> Holder | None:
-    """Who is written down, if anybody."""
+def _require_lock(path: Path, stream: IO[bytes]) -> None:
+    """Raises TrainingError if an open file is not the lock of a run: it would be lost if it were written over."""
+    if os.fstat(stream.fileno()).st_nlink > 1:
+        raise TrainingError(f"{path} has another name, too (a hard link), and would be changed there; move it away")
+    content = _content(stream)
+    is_torn = BEGIN.startswith(content[: len(BEGIN)]) or not content.strip(b"\0")
+    if len(content) > MOST_BYTES or not is_torn:
+        raise TrainingError(f"{path} is something else than the lock of a run; name another folder, or move it away")
+
+
+def _content(stream: IO[bytes]) -> bytes:
+    """What is in a lock file, and one byte of what is too much for one."""
     stream.seek(0)
+    return stream.read(MOST_BYTES + 1)
+
+
+def _read(stream: IO[bytes]) -> Holder | None:
+    """Who is written down, if anybody."""
     try:
-        holder = Holder(**json.load(stream))
+        holder = Holder(**json.loads(_content(stream)))
     except (ValueError, TypeError, RecursionError):  # empty, or torn
         return None
     return holder if isinstance(holder.host, str) and isinstance(holder.process, int) else None
 
 
-def _write(stream: IO[str], holder: Holder) -> None:
+def _write(stream: IO[bytes], holder: Holder) -> None:
     stream.seek(0)
     stream.truncate()
-    json.dump(asdict(holder), stream)
+    stream.write(json.dumps(asdict(holder)).encode("ascii"))
     stream.flush()
