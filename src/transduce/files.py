@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 from transduce.errors import DataError, MissingFileError, TransduceError, quoted, shown
 
@@ -250,7 +250,11 @@ def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[st
 def sha256_of_file(path: Path) -> str:
     """The SHA-256 of a regular file's bytes, in hexadecimal."""
     with open_regular(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return _sha256(stream)
+
+
+def _sha256(stream: IO[bytes]) -> str:
+    return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
 
 
 def is_leftover(path: Path, *, of: str) -> bool:
@@ -435,7 +439,7 @@ def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceE
             n_bytes = os.fstat(stream.fileno()).st_size
             if n_bytes != entry.get("bytes"):
                 raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
-            if hashlib.file_digest(stream, "sha256").hexdigest() != entry.get("sha256"):
+            if _sha256(stream) != entry.get("sha256"):
                 raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause

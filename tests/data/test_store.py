@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -250,3 +251,67 @@ def test_ids_outside_the_vocabulary_are_refused(folder: Path, tokenizers: Tokeni
     write_manifest(folder)
     with pytest.raises(DataError, match=r"src\.ids\.npy has ids from .* text can have 3 to"):
         TokenStore.open(folder, tokenizers)
+
+
+@pytest.mark.parametrize("held_bytes", [0, store_module.HELD_BYTES])
+def test_small_and_large_stores_are_read_alike(
+    folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int
+) -> None:
+    monkeypatch.setattr(store_module, "HELD_BYTES", held_bytes)
+    monkeypatch.setattr(store_module, "IDS_AT_A_TIME", 3)
+    store = TokenStore.open(folder, tokenizers)
+    src, tgt = store.gather(np.array([2, 0, 0, 1]))
+    for side, ids, offsets in (
+        (src, np.load(folder / "src.ids.npy"), np.load(folder / "src.offsets.npy")),
+        (tgt, np.load(folder / "tgt.ids.npy"), np.load(folder / "tgt.offsets.npy")),
+    ):
+        rows = [ids[offsets[row] : offsets[row + 1]] for row in (2, 0, 0, 1)]
+        assert side.ids_M.dtype == ids.dtype
+        assert side.ids_M.tolist() == np.concatenate(rows).tolist()
+        assert side.lengths_B.tolist() == [len(row) for row in rows]
+
+
+@pytest.mark.parametrize("held_bytes", [0, store_module.HELD_BYTES])
+def test_a_store_that_is_cut_while_it_is_open_is_no_signal(
+    folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int
+) -> None:
+    monkeypatch.setattr(store_module, "HELD_BYTES", held_bytes)
+    store = TokenStore.open(folder, tokenizers)
+    before = [ids.tolist() for ids in store.pair(2)]
+    for name in ("src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy"):
+        os.truncate(folder / name, 0)
+    if held_bytes:
+        assert [ids.tolist() for ids in store.pair(2)] == before
+    else:
+        with pytest.raises(DataError, match=r"src\.ids\.npy has become shorter while .* then go on with --resume"):
+            store.gather(np.array([2]))
+
+
+def test_ids_that_change_while_a_store_is_open_are_looked_at(
+    folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "HELD_BYTES", 0)
+    store = TokenStore.open(folder, tokenizers)
+    before = [ids.tolist() for ids in store.pair(0)]
+    (folder / "src.ids.npy").rename(folder / "away")
+    (folder / "src.ids.npy").write_bytes(b"other")  # under another name, what is open stays what it was
+    assert [ids.tolist() for ids in store.pair(0)] == before
+    with (folder / "away").open("r+b") as stream:
+        stream.seek(-2, os.SEEK_END)
+        stream.write(b"\xff\xff")
+    with pytest.raises(DataError, match=r"src\.ids\.npy has ids from \d+ to 65535, text can have 3 to"):
+        store.pair(2)
+
+
+def test_a_store_without_its_manifest_is_refused(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    with pytest.raises(DataError, match=r"has no manifest\.json; it is not complete; bring the file back"):
+        TokenStore.open(folder)
+
+
+@pytest.mark.parametrize("name", ["src.ids.npy", "tgt.offsets.npy", "store.json", "manifest.json"])
+def test_files_of_a_store_are_no_links(folder: Path, tmp_path: Path, name: str) -> None:
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    with pytest.raises(DataError, match=rf"{name} is a link, not a regular file; move it away, or put the file itself"):
+        TokenStore.open(folder)

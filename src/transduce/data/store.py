@@ -1,10 +1,12 @@
-"""The token store: a parallel corpus as ids on disk, mapped into memory when it is read.
+"""The token store: a parallel corpus as ids on disk, held in memory where it is small, else read row by row.
 
 A folder with, for each of the two sides, all ids one after the other (without end symbols) and the offsets where rows
 begin; ``store.json``, a ``StoreSummary``; and a manifest. It is bound to the tokenizers that made it.
 
 A row is an encoding of a pair. Where pairs have several (BPE-dropout), those of one pair stand together; and the pairs
 of one corpus stand together, in the order of the summary.
+
+Nothing is mapped into memory: a map of a file that is cut meanwhile ends the process, a read that comes short is told.
 """
 
 # N rows in the store, B rows of a batch, M ids of all those rows
@@ -12,25 +14,29 @@ of one corpus stand together, in the order of the summary.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from transduce.errors import DataError, quoted
-from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest
+from transduce.files import atomic_folder, open_regular, read_json, verify_manifest, write_json, write_manifest
 from transduce.text import UNK_ID, BpeDropout, Tokenizer, Tokenizers, normalise
 
 __all__ = ["PairDropout", "RaggedIds", "StoreSummary", "TokenStore", "write_store"]
 
 FORMAT_VERSION = 2
+HELD_BYTES = 1 << 26  # files of ids up to this size are held in memory; of larger ones, only what is asked for is read
+IDS_AT_A_TIME = 1 << 22  # where all are looked at
 N_PAIRS_AT_A_TIME = 8192  # enough to keep all cores busy; the texts and ids of so many are in memory at a time
 
 Side = Literal["src", "tgt"]
@@ -211,19 +217,81 @@ class RaggedIds:
     lengths_B: NDArray[np.int64]  # how many belong to each row
 
 
+_MEND = "bring back the prepared text as it was, then go on with --resume"
+_NPY_BEGIN = b"\x93NUMPY\x01\x00"
+_NPY_HEADER = re.compile(rb"\{'descr': '([<|][a-z]\d{1,2})', 'fortran_order': False, 'shape': \((\d{1,15}),\), \} *\n")
+
+
+class _ArrayFile:
+    """A one-dimensional ``.npy`` file, open for reading: it may get another name or go meanwhile.
+
+    Its header is matched with the one form it can have, never evaluated.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises DataError if it is no such file."""
+        self.path = path
+        try:
+            with open_regular(path) as stream:
+                begin = stream.read(len(_NPY_BEGIN) + 2)
+                header = stream.read(int.from_bytes(begin[len(_NPY_BEGIN) :], "little"))
+                found = _NPY_HEADER.fullmatch(header) if begin.startswith(_NPY_BEGIN) else None
+                if found is None:
+                    raise ValueError("it does not begin as one")
+                self.dtype, self.length, self._start = np.dtype(found[1].decode()), int(found[2]), stream.tell()
+                n_bytes = self._start + self.length * self.dtype.itemsize
+                if os.fstat(stream.fileno()).st_size != n_bytes:
+                    raise ValueError(f"{self.dtype}({self.length},) would need {n_bytes:,} bytes")
+                self._descriptor = os.dup(stream.fileno())
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"{path} is not an array file: {error}; prepare the data again") from error
+        weakref.finalize(self, os.close, self._descriptor)
+
+    @property
+    def n_bytes(self) -> int:
+        """Of its values."""
+        return self.length * self.dtype.itemsize
+
+    def read(self, starts_B: NDArray[np.int64], lengths_B: NDArray[np.int64]) -> NDArray[Any]:
+        """Some stretches of it, one after the other. Raises DataError if the file has become shorter, or is gone."""
+        size, first, descriptor = self.dtype.itemsize, self._start, self._descriptor
+        places = zip(starts_B.tolist(), lengths_B.tolist(), strict=True)
+        try:
+            content = b"".join([os.pread(descriptor, size * n, first + size * start) for start, n in places])
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read any more: {error.strerror}; {_MEND}") from error
+        if len(content) != size * int(lengths_B.sum()):
+            raise DataError(f"{self.path} has become shorter while it was being read; {_MEND}")
+        return np.frombuffer(content, self.dtype)
+
+    def parts(self, size: int) -> Iterator[NDArray[Any]]:
+        """All of it, so many values at a time."""
+        for start in range(0, self.length, size):
+            yield self.read(np.array([start]), np.array([min(size, self.length - start)]))
+
+    def whole(self) -> NDArray[Any]:
+        """All of it."""
+        return np.concatenate([np.empty(0, self.dtype), *self.parts(IDS_AT_A_TIME)])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """The ids of one language: row ``n`` is ``ids[offsets[n]:offsets[n + 1]]``."""
 
-    ids: Ids
+    ids: Ids | _ArrayFile  # held, or on the disk
     offsets: NDArray[np.int64]  # (N + 1,)
+    vocab_size: int
 
     def row(self, n: int) -> Ids:
-        return self.ids[self.offsets[n] : self.offsets[n + 1]]
+        return self.gather(np.array([n])).ids_M
 
     def gather(self, rows_B: NDArray[np.int64]) -> RaggedIds:
         starts_B, lengths_B = self.offsets[rows_B], self.offsets[rows_B + 1] - self.offsets[rows_B]
-        shifts_B = starts_B - (np.cumsum(lengths_B) - lengths_B)  # from a place in the result to the place in the file
+        if isinstance(self.ids, _ArrayFile):
+            ids_M = self.ids.read(starts_B, lengths_B)
+            _require_ids_of_text(ids_M, self.vocab_size, self.ids.path)
+            return RaggedIds(ids_M, lengths_B)
+        shifts_B = starts_B - (np.cumsum(lengths_B) - lengths_B)  # from a place in the result to the place among all
         return RaggedIds(self.ids[np.arange(lengths_B.sum()) + np.repeat(shifts_B, lengths_B)], lengths_B)
 
     def lengths_with_end(self) -> NDArray[np.int32]:
@@ -246,7 +314,7 @@ class TokenStore:
         return len(self.src_lengths)
 
     def pair(self, row: int) -> tuple[Ids, Ids]:
-        """The source and target ids of one row, as views into the files."""
+        """The source and target ids of one row, copied."""
         return self._src.row(row), self._tgt.row(row)
 
     def gather(self, rows_B: NDArray[np.int64]) -> tuple[RaggedIds, RaggedIds]:
@@ -255,7 +323,7 @@ class TokenStore:
 
     @classmethod
     def open(cls, folder: Path, tokenizers: Tokenizers | None = None) -> TokenStore:
-        """Check every file of the store at ``folder`` and map it into memory.
+        """Check every file of the store at ``folder`` and open it for reading.
 
         Raises DataError if a file is missing or corrupt, or if the store was not made with ``tokenizers``.
         """
@@ -305,19 +373,20 @@ def _read_summary(path: Path) -> StoreSummary:
 
 
 def _read_side(folder: Path, side: Side, summary: StoreSummary, tokenizer: Tokenizer | None) -> _Rows:
-    """Map the two files of a side and check them against the summary's counts and, if given, the vocabulary."""
+    """Open the two files of a side and check them against the summary's counts and, if given, the vocabulary."""
     n_rows, max_length = summary.n_pairs * summary.n_encodings, summary.max_length
     n_tokens = summary.n_src_tokens if side == "src" else summary.n_tgt_tokens
     ids_path, offsets_path = folder / f"{side}.ids.npy", folder / f"{side}.offsets.npy"
-    ids, offsets = _map(ids_path), _map(offsets_path)
+    ids, offsets_file = _ArrayFile(ids_path), _ArrayFile(offsets_path)
     n_ids = n_tokens - n_rows  # end symbols are counted, not stored
-    if ids.dtype not in (np.uint16, np.uint32) or ids.shape != (n_ids,):
-        raise DataError(f"{ids_path} should hold {n_ids:,} ids, got {ids.dtype}{ids.shape}; prepare the data again")
-    if offsets.dtype != np.int64 or offsets.shape != (n_rows + 1,):
+    if ids.dtype not in (np.uint16, np.uint32) or ids.length != n_ids:
+        raise DataError(f"{ids_path} should hold {n_ids:,} ids, got {ids.dtype}({ids.length},); prepare the data again")
+    if offsets_file.dtype != np.int64 or offsets_file.length != n_rows + 1:
         raise DataError(
-            f"{offsets_path} should hold {n_rows + 1:,} offsets, got {offsets.dtype}{offsets.shape}; "
+            f"{offsets_path} should hold {n_rows + 1:,} offsets, got {offsets_file.dtype}({offsets_file.length},); "
             "prepare the data again"
         )
+    offsets = offsets_file.whole()
     if offsets[0] != 0 or offsets[-1] != n_ids or not (offsets[1:] > offsets[:-1]).all():  # a difference may overflow
         raise DataError(f"{offsets_path} should rise from 0 to {n_ids:,} without empty rows; prepare the data again")
     longest = int(np.diff(offsets).max()) + 1
@@ -327,32 +396,16 @@ def _read_side(folder: Path, side: Side, summary: StoreSummary, tokenizer: Token
             "prepare the data again"
         )
     vocab_size = tokenizer.size if tokenizer else np.iinfo(ids.dtype).max + 1
-    if ids.min() < UNK_ID or ids.max() >= vocab_size:
+    held = ids.whole() if ids.n_bytes <= HELD_BYTES else None
+    for some in ids.parts(IDS_AT_A_TIME) if held is None else [held]:
+        _require_ids_of_text(some, vocab_size, ids_path)
+    return _Rows(ids if held is None else held, offsets, vocab_size)
+
+
+def _require_ids_of_text(ids_M: Ids, vocab_size: int, path: Path) -> None:
+    """Raises DataError if there are ids that no text can have."""
+    if ids_M.min() < UNK_ID or ids_M.max() >= vocab_size:
         raise DataError(
-            f"{ids_path} has ids from {ids.min()} to {ids.max()}, text can have {UNK_ID} to {vocab_size - 1}; "
+            f"{path} has ids from {ids_M.min()} to {ids_M.max()}, text can have {UNK_ID} to {vocab_size - 1}; "
             "prepare the data again"
         )
-    return _Rows(cast(Ids, ids), cast(NDArray[np.int64], offsets))
-
-
-_NPY_BEGIN = b"\x93NUMPY\x01\x00"
-_NPY_HEADER = re.compile(rb"\{'descr': '([<|][a-z]\d{1,2})', 'fortran_order': False, 'shape': \((\d{1,15}),\), \} *\n")
-
-
-def _map(path: Path) -> NDArray[Any]:
-    """A one-dimensional ``.npy`` file, mapped. Its header is matched with the one form it can have, never evaluated."""
-    try:
-        with path.open("rb") as stream:
-            begin = stream.read(len(_NPY_BEGIN) + 2)
-            header = stream.read(int.from_bytes(begin[len(_NPY_BEGIN) :], "little"))
-            found = _NPY_HEADER.fullmatch(header) if begin.startswith(_NPY_BEGIN) else None
-            if found is None:
-                raise ValueError("it does not begin as one")
-            dtype, length, start = np.dtype(found[1].decode()), int(found[2]), stream.tell()
-        if path.stat().st_size != start + length * dtype.itemsize:
-            raise ValueError(f"{dtype}({length},) would need {start + length * dtype.itemsize:,} bytes")
-        if not length:
-            return np.empty(0, dtype)
-        return np.memmap(path, dtype, mode="r", offset=start, shape=(length,))
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path} is not an array file: {error}; prepare the data again") from error

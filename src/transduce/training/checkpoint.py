@@ -1,13 +1,15 @@
 """Checkpoints: folders of safetensors and JSON, written whole or not at all, checked before use; and their mean.
 
 ``checkpoints/update-00001000/{model.safetensors, optimizer.safetensors, state.json, manifest.json}``
+
+``state.json`` has the fields of ``TrainState`` and ``begun_with``, what the run was begun with; the latter is missing
+in checkpoints of earlier versions. Folders and files are what they seem: none of them is a link.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,12 +22,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
-from transduce.errors import CheckpointError, TrainingError, quoted, shown
+from transduce.errors import CheckpointError, DataError, TrainingError, quoted, shown
 from transduce.files import (
     atomic_folder,
     bring_back,
     is_leftover,
     read_json,
+    remove,
+    require_regular,
     verify_manifest,
     write_json,
     write_manifest,
@@ -44,10 +48,12 @@ __all__ = [
     "load_checkpoint",
     "load_weights",
     "newest_complete",
+    "read_begun_with",
     "read_state",
     "read_tensors",
     "remove_old_checkpoints",
     "save_checkpoint",
+    "set_aside_misnamed",
     "set_aside_newer",
     "verify_checkpoint",
     "weights_of",
@@ -59,6 +65,7 @@ __all__ = [
 Cause = Literal["schedule", "best", "end", "stop"]
 
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
+BEGUN_WITH = "begun_with"  # in state.json
 STEP = "step"  # the only moment that has not the shape of its weight
 
 
@@ -134,8 +141,9 @@ def _require_finite(tensors: Mapping[str, Tensor], *, where: Path) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """A safetensors file. Raises CheckpointError if it cannot be read."""
+    """A safetensors file. Raises CheckpointError if it cannot be read, or is no regular file."""
     try:
+        require_regular(path, error=CheckpointError)
         return load_file(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
@@ -147,7 +155,11 @@ def checkpoint_path(folder: Path, update: int) -> Path:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write a safetensors file. Raises OSError if it cannot be written: the library has an error of its own for it."""
+    """Write a safetensors file, in place of whatever has its name.
+
+    Raises OSError if it cannot be written: the library has an error of its own for it.
+    """
+    remove(path)  # the library would write through a link
     try:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
@@ -158,9 +170,17 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def save_checkpoint(
-    folder: Path, model: nn.Module, optimiser: optim.Optimizer, state: TrainState, processes: Processes | None = None
+    folder: Path,
+    model: nn.Module,
+    optimiser: optim.Optimizer,
+    state: TrainState,
+    processes: Processes | None = None,
+    *,
+    begun_with: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write ``folder/update-N``; returns its path. The first process writes, all take part.
+
+    ``begun_with`` is what the run was begun with, as JSON values, and is kept in the checkpoint.
 
     Raises TrainingError if it cannot be written, as on a full disk; older ones stay as they are.
     """
@@ -177,19 +197,29 @@ def save_checkpoint(
         keep=is_first,
     )
     if is_first:
+        values = asdict(state) if begun_with is None else {**asdict(state), BEGUN_WITH: dict(begun_with)}
         try:
+            if path.is_symlink():  # what it leads to would be replaced
+                remove(path)
             with atomic_folder(path, replace=True) as temporary:
                 write_tensors(temporary / MODEL_FILE, weights)
                 write_tensors(temporary / OPTIMISER_FILE, moments)
-                write_json(temporary / STATE_FILE, asdict(state))
+                write_json(temporary / STATE_FILE, values)
                 write_manifest(temporary)
         except OSError as error:
-            older = [older.name for older in checkpoint_folders(folder)]
-            last = f"the last one is {older[-1]}" if older else "there is none yet"
             raise TrainingError(
-                f"{path} cannot be written: {error.strerror or error}; {last}; make room, then go on with --resume"
+                f"{path} cannot be written: {error.strerror or error}; {_last_in(folder)}; make room, then go on with "
+                "--resume"
             ) from error
+        except DataError as error:
+            raise TrainingError(f"{error}; {_last_in(folder)}; go on with --resume") from error
     return path
+
+
+def _last_in(folder: Path) -> str:
+    """A clause about the newest checkpoint that there is."""
+    names = [path.name for path in checkpoint_folders(folder)]
+    return f"the last one is {names[-1]}" if names else "there is none yet"
 
 
 def _whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
@@ -224,8 +254,14 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
 
 
 def verify_checkpoint(path: Path) -> None:
-    """Raises CheckpointError if a checkpoint is not complete, or not as it was written."""
+    """Raises CheckpointError if a checkpoint is not complete, or not as it was written, or a link to one."""
+    _require_no_link(path)
     verify_manifest(path, error=CheckpointError, required=(MODEL_FILE, OPTIMISER_FILE, STATE_FILE))
+
+
+def _require_no_link(path: Path) -> None:
+    if path.is_symlink():
+        raise CheckpointError(f"{path} is a link, not a folder; put the checkpoint itself there")
 
 
 def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
@@ -264,14 +300,45 @@ def set_aside_newer(path: Path) -> None:
     """Give the checkpoints after ``path`` other names: they were passed over, and the run will come by them again."""
     folders = checkpoint_folders(path.parent)
     for newer in folders[folders.index(path) + 1 :]:
-        aside = newer.with_name(f"passed-over-{newer.name}")
-        shutil.rmtree(aside, ignore_errors=True)
-        newer.rename(aside)
+        _set_aside(newer)
+
+
+def set_aside_misnamed(folder: Path, tell: Callable[[str], None]) -> None:
+    """Give other names to copies of checkpoints, which would be averaged as what they are not; a line about each."""
+    for path in checkpoint_folders(folder):
+        with suppress(CheckpointError):  # what cannot be read stays
+            state = _state_in(path)
+            if _is_misnamed(path, state):
+                aside = _set_aside(path)
+                tell(f"warning: {path.name} is of update {state.update:,}, a copy; it is now {aside.name}")
+
+
+def _set_aside(path: Path) -> Path:
+    aside = path.with_name(f"passed-over-{path.name}")
+    remove(aside)
+    return path.rename(aside)
 
 
 def read_state(path: Path) -> TrainState:
-    """Only ``state.json`` of a checkpoint. Raises CheckpointError if it is not one."""
-    values = read_json(path / STATE_FILE, error=CheckpointError)
+    """Only the state in ``state.json`` of a checkpoint.
+
+    Raises CheckpointError if it is not one, or of another update than the name of its folder says.
+    """
+    state = _state_in(path)
+    if _is_misnamed(path, state):
+        raise CheckpointError(f"{path} is a copy of the checkpoint of update {state.update:,}; move it away")
+    return state
+
+
+def _is_misnamed(path: Path, state: TrainState) -> bool:
+    """Whether a folder has the name of the checkpoint of another update."""
+    is_name = re.fullmatch(r"update-\d{8,}", path.name) is not None
+    return is_name and path.name != checkpoint_path(path.parent, state.update).name
+
+
+def _state_in(path: Path) -> TrainState:
+    values = _read_state_file(path)
+    values.pop(BEGUN_WITH, None)
     known = {field.name for field in fields(TrainState)}
     if values.keys() != known:
         raise CheckpointError(
@@ -281,6 +348,22 @@ def read_state(path: Path) -> TrainState:
         if not _is_possible(values[field.name], str(field.type)):
             raise CheckpointError(f"{path / STATE_FILE}: {field.name} cannot be {quoted(values[field.name])}")
     return TrainState(**values)
+
+
+def read_begun_with(path: Path) -> dict[str, Any] | None:
+    """What a checkpoint says that its run was begun with; None for one of an earlier version.
+
+    Raises CheckpointError if that is not as it was written.
+    """
+    verify_manifest(path, error=CheckpointError, only=[STATE_FILE])
+    begun_with = _read_state_file(path).get(BEGUN_WITH)
+    if begun_with is not None and not isinstance(begun_with, dict):
+        raise CheckpointError(f"{path / STATE_FILE} should have a table {BEGUN_WITH!r}, got {quoted(begun_with)}")
+    return begun_with
+
+
+def _read_state_file(path: Path) -> dict[str, Any]:
+    return read_json(path / STATE_FILE, error=CheckpointError)
 
 
 def _is_possible(value: Any, kind: str) -> bool:
@@ -298,8 +381,9 @@ def _is_possible(value: Any, kind: str) -> bool:
 
 def checkpoint_folders(folder: Path) -> list[Path]:
     """The checkpoints in ``folder``, oldest first. Unfinished ones have other names and are not seen."""
-    found = (path for path in folder.glob("update-*") if path.is_dir())
-    return sorted(path for path in found if re.fullmatch(r"update-\d{8,}", path.name))
+    found = (path for path in folder.glob("update-*") if path.is_dir() or path.is_symlink())
+    named = (path for path in found if re.fullmatch(r"update-\d{8,}", path.name))
+    return sorted(named, key=lambda path: (int(path.name.removeprefix("update-")), path.name))
 
 
 def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) -> None:
@@ -308,16 +392,18 @@ def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) 
     Also sweeps away what a killed process has left half written or half removed. What cannot be read stays.
     """
     for leftover in folder.glob(".update-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        if re.fullmatch(r"\.update-\d{8,}(\.\d+\.tmp|(\.\d+)?\.old)", leftover.name):
+            remove(leftover)
     found = []
     for path in checkpoint_folders(folder):
         with suppress(CheckpointError):
+            _require_no_link(path)
             found.append((path, read_state(path)))
     kept = {*_for_average(found, keep), *(path for path, _ in found[-1:])}
     for path, state in found:
         if path not in kept and state.update != best_update:
             doomed = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
-            shutil.rmtree(doomed, ignore_errors=True)  # what stays is swept away the next time
+            remove(doomed)  # what stays is swept away the next time
 
 
 def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
@@ -326,7 +412,10 @@ def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
     Those written at their times, and the end of the run; not one that improved validation, nor a stop on the way.
     Raises CheckpointError if one does not say what it is: another average would be another model.
     """
-    return _for_average([(path, read_state(path)) for path in checkpoint_folders(folder)], last)
+    found = checkpoint_folders(folder)
+    for path in found:
+        _require_no_link(path)
+    return _for_average([(path, read_state(path)) for path in found], last)
 
 
 def _for_average(found: Sequence[tuple[Path, TrainState]], last: int) -> list[Path]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from transduce.errors import DataError
-from transduce.files import read_lines, write_lines
+from transduce.files import decoded_lines, open_regular, write_lines
 from transduce.metrics import perplexity
 from transduce.training.checkpoint import TrainState
 
@@ -90,8 +91,9 @@ class MetricsFile:
 
     def rewind(self, state: TrainState) -> None:
         """Forget what came after ``state`` was saved: the resumed run will write it again."""
-        if self.path.exists():
-            lines = list(read_lines(self.path))
+        if os.path.lexists(self.path):
+            with open_regular(self.path) as stream:
+                lines = list(decoded_lines(stream, str(self.path)))
             if lines and not _is_record(lines[-1]):
                 lines.pop()  # a killed process was writing it
             for number, line in enumerate(lines, start=1):
@@ -110,8 +112,8 @@ class MetricsFile:
         """Write one record."""
         if isinstance(record, UpdateRecord) and not record.is_logged:
             return
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(as_json(record)) + "\n")
+        with open_regular(self.path, "ab") as stream:
+            stream.write(json.dumps(as_json(record)).encode("ascii") + b"\n")
 
 
 def _is_record(line: str) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol
 
 import torch
 from torch import nn
@@ -81,11 +81,13 @@ class Trainer(Generic[BatchT]):
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
         processes: Processes | None = None,
+        begun_with: Mapping[str, Any] | None = None,
     ) -> None:
+        """``begun_with`` is what the run was begun with, as JSON values, and is kept in its checkpoints."""
         self.model, self.batches, self.learning_rate = model, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
         self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
-        self.processes = processes or Processes()
+        self.processes, self.begun_with = processes or Processes(), begun_with
         self.optimiser = make_optimiser(model, config)
         self.gradients = GradientMaker(model, objective, batches, config, self.processes)
         self.state = TrainState()
@@ -311,7 +313,9 @@ class Trainer(Generic[BatchT]):
         started = self.clock()
         self._require_finite_weights()
         self.state = self.state.with_changes(cause=cause, elapsed_s=self._elapsed_s())
-        save_checkpoint(self.checkpoints, self.model, self.optimiser, self.state, self.processes)
+        save_checkpoint(
+            self.checkpoints, self.model, self.optimiser, self.state, self.processes, begun_with=self.begun_with
+        )
         if self.processes.is_first:
             keep = self.config.keep_checkpoints
             remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
