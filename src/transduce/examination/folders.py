@@ -16,6 +16,7 @@ from transduce.examination.text import examine_two_files
 from transduce.model import cost_of
 from transduce.tasks import Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
+from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, verify_checkpoint
 
@@ -85,6 +86,8 @@ def _examine_what_was_prepared(folder: Path) -> Iterator[Finding]:
         f" {_what_a_store_is(prepared.train.summary)}",
     )
     yield from _left_out(folder / "train", prepared.train.summary)
+    if not has_manifest(folder):
+        yield note(folder, "there is no manifest, as in earlier versions: whether its text was changed cannot be seen")
     if prepared.dev is None:
         yield note(folder, "there is no dev text: there is no validation, and no best checkpoint")
 

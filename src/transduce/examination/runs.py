@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import torch
 
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
-from transduce.errors import TransduceError
+from transduce.errors import CheckpointError, TransduceError, quoted
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.examination.folders import (
     examine_checkpoint,
@@ -22,10 +24,11 @@ from transduce.examination.folders import (
     examine_model,
     examine_prepared,
 )
-from transduce.files import is_running, read_json, read_lines
+from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
-from transduce.tasks.run import CHECKPOINTS, METRICS_FILE, MODEL, RUN_FILE, STORE, STORE_POINTER
+from transduce.tasks.run import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
+from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, changes_since, read_run_file
 from transduce.tasks.run_lock import LOCK_FILE, holder_of
 from transduce.training import SkipRecord, checkpoint_folders
 
@@ -39,6 +42,8 @@ def examine_run(folder: Path) -> Iterator[Finding]:
     """Everything in a run folder; what is broken hides nothing else."""
     config = _config(folder)
     yield from survived(folder / RUN_FILE, _examine_config(folder))
+    yield from survived(folder / RUN_FILE, _examine_copies(folder))
+    yield from survived(folder, _examine_entries(folder))
     yield from survived(folder / LOCK_FILE, _examine_lock(folder))
     yield from survived(folder / STORE, _examine_text(folder, config))
     checkpoints = folder / CHECKPOINTS
@@ -53,6 +58,12 @@ def examine_run(folder: Path) -> Iterator[Finding]:
         yield note(folder / MODEL, f"there is no model folder yet; one is made by: transduce average {folder}")
 
 
+def _examine_entries(folder: Path) -> Iterator[Finding]:
+    """Whether what should be files and folders are."""
+    require_own_entries(folder)
+    yield from ()
+
+
 def _config(folder: Path) -> RunConfig | None:
     """What the run was begun with; None where that cannot be read."""
     try:
@@ -62,26 +73,51 @@ def _config(folder: Path) -> RunConfig | None:
 
 
 def _examine_config(folder: Path) -> Iterator[Finding]:
-    config = read_run_config(folder)
-    model = config.model
+    begun = read_run_file(folder)
+    config, model = begun.config, begun.config.model
     yield good(
         folder,
         f"a run: {model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model},"
         f" {config.data.direction} of {' and '.join(config.data.weights)}, {config.training.max_updates:,} updates",
     )
-    begun_with = read_json(folder / RUN_FILE).get("torch")
-    if begun_with != torch.__version__:
+    if not os.path.lexists(folder / RUN_FILE):
+        yield problem(
+            folder / RUN_FILE,
+            f"is gone; checkpoints have a copy, and it is written again by: transduce train --resume --out {folder}",
+        )
+    if begun.torch != torch.__version__:
         yield note(
             folder / RUN_FILE,
-            f"begun with torch {begun_with}, here is {torch.__version__}: a resumed run may differ in the last bits",
+            f"begun with torch {begun.torch}, here is {torch.__version__}: a resumed run may differ in the last bits",
+        )
+
+
+def _examine_copies(folder: Path) -> Iterator[Finding]:
+    """Whether the checkpoints were made with what ``run.json`` says."""
+    begun, unknown, changed = read_run_file(folder), list[Path](), dict[str, str]()
+    for path in checkpoint_folders(folder / CHECKPOINTS):
+        with suppress(CheckpointError):  # what is wrong with it is told of it
+            changes = changes_since(path, begun)
+            if changes is None:
+                unknown.append(path)
+            for name, was, now in changes or ():
+                changed[name] = f"says {name} = {quoted(now)}, but {path.name} was made with {quoted(was)}"
+    for message in changed.values():
+        yield problem(folder / RUN_FILE, f"{message}; put it back, or remove it: train --resume writes it again")
+    if unknown:
+        yield note(
+            folder / RUN_FILE,
+            f"{counted(len(unknown), 'checkpoint')} of an earlier version, which kept no copy of it: whether it was"
+            " changed since cannot be seen",
         )
 
 
 def _examine_lock(folder: Path) -> Iterator[Finding]:
     """Who writes to the run now, or did when the machine went down."""
-    path, holder = folder / LOCK_FILE, holder_of(folder)
-    if not path.exists():
+    path = folder / LOCK_FILE
+    if not os.path.lexists(path):
         return
+    holder = holder_of(folder)
     if holder is None:
         yield note(
             path, "does not say who writes to this run; a process that was killed has left it, and it holds nobody"
@@ -98,7 +134,7 @@ def _examine_lock(folder: Path) -> Iterator[Finding]:
 def _examine_text(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
     """The prepared text, in the run or where it is pointed to, and whether the run was begun with it."""
     store, pointer = folder / STORE, folder / STORE_POINTER
-    if pointer.exists():
+    if os.path.lexists(pointer):
         place = read_json(pointer).get("folder")
         if not isinstance(place, str):
             yield problem(pointer, 'should hold {"folder": "..."}; resume with --store and the prepared folder')
@@ -114,7 +150,7 @@ def _examine_text(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
     if config is None or any(finding.status == "problem" and finding.subject == str(store) for finding in findings):
         return
     fingerprint = open_prepared(store, expected=config.data).fingerprint
-    if read_json(folder / RUN_FILE).get("data_fingerprint") != fingerprint:
+    if read_run_file(folder).data_fingerprint != fingerprint:
         yield problem(store, "is not the text that this run was begun with: other ids; bring the folder of then back")
 
 
@@ -164,13 +200,18 @@ def _examine_space(folder: Path, config: RunConfig) -> Iterator[Finding]:
 
 def examine_metrics(path: Path) -> Iterator[Finding]:
     """The records of a run, line by line."""
-    if not path.exists():
+    if not os.path.lexists(path):
         yield note(path, "there are no records yet")
         return
+    with open_regular(path) as stream:
+        yield from _examine_records(path, decoded_lines(stream, str(path), errors="surrogateescape"))
+
+
+def _examine_records(path: Path, lines: Iterable[str]) -> Iterator[Finding]:
     n_lines, last_update = 0, 0
     broken, strange, skipped, backwards = Tally(), Tally(), Tally(), Tally()
     is_torn = False
-    for n_lines, line in enumerate(read_lines(path, escape_invalid=True), start=1):
+    for n_lines, line in enumerate(lines, start=1):
         if is_torn:  # a line before this one, which was not the last
             broken.add(n_lines - 1)
         record = _record(line)

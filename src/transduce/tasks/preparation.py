@@ -5,12 +5,13 @@ A prepared folder::
     tokenizer.json  train/  dev/  dev.src  dev.tgt  test.src  test.tgt  prepared.json  manifest.json
 
 ``dev/`` and the dev text are missing where the corpus has no dev part, and likewise test. The stores have manifests of
-their own.
+their own. In folders of earlier versions ``prepared.json`` has no format, and there may be no manifest beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,7 @@ from transduce.text.masks import mask_pair, mask_words, without_masks
 
 __all__ = ["Prepared", "open_prepared", "prepare"]
 
+FORMAT = 1
 PREPARED_FILE = "prepared.json"
 EVALUATED: tuple[Split, ...] = ("dev", "test")
 
@@ -113,7 +115,8 @@ def prepare(
             tell(_sentence("dev", dev))
         cleaning = {corpus: report.as_json() for corpus, report in reports.items()}
         names = {split: text.name_of(split) for split in EVALUATED if text.has(split)}
-        write_json(temporary / PREPARED_FILE, {"data": config.model_dump(), "cleaning": cleaning, "text_names": names})
+        description = {"format": FORMAT, "data": config.model_dump(), "cleaning": cleaning, "text_names": names}
+        write_json(temporary / PREPARED_FILE, description)
         write_manifest(temporary)
     return open_prepared(folder)
 
@@ -136,7 +139,9 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
                 f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew"
             )
     tokenizers = Tokenizers.load(folder)
-    dev = TokenStore.open(folder / "dev", tokenizers) if (folder / "dev").exists() else None
+    if "dev" not in text_names and os.path.lexists(folder / "dev"):
+        raise DataError(f"{folder / PREPARED_FILE} names no dev text, but there is {folder / 'dev'}; prepare it anew")
+    dev = TokenStore.open(folder / "dev", tokenizers) if "dev" in text_names else None
     train = TokenStore.open(folder / "train", tokenizers)
     return Prepared(folder, config, tokenizers, train, dev, text_names)
 
@@ -148,7 +153,10 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
     values, text_names = description.get("data"), description.get("text_names")
     if not isinstance(values, dict) or not isinstance(text_names, dict):
         raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it anew")
-    if (folder / MANIFEST_NAME).exists():  # folders of earlier versions have none
+    if description.get("format") not in (None, FORMAT):
+        got = quoted(description["format"])
+        raise DataError(f"{path}: format {got}, this version reads {FORMAT}; prepare it anew")
+    if has_manifest(folder) or "format" in description:
         names = (name for split in EVALUATED if split in text_names for name in _text_files(split))
         verify_manifest(folder, error=DataError, required=(PREPARED_FILE, *Tokenizers.files(folder), *names))
     for split, name in text_names.items():
@@ -163,6 +171,11 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
         return config_from_mapping(DataConfig, values, where=str(path)), text_names
     except ConfigError as error:
         raise DataError(f"{error}; prepare it anew") from error
+
+
+def has_manifest(folder: Path) -> bool:
+    """Whether a prepared folder says what its files should be: those of earlier versions may not."""
+    return os.path.lexists(folder / MANIFEST_NAME)
 
 
 def _text_files(split: Split) -> tuple[str, str]:

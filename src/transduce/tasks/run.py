@@ -2,30 +2,33 @@
 
 A run folder::
 
-    run.json  metrics.jsonl  tensorboard/
+    run.json    what the run was begun with; each checkpoint has a copy
+    metrics.jsonl  tensorboard/
     store/    the prepared text; or prepared_at.json, which says where it lies
     checkpoints/update-00001000/
     not-finite/    batches that were left out, or ended the run
     model/     the averaged model folder
     lock.json    while a process writes
 
-Several processes train one run together; the first of them writes.
+Several processes train one run together; the first of them writes. A folder in it may be a link, to a larger disk for
+instance; a file may not: nothing is written, or read, through one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import torch
 
-from transduce.config import RunConfig, config_from_mapping
+from transduce.config import RunConfig
 from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
-from transduce.files import is_leftover, read_json, write_json
+from transduce.files import is_leftover, read_json, remove, require_regular, write_json
 from transduce.metrics import TokenisedBleu, TranslationScores, customary_bleus
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
@@ -36,52 +39,49 @@ from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.tasks.parser import Parser
 from transduce.tasks.parsing import ParsingScores, ParsingValidation, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.run_file import (
+    CHECKPOINTS,
+    RUN_FILE,
+    BegunWith,
+    holds_run,
+    read_run_config,
+    read_run_file,
+    require_made_by,
+    require_run,
+    resume_config,
+)
 from transduce.tasks.run_lock import LOCK_FILE, only_writer
 from transduce.tasks.translation import TranslationValidation
 from transduce.tasks.translator import Translator
 from transduce.training import (
+    CheckpointRecord,
     Listener,
     MetricsFile,
     Processes,
+    Record,
     StopReason,
     TensorBoardEvents,
     Trainer,
     average_weights,
     averaged_checkpoints,
+    checkpoint_folders,
     learning_rate,
     load_weights,
     newest_complete,
     read_state,
+    set_aside_misnamed,
     set_aside_newer,
     shard,
     whole_weights,
 )
 
 __all__ = [
-    "RunResult", "average_run", "holds_run", "read_run_config", "require_run", "resume_config", "task_of", "train",
+    "CHECKPOINTS", "RUN_FILE", "RunResult", "average_run", "holds_run", "read_run_config", "require_own_entries",
+    "require_run", "resume_config", "scores_of", "task_of", "train",
 ]  # fmt: skip
 
-RUN_FILE, METRICS_FILE, STORE_POINTER = "run.json", "metrics.jsonl", "prepared_at.json"
-STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
-
-# What may be different when a run goes on: how long it is and how it is watched and kept, not what it computes.
-CHANGEABLE = frozenset(
-    f"training.{name}"
-    for name in (
-        "max_updates",
-        "max_minutes",
-        "patience",
-        "log_every_updates",
-        "validate_every_updates",
-        "validation_bleu",
-        "validation_sentences",
-        "checkpoint_every_updates",
-        "checkpoint_every_minutes",
-        "keep_checkpoints",
-        "average_last",
-        "n_skippable",
-    )
-)
+METRICS_FILE, STORE_POINTER = "metrics.jsonl", "prepared_at.json"
+STORE, TENSORBOARD, MODEL, NOT_FINITE = "store", "tensorboard", "model", "not-finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +132,15 @@ def train(
         raise ConfigError("training.optimiser = 'muon' takes whole matrices; leave out --shard, or use adam")
     with only_writer(folder, break_lock=break_lock) if processes.is_first else nullcontext():
         run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, tell=tell)
-        begun: str = processes.first(
-            lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder).model_dump_json()
+        begun, checkpoint = processes.first(
+            lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder)
         )
         reason, updates = run.update(
-            RunConfig.model_validate_json(begun), listeners=listeners, should_stop=should_stop, around=while_training
+            RunConfig.model_validate_json(begun),
+            checkpoint,
+            listeners=listeners,
+            should_stop=should_stop,
+            around=while_training,
         )
         if reason == "asked" or not processes.is_first:
             return RunResult(folder, reason, updates, None, None, None, None)
@@ -157,14 +161,20 @@ class _Run:
     ) -> None:
         self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
         self.tell = tell if processes.is_first else lambda line: None
+        self.begun: BegunWith | None = None  # in the first process, once it has begun
 
     @cached_property
     def prepared(self) -> Prepared:
         """The text of a run that has begun."""
         return open_prepared(_store_of(self.folder))
 
-    def begin(self, config: RunConfig, *, resume: bool, store: Path | None, data_folder: Path | None) -> RunConfig:
-        """Prepare the text, and write down what is run; returns that. Only the first process does."""
+    def begin(
+        self, config: RunConfig, *, resume: bool, store: Path | None, data_folder: Path | None
+    ) -> tuple[str, str | None]:
+        """Prepare the text, and write down what is run. Only the first process does.
+
+        Returns the settings as JSON, and the name of the checkpoint to go on from, if there is one.
+        """
         folder = self.folder
         _require_own_folder(folder)
         has_run = holds_run(folder)
@@ -172,14 +182,15 @@ class _Run:
             require_run(folder)
         if has_run and not resume:
             raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
-        begun_with = str(torch.__version__)
-        if has_run:
-            begun_with = str(read_json(folder / RUN_FILE, error=CheckpointError).get("torch"))
-        if has_run and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on what it began with
+        before = read_run_file(folder) if has_run else None
+        found = newest_complete(folder / CHECKPOINTS, self.tell)
+        if before is not None and found is not None:
+            self._require_same_run(before, found)
+        if before is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on it
             config = resume_config(folder, config)
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
-        if has_run:
-            _check_same_data(folder, prepared)
+        if before is not None:
+            _check_same_data(folder, before, prepared)
         if store is not None and not (folder / STORE).exists():
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
@@ -187,45 +198,88 @@ class _Run:
         self.tell(_sentence_about_batches(self._batches(config).statistics(epoch=0)))
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
-        values = {"config": config.model_dump(), "data_fingerprint": prepared.fingerprint, "torch": begun_with}
-        write_json(folder / RUN_FILE, values)
-        return config
+        begun_with = before.torch if before is not None else str(torch.__version__)
+        self.begun = BegunWith(config, prepared.fingerprint, begun_with)
+        write_json(folder / RUN_FILE, self.begun.as_json())
+        return config.model_dump_json(), found.name if found is not None else None
+
+    def _require_same_run(self, begun: BegunWith, checkpoint: Path) -> None:
+        """Raises CheckpointError if a checkpoint was made with something else than ``run.json`` says."""
+        if not (self.folder / RUN_FILE).exists():
+            self.tell(f"warning: {RUN_FILE} is gone; it is written again as {checkpoint.name} has it")
+        if not require_made_by(checkpoint, begun, self.folder):
+            self.tell(
+                f"warning: {checkpoint.name} is of an earlier version, which kept no copy of {RUN_FILE}; whether that "
+                "was changed since cannot be seen"
+            )
 
     def update(
         self,
         config: RunConfig,
+        found: str | None,
         *,
         listeners: Sequence[Listener],
         should_stop: Callable[[], bool],
         around: AbstractContextManager[object] | None,
     ) -> tuple[StopReason, int]:
-        """Make the updates, from the newest checkpoint on; returns why they ended and how many there are."""
+        """Make the updates, from the checkpoint ``found`` on; returns why they ended and how many there are."""
         torch.manual_seed(config.training.seed)
         model = model_over(self.prepared.tokenizers, config.model, task_of(config)).to(self.device)
         if self.is_sharded:
             shard(model)
         trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
-        found: str | None = self.processes.first(self._newest_checkpoint)
         if found is not None:
             trainer.resume(self.folder / CHECKPOINTS / found)
             self.tell(f"resumed from {found}")
-            self.processes.first(lambda: set_aside_newer(self.folder / CHECKPOINTS / found))
+            self.processes.first(lambda: self._set_aside(self.folder / CHECKPOINTS / found))
         curves = _curves(self.folder, trainer) if self.processes.is_first else nullcontext()
+        if self.processes.is_first:
+            trainer.listeners.append(self._keep_run_file)
         with curves, around or nullcontext():
-            return trainer.run(), trainer.state.update
+            reason = trainer.run()
+        self._restore_run_file()
+        return reason, trainer.state.update
+
+    def _set_aside(self, found: Path) -> None:
+        set_aside_newer(found)
+        set_aside_misnamed(found.parent, self.tell)
+
+    def _keep_run_file(self, record: Record) -> None:
+        if isinstance(record, CheckpointRecord):
+            self._restore_run_file()
+
+    def _restore_run_file(self) -> None:
+        """Write ``run.json`` again if somebody has removed or changed it while the run went on."""
+        if self.begun is None:
+            return
+        path, values = self.folder / RUN_FILE, self.begun.as_json()
+        with suppress(CheckpointError):
+            if read_json(path, error=CheckpointError) == values:
+                return
+        try:
+            write_json(path, values)
+            self.tell(f"warning: {path} was removed or changed while the run went on; it is as it was again")
+        except OSError as error:
+            kept = "the run goes on, and its checkpoints have a copy"
+            self.tell(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {kept}")
 
     def end(self, reason: StopReason, updates: int, also: Collection[TokenisedBleu] | None) -> RunResult:
         """Average the last checkpoints into a model folder and evaluate it."""
         self.tell(f"training ended after {updates:,} updates ({reason})")
-        config = read_run_config(self.folder)
-        last = config.training.average_last
-        model_folder, scores, split = average_run(self.folder, last=last, device=self.device, also=also, tell=self.tell)
-        scored_text = self.prepared.text_names[split] if split else None
+        assert self.begun is not None
+        prepared = open_prepared(self.prepared.folder)  # anew, since what it is evaluated on may have changed
+        model_folder, scores, split = _average(
+            self.folder,
+            self.begun,
+            prepared,
+            last=self.begun.config.training.average_last,
+            out=None,
+            device=self.device,
+            also=also,
+            tell=self.tell,
+        )
+        scored_text = prepared.text_names[split] if split else None
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
-
-    def _newest_checkpoint(self) -> str | None:
-        path = newest_complete(self.folder / CHECKPOINTS, self.tell)
-        return path.name if path else None
 
     def _batches(self, config: RunConfig) -> StoreBatches:
         training = config.training
@@ -271,6 +325,7 @@ class _Run:
             listeners=listeners if self.processes.is_first else (),
             should_stop=should_stop,
             processes=self.processes,
+            begun_with=None if self.begun is None else self.begun.as_json(),
         )
 
     def _undivided(self, model: EncoderDecoder, task: Task) -> EncoderDecoder:
@@ -282,35 +337,44 @@ class _Run:
         return copy
 
 
-def holds_run(folder: Path) -> bool:
-    """Whether a run has begun in ``folder``: what one that was killed before has left is none yet."""
-    return (folder / RUN_FILE).exists()
-
-
-def require_run(folder: Path) -> None:
-    """Raises TrainingError if there is nothing to resume in ``folder``."""
-    if not holds_run(folder):
-        raise TrainingError(
-            f"{folder} holds no run to go on with (there is no {RUN_FILE}); begin it without --resume:"
-            f" transduce train RECIPE --out {folder}"
-        )
-
-
 def _require_own_folder(folder: Path) -> None:
     """Raises TrainingError if there is something else in a folder than a run, or what one begins with.
 
     What a killed process has left of its files is removed.
     """
-    own = {RUN_FILE, STORE, STORE_POINTER, LOCK_FILE, METRICS_FILE}
+    begins_with = {STORE, STORE_POINTER, LOCK_FILE}
     strangers = []
     for path in folder.iterdir():
-        if any(is_leftover(path, of=name) for name in own):
-            if path.is_file():
-                path.unlink()
-        elif path.name not in own:
+        if any(is_leftover(path, of=name) for name in begins_with | {RUN_FILE, METRICS_FILE}):
+            if path.is_symlink() or not path.is_dir():  # folders are removed by who makes them anew
+                remove(path)
+        elif path.name not in begins_with:
             strangers.append(path)
     if strangers and not holds_run(folder):
+        if checkpoint_folders(folder / CHECKPOINTS):
+            require_run(folder)
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
+    require_own_entries(folder)
+
+
+def require_own_entries(folder: Path) -> None:
+    """Raises TrainingError if a file of a run folder is none, or a folder none, or a link to somebody else's."""
+    for name in (RUN_FILE, METRICS_FILE, STORE_POINTER):
+        if os.path.lexists(folder / name):
+            require_regular(folder / name, error=TrainingError)
+    for name in (STORE, CHECKPOINTS, TENSORBOARD, MODEL, NOT_FINITE):
+        path = folder / name
+        if os.path.lexists(path) and not path.is_dir():
+            what = "a link to no folder" if path.is_symlink() else "no folder"
+            raise TrainingError(f"{path} is {what}, and a run has a folder there; move it away")
+        is_written = name != STORE and os.path.lexists(path)
+        if is_written and path.is_symlink() and not _is_own(path):
+            raise TrainingError(f"{path} leads to the folder of another user, {path.resolve()}; move it away")
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a folder is of who runs this; the administrator may have any."""
+    return not hasattr(os, "geteuid") or os.geteuid() in (0, path.stat().st_uid)
 
 
 def average_run(
@@ -327,12 +391,30 @@ def average_run(
     ``also`` is as for ``train``. Returns the folder, the scores and the split that they are of.
     Raises CheckpointError if there is no checkpoint.
     """
-    config = read_run_config(folder)
+    begun = read_run_file(folder)
+    prepared = open_prepared(_store_of(folder))
+    return _average(folder, begun, prepared, last=last, out=out, device=device, also=also, tell=tell)
+
+
+def _average(
+    folder: Path,
+    begun: BegunWith,
+    prepared: Prepared,
+    *,
+    last: int,
+    out: Path | None,
+    device: str | torch.device,
+    also: Collection[TokenisedBleu] | None,
+    tell: Callable[[str], None],
+) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
+    """``average_run``, of a run whose beginning and text have been read."""
+    config = begun.config
     chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
     if not chosen:
         raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
-    prepared = open_prepared(_store_of(folder))
-    _check_same_data(folder, prepared)
+    for checkpoint in chosen:
+        require_made_by(checkpoint, begun, folder)
+    _check_same_data(folder, begun, prepared)
     weights = average_weights(chosen)
     model_folder = out or folder / MODEL
 
@@ -390,44 +472,6 @@ def task_of(config: RunConfig) -> Task:
     return "parsing" if config.data.target == "trees" else "translation"
 
 
-def read_run_config(folder: Path) -> RunConfig:
-    """The configuration of a run folder. Raises CheckpointError if it is not one."""
-    if not holds_run(folder):
-        raise CheckpointError(
-            f"{folder} holds no run (there is no {RUN_FILE}); begin one by: transduce train RECIPE --out {folder}"
-        )
-    values = read_json(folder / RUN_FILE, error=CheckpointError).get("config")
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{folder / RUN_FILE} should have a table 'config'")
-    try:
-        return config_from_mapping(RunConfig, values, where=str(folder / RUN_FILE))
-    except ConfigError as error:
-        raise CheckpointError(str(error)) from error
-
-
-def resume_config(folder: Path, wanted: RunConfig) -> RunConfig:
-    """The configuration to go on with: that of the run, with the length and the watching of ``wanted``.
-
-    Raises ConfigError, naming the field, if ``wanted`` would compute something else.
-    """
-    begun = read_run_config(folder)
-    sizes = {"src_vocab_size": begun.model.src_vocab_size, "tgt_vocab_size": begun.model.tgt_vocab_size}
-    wanted = wanted.model_copy(update={"model": wanted.model.model_copy(update=sizes)})
-    # A learning rate that falls to nothing at the end depends on where that is.
-    is_length_fixed = begun.training.decay != "inverse_sqrt"
-    changeable = CHANGEABLE - {"training.max_updates"} if is_length_fixed else CHANGEABLE
-    for table, fields in wanted.model_dump().items():
-        for name, value in fields.items():
-            before = getattr(getattr(begun, table), name)
-            is_same = value == before and (not isinstance(value, dict) or list(value) == list(before))  # in order
-            if not is_same and f"{table}.{name}" not in changeable:
-                raise ConfigError(
-                    f"{folder} was begun with {table}.{name} = {before!r}, now it is {value!r}; "
-                    "a run goes on with what it began with"
-                )
-    return wanted
-
-
 def _prepared(
     config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, tell: Callable[[str], None]
 ) -> Prepared:
@@ -444,13 +488,13 @@ def _prepared(
     return prepare(config.data, kept, data_folder=data_folder, tell=tell)
 
 
-def _check_same_data(folder: Path, prepared: Prepared) -> None:
+def _check_same_data(folder: Path, begun: BegunWith, prepared: Prepared) -> None:
     """Raises DataError if a run was begun on other ids than those in ``prepared``."""
-    begun_with = read_json(folder / RUN_FILE, error=CheckpointError).get("data_fingerprint")
-    if begun_with != prepared.fingerprint:
+    if begun.data_fingerprint != prepared.fingerprint:
         raise DataError(
             f"{prepared.folder} is not what the run in {folder} was begun with: its fingerprint is "
-            f"{prepared.fingerprint[:12]}, it was {str(begun_with)[:12]}; give the folder of then, or begin a new run"
+            f"{prepared.fingerprint[:12]}, it was {begun.data_fingerprint[:12]}; give the folder of then, or begin a "
+            "new run"
         )
 
 
@@ -465,7 +509,7 @@ def _sentence_about_batches(statistics: BatchStatistics) -> str:
 def _store_of(folder: Path) -> Path:
     """Where the prepared text of a run lies: inside it, or where ``prepared_at.json`` points."""
     pointer = folder / STORE_POINTER
-    if not pointer.exists():
+    if not os.path.lexists(pointer):
         return folder / STORE
     place = read_json(pointer).get("folder")
     if not isinstance(place, str):
