@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from transduce.errors import CheckpointError, DataError
 from transduce.files import (
     atomic_folder,
+    open_regular,
     read_json,
     read_lines,
     verify_manifest,
@@ -141,3 +146,134 @@ def test_json_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> No
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"x\.json"):
         read_json(path)
+
+
+@pytest.mark.parametrize("mode", ["rb", "ab", "a+b"])
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder", "device"])
+def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, mode: Literal["rb", "ab", "a+b"], kind: str) -> None:
+    path, target = tmp_path / "path", tmp_path / "target"
+    match kind:
+        case "link":
+            target.write_text("precious")
+            path.symlink_to(target)
+        case "dangling link":
+            path.symlink_to(target)
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            path = Path("/dev/null")
+    with pytest.raises(DataError, match=rf"{path.name} is a {kind.split()[-1]}, not a regular file; move it away"):
+        open_regular(path, mode)
+    assert target.exists() == (kind == "link")
+    assert kind != "link" or target.read_text() == "precious"
+
+
+def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, target = tmp_path / "path", tmp_path / "target"
+    path.symlink_to(target)
+    monkeypatch.setattr("transduce.files.require_regular", lambda path, error: None)
+    with pytest.raises(OSError, match="symbolic links"):
+        open_regular(path, "ab")
+    assert not target.exists()
+
+
+def test_a_file_is_made_where_there_is_none(tmp_path: Path) -> None:
+    for content in (b"one\n", b"one\ntwo\n"):
+        with open_regular(tmp_path / "path", "ab") as stream:
+            stream.write(content.splitlines(keepends=True)[-1])
+        assert (tmp_path / "path").read_bytes() == content
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("write", [write_text, lambda path, text: write_json(path, {"a": text})])
+def test_nothing_is_written_through_a_temporary_name(tmp_path: Path, write: Callable[[Path, str], None]) -> None:
+    target = tmp_path / "target"
+    target.write_text("precious")
+    (tmp_path / f".out.{os.getpid()}.tmp").symlink_to(target)
+    write(tmp_path / "out", "new")
+    assert target.read_text() == "precious"
+    assert not (tmp_path / "out").is_symlink()
+    assert "new" in (tmp_path / "out").read_text()
+
+
+def test_json_takes_the_place_of_a_link_or_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("precious")
+    for make in (lambda path: path.symlink_to(tmp_path / "target"), os.mkfifo):
+        path = tmp_path / "out.json"
+        make(path)
+        write_json(path, {"a": 1})
+        assert read_json(path) == {"a": 1}
+        path.unlink()
+    assert (tmp_path / "target").read_text() == "precious"
+
+
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_a_folder_that_somebody_else_fills_meanwhile_stays(tmp_path: Path, has_folder: bool) -> None:
+    target = tmp_path / "folder"
+    if has_folder:
+        target.mkdir()
+
+    def write() -> None:
+        with atomic_folder(target) as temporary:
+            write_text(temporary / "a", "ours")
+            target.mkdir(exist_ok=True)
+            (target / "theirs").write_text("precious")
+
+    for name in ("folder-2", "folder-3"):
+        with pytest.raises(DataError, match=rf"folder cannot be written: .* complete in {tmp_path / name}$"):
+            write()
+        assert (tmp_path / name / "a").read_text() == "ours"
+        assert [path.name for path in target.iterdir()] == ["theirs"]
+        shutil.rmtree(target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder-2", "folder-3"]
+
+
+def test_an_empty_folder_that_came_meanwhile_is_filled(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path / "folder") as temporary:
+        write_text(temporary / "a", "ours")
+        (tmp_path / "folder").mkdir()
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder", "a"]
+
+
+def test_only_the_folder_that_was_there_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    (target / "old").write_text("old")
+
+    def write() -> None:
+        with atomic_folder(target, replace=True) as temporary:
+            write_text(temporary / "a", "ours")
+            target.rename(tmp_path / "moved")
+            target.mkdir()
+            (target / "theirs").write_text("precious")
+
+    with pytest.raises(DataError, match=r"somebody else has put another there meanwhile; .* complete in .*folder-2$"):
+        write()
+    assert (target / "theirs").read_text() == "precious"
+    assert (tmp_path / "moved" / "old").read_text() == "old"
+    assert (tmp_path / "folder-2" / "a").read_text() == "ours"
+
+
+def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("precious")
+    for replace in (False, True):
+        with (
+            pytest.raises(DataError, match=r"folder is no folder; nothing was written"),
+            atomic_folder(tmp_path / "folder", replace=replace),
+        ):
+            pass
+    assert (tmp_path / "folder").read_text() == "precious"
+
+
+def test_what_has_a_temporary_name_already_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("precious")
+    for suffix in ("tmp", "old"):
+        (tmp_path / f".folder.{os.getpid()}.{suffix}").symlink_to(tmp_path / "precious")
+    with atomic_folder(tmp_path / "folder") as temporary:
+        write_text(temporary / "a", "ours")
+    assert (tmp_path / "precious" / "file").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "precious"]

@@ -39,6 +39,7 @@ __all__ = [
     "read_json",
     "read_lines",
     "remove",
+    "renamed_beside",
     "require_regular",
     "sha256_of_file",
     "verify_manifest",
@@ -323,14 +324,14 @@ def _put_in_place(temporary: Path, folder: Path, to_retire: os.stat_result | Non
                     raise FileExistsError(errno.EEXIST, "somebody else has put another there meanwhile")
         temporary.rename(folder)  # over an empty folder, too, but over nothing else
     except OSError as error:
-        kept = f"what was to be there is complete in {_renamed_beside(temporary, folder)}"
+        kept = f"what was to be there is complete in {renamed_beside(temporary, folder)}"
         if os.path.lexists(retired):
-            kept += f", what was there before in {_renamed_beside(retired, folder)}"
+            kept += f", what was there before in {renamed_beside(retired, folder)}"
         raise DataError(f"{folder} cannot be written: {error.strerror or error}; {kept}") from error
     remove(retired)  # what stays is a leftover
 
 
-def _renamed_beside(path: Path, folder: Path) -> Path:
+def renamed_beside(path: Path, folder: Path) -> Path:
     """Give a folder a free name like that of ``folder``; returns it."""
     names = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
     free = next(name for name in names if not os.path.lexists(name))

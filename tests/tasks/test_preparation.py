@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
+from transduce.files import write_manifest
 from transduce.tasks.preparation import open_prepared, prepare
 
 Pairs = list[tuple[str, str]]
@@ -109,7 +111,7 @@ def test_the_limit_is_no_property_of_what_was_prepared(tmp_path: Path) -> None:
     assert open_prepared(tmp_path / "out", expected=other).fingerprint == prepared.fingerprint
     path = tmp_path / "out" / "prepared.json"
     description = json.loads(path.read_text())
-    del description["data"]["max_dropped_share"]  # as folders of earlier versions
+    del description["data"]["max_dropped_share"], description["format"]  # as folders of earlier versions
     path.write_text(json.dumps(description))
     (tmp_path / "out" / "manifest.json").unlink()
     assert open_prepared(tmp_path / "out", expected=config).config == config
@@ -127,3 +129,47 @@ def test_utf_16_and_other_formats_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train\.de is a PDF; save it as plain text in UTF-8, a sentence a line$"):
         prepare(config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_prepared_text_without_its_manifest_is_refused(tmp_path: Path) -> None:
+    prepare(config_of(tmp_path, train=grammar(100)), tmp_path / "out")
+    for name in ("manifest.json", "train/manifest.json"):
+        content = (tmp_path / "out" / name).read_bytes()
+        (tmp_path / "out" / name).unlink()
+        with pytest.raises(
+            DataError, match=r"has no manifest\.json; it is not complete; bring the file back from a copy"
+        ):
+            open_prepared(tmp_path / "out")
+        (tmp_path / "out" / name).write_bytes(content)
+    open_prepared(tmp_path / "out")
+
+
+def test_prepared_text_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    prepare(config_of(tmp_path, train=grammar(100)), tmp_path / "out")
+    path = tmp_path / "out" / "prepared.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
+    write_manifest(tmp_path / "out")
+    with pytest.raises(DataError, match=r"prepared\.json: format 2, this version reads 1; prepare it anew"):
+        open_prepared(tmp_path / "out")
+
+
+def test_what_somebody_else_puts_there_meanwhile_stays(tmp_path: Path) -> None:
+    """And what was prepared is not lost."""
+    config, out = config_of(tmp_path, train=grammar(100)), tmp_path / "out"
+
+    def put(line: str) -> None:
+        out.mkdir(exist_ok=True)
+        (out / "thesis.txt").write_text("precious")
+
+    with pytest.raises(DataError, match=r"out cannot be written: Directory not empty; .* is complete in .*out-2$"):
+        prepare(config, out, tell=put)
+    assert (out / "thesis.txt").read_text() == "precious"
+    assert len(open_prepared(tmp_path / "out-2").train) == 100
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_dev_text_without_its_store_is_refused(tmp_path: Path, micro_run: Path) -> None:
+    shutil.copytree(micro_run / "store", tmp_path / "store")
+    shutil.rmtree(tmp_path / "store" / "dev")
+    with pytest.raises(DataError, match=r"dev is not a folder"):
+        open_prepared(tmp_path / "store")

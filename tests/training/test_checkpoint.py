@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,26 @@ from typing import Any
 import pytest
 import torch
 
-from transduce.errors import CheckpointError
-from transduce.training import average_weights, checkpoint_folders
-from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, STATE_FILE, read_tensors
+from transduce.errors import CheckpointError, TrainingError
+from transduce.files import remove, write_manifest
+from transduce.training import (
+    average_weights,
+    averaged_checkpoints,
+    checkpoint_folders,
+    newest_complete,
+    read_begun_with,
+    read_state,
+    set_aside_misnamed,
+    write_tensors,
+)
+from transduce.training.checkpoint import (
+    MODEL_FILE,
+    OPTIMISER_FILE,
+    STATE_FILE,
+    checkpoint_path,
+    read_tensors,
+    remove_old_checkpoints,
+)
 
 pytestmark = pytest.mark.reliability
 
@@ -79,3 +97,98 @@ def test_the_average_is_the_mean_of_each_weight(make_trainer: MakeTrainer) -> No
 def test_an_unfinished_checkpoint_is_not_seen(saved: Path) -> None:
     (saved.parent / ".update-00000009.123.tmp").mkdir()
     assert checkpoint_folders(saved.parent)[-1] == saved
+
+
+def test_a_checkpoint_keeps_what_its_run_was_begun_with(make_trainer: MakeTrainer, saved: Path) -> None:
+    assert read_begun_with(saved) is None  # of earlier versions, or of a trainer that was told nothing
+    begun_with = {"config": {"training": {"seed": 1}}, "torch": "2.13.0"}
+    trainer = make_trainer(max_updates=8, begun_with=begun_with)
+    trainer.resume(saved)
+    trainer.run()
+    newest = checkpoint_folders(trainer.checkpoints)[-1]
+    assert read_begun_with(newest) == begun_with
+    assert read_state(newest).update == 8
+    (newest / STATE_FILE).write_text((newest / STATE_FILE).read_text().replace('"seed": 1', '"seed": 7'))
+    with pytest.raises(CheckpointError, match=r"state\.json is corrupt"):
+        read_begun_with(newest)
+    values = json.loads((newest / STATE_FILE).read_text())
+    (newest / STATE_FILE).write_text(json.dumps(values | {"begun_with": [1]}))
+    write_manifest(newest)
+    with pytest.raises(CheckpointError, match=r"state\.json should have a table 'begun_with', got \[1\]"):
+        read_begun_with(newest)
+
+
+def test_the_name_of_a_checkpoint_is_its_update(saved: Path) -> None:
+    copy = saved.with_name("update-00000030")
+    shutil.copytree(saved, copy)
+    with pytest.raises(CheckpointError, match=r"update-00000030 is a copy of the checkpoint of update 4; move it away"):
+        read_state(copy)
+    told: list[str] = []
+    assert newest_complete(saved.parent, told.append) == saved
+    assert told == [f"warning: passed over {copy.name}: {copy} is a copy of the checkpoint of update 4; move it away"]
+    with pytest.raises(CheckpointError, match="is a copy of"):
+        averaged_checkpoints(saved.parent, 2)
+    set_aside_misnamed(saved.parent, told.append)
+    assert checkpoint_folders(saved.parent)[-1] == saved
+    assert read_state(saved.parent / "passed-over-update-00000030").update == 4
+
+
+def test_checkpoints_stand_in_the_order_of_their_updates(tmp_path: Path) -> None:
+    for update in (99_999_999, 100_000_000, 2):
+        checkpoint_path(tmp_path, update).mkdir()
+    assert [int(path.name[7:]) for path in checkpoint_folders(tmp_path)] == [2, 99_999_999, 100_000_000]
+
+
+def test_only_what_a_killed_process_left_is_swept_away(make_trainer: MakeTrainer, saved: Path) -> None:
+    for name in (".update-00000009.123.tmp", ".update-00000009.old", ".update-notes", ".update-00000009.tmp.txt"):
+        (saved.parent / name).mkdir()
+    remove_old_checkpoints(saved.parent, keep=5, best_update=None)
+    assert sorted(path.name for path in saved.parent.glob(".*")) == [".update-00000009.tmp.txt", ".update-notes"]
+
+
+def test_what_came_meanwhile_in_the_place_of_a_checkpoint_stays(
+    make_trainer: MakeTrainer, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody makes a folder of that name while the checkpoint is written."""
+
+    def meanwhile(path: Path, tensors: Any) -> None:
+        (checkpoint_path(saved.parent, 5) / "theirs").mkdir(parents=True, exist_ok=True)
+        write_tensors(path, tensors)
+
+    monkeypatch.setattr("transduce.training.checkpoint.write_tensors", meanwhile)
+    trainer = make_trainer(max_updates=5, validate=None)
+    trainer.resume(saved)
+    kept = saved.parent / "update-00000005-2"
+    words = rf"Directory not empty; .* is complete in {kept}; the last one is update-00000005; go on with --resume$"
+    with pytest.raises(TrainingError, match=words):
+        trainer.run()
+    assert (checkpoint_path(saved.parent, 5) / "theirs").is_dir()
+    assert read_state(kept).update == 5
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_is_no_checkpoint_makes_room_for_one_and_stays(
+    make_trainer: MakeTrainer, saved: Path, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "precious").mkdir()
+    for _ in range(2):
+        path = checkpoint_path(saved.parent, 5)
+        remove(path)
+        match kind:
+            case "folder":
+                shutil.copytree(saved, path)
+                (path / "notes.txt").write_text("precious")
+            case "file":
+                path.write_text("precious")
+            case _:
+                path.symlink_to(tmp_path / "precious")
+        trainer = make_trainer(max_updates=5, validate=None)
+        trainer.resume(saved)
+        trainer.run()
+        assert read_state(path).update == 5
+        assert sorted(each.name for each in path.iterdir()) == sorted(
+            [MODEL_FILE, OPTIMISER_FILE, STATE_FILE, "manifest.json"]
+        )
+    asides = ["passed-over-update-00000005", "passed-over-update-00000005-2"]
+    assert sorted(each.name for each in saved.parent.glob("passed-*")) == asides
+    assert list((tmp_path / "precious").iterdir()) == []

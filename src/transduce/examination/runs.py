@@ -28,7 +28,7 @@ from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
 from transduce.tasks.run import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
-from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, changes_since, read_run_file
+from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, BegunWith, changes_since, read_run_file
 from transduce.tasks.run_lock import LOCK_FILE, holder_of
 from transduce.training import SkipRecord, checkpoint_folders
 
@@ -42,7 +42,6 @@ def examine_run(folder: Path) -> Iterator[Finding]:
     """Everything in a run folder; what is broken hides nothing else."""
     config = _config(folder)
     yield from survived(folder / RUN_FILE, _examine_config(folder))
-    yield from survived(folder / RUN_FILE, _examine_copies(folder))
     yield from survived(folder, _examine_entries(folder))
     yield from survived(folder / LOCK_FILE, _examine_lock(folder))
     yield from survived(folder / STORE, _examine_text(folder, config))
@@ -91,10 +90,12 @@ def _examine_config(folder: Path) -> Iterator[Finding]:
             f"begun with torch {begun.torch}, here is {torch.__version__}: a resumed run may differ in the last bits",
         )
 
+    yield from _examine_copies(folder, begun)
 
-def _examine_copies(folder: Path) -> Iterator[Finding]:
+
+def _examine_copies(folder: Path, begun: BegunWith) -> Iterator[Finding]:
     """Whether the checkpoints were made with what ``run.json`` says."""
-    begun, unknown, changed = read_run_file(folder), list[Path](), dict[str, str]()
+    unknown, changed = list[Path](), dict[str, str]()
     for path in checkpoint_folders(folder / CHECKPOINTS):
         with suppress(CheckpointError):  # what is wrong with it is told of it
             changes = changes_since(path, begun)

@@ -412,7 +412,7 @@ def _average(
     chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
     if not chosen:
         raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
-    for checkpoint in chosen:
+    for checkpoint in reversed(chosen):
         require_made_by(checkpoint, begun, folder)
     _check_same_data(folder, begun, prepared)
     weights = average_weights(chosen)

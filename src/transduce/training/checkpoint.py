@@ -24,11 +24,13 @@ from torch import Tensor, nn, optim
 
 from transduce.errors import CheckpointError, DataError, TrainingError, quoted, shown
 from transduce.files import (
+    MANIFEST_NAME,
     atomic_folder,
     bring_back,
     is_leftover,
     read_json,
     remove,
+    renamed_beside,
     require_regular,
     verify_manifest,
     write_json,
@@ -199,8 +201,8 @@ def save_checkpoint(
     if is_first:
         values = asdict(state) if begun_with is None else {**asdict(state), BEGUN_WITH: dict(begun_with)}
         try:
-            if path.is_symlink():  # what it leads to would be replaced
-                remove(path)
+            if os.path.lexists(path) and not _is_only_a_checkpoint(path):
+                _set_aside(path)
             with atomic_folder(path, replace=True) as temporary:
                 write_tensors(temporary / MODEL_FILE, weights)
                 write_tensors(temporary / OPTIMISER_FILE, moments)
@@ -214,6 +216,12 @@ def save_checkpoint(
         except DataError as error:
             raise TrainingError(f"{error}; {_last_in(folder)}; go on with --resume") from error
     return path
+
+
+def _is_only_a_checkpoint(path: Path) -> bool:
+    """Whether nothing but a checkpoint, or a part of one, would be lost with a folder."""
+    own = {MODEL_FILE, OPTIMISER_FILE, STATE_FILE, MANIFEST_NAME}
+    return path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= own
 
 
 def _last_in(folder: Path) -> str:
@@ -315,8 +323,9 @@ def set_aside_misnamed(folder: Path, tell: Callable[[str], None]) -> None:
 
 def _set_aside(path: Path) -> Path:
     aside = path.with_name(f"passed-over-{path.name}")
-    remove(aside)
-    return path.rename(aside)
+    if os.path.lexists(aside) and _is_only_a_checkpoint(aside):
+        remove(aside)
+    return renamed_beside(path, aside) if os.path.lexists(aside) else path.rename(aside)
 
 
 def read_state(path: Path) -> TrainState:

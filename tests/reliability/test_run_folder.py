@@ -1,0 +1,473 @@
+"""A run folder that somebody else was at: nothing is written through it, lost with it, or taken for what it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import transduce.data.store as store_module
+from transduce.config import RunConfig
+from transduce.errors import CheckpointError, DataError, TrainingError
+from transduce.examination import examine
+from transduce.files import write_manifest
+from transduce.recipes import read_recipe
+from transduce.tasks import average_run, read_run_config, train
+from transduce.training import (
+    UpdateRecord,
+    average_weights,
+    checkpoint_folders,
+    read_state,
+    read_tensors,
+    write_tensors,
+)
+
+pytestmark = pytest.mark.reliability
+
+CommandLine = Callable[..., Any]
+
+
+def problems(folder: Path) -> list[str]:
+    return [f"{found.subject}: {found.message}" for found in examine([str(folder)]) if found.status == "problem"]
+
+
+def resume(folder: Path, max_updates: int = 31, **options: Any) -> list[str]:
+    """Go on with a run; returns what it told."""
+    told: list[str] = []
+    config = read_run_config(folder)
+    longer = config.training.model_copy(update={"max_updates": max_updates, "validation_bleu": False})
+    train(config.model_copy(update={"training": longer}), folder, resume=True, tell=told.append, **options)
+    return told
+
+
+def edited(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    values = json.loads(path.read_text())
+    edit(values)
+    path.write_text(json.dumps(values, indent=2))
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# links, pipes and folders in the place of files
+
+
+KINDS: dict[str, Callable[[Path, Path], object]] = {
+    "link": lambda path, target: path.symlink_to(target),
+    "dangling link": lambda path, target: path.symlink_to(target.with_name("nowhere")),
+    "pipe": lambda path, target: os.mkfifo(path),
+    "folder": lambda path, target: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["lock.json", "metrics.jsonl", "run.json", "prepared_at.json"])
+def test_a_run_does_not_go_on_through_what_is_no_file(
+    transduce: CommandLine, own_run: Path, tmp_path: Path, name: str, kind: str
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text('{"kind": "update", "update": 40}\n')
+    (own_run / name).unlink(missing_ok=True)
+    KINDS[kind](own_run / name, precious)
+    before = everything_in(own_run / "checkpoints")
+    outcome = transduce("train", "--resume", "--out", own_run, "--set", "training.max_updates=31", "--device", "cpu")
+    assert outcome.code == 1
+    assert outcome.err.count("error: ") == 1
+    assert f"{name} is a {kind.split()[-1]}, not a regular file; move it away" in outcome.err
+    assert precious.read_text() == '{"kind": "update", "update": 40}\n'
+    assert not (tmp_path / "nowhere").exists()
+    assert everything_in(own_run / "checkpoints") == before
+    assert [found for found in problems(own_run) if name in found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["lock.json", "metrics.jsonl", "prepared_at.json", ".run.json.7.tmp"])
+def test_a_run_does_not_begin_through_what_is_no_file(
+    transduce: CommandLine, micro_recipe: Path, tmp_path: Path, name: str, kind: str
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "run").mkdir()
+    KINDS[kind](tmp_path / "run" / name, precious)
+    if name.startswith("."):  # a leftover, and no more
+        assert train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True).reason == "asked"
+    else:
+        outcome = transduce("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu")
+        assert outcome.code == 1
+        assert outcome.err.count("error: ") == 1
+    assert precious.read_text() == "precious"
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+def test_a_checkpoint_with_a_link_in_it_is_passed_over(own_run: Path, tmp_path: Path, name: str) -> None:
+    path = own_run / "checkpoints" / "update-00000030" / name
+    path.rename(tmp_path / name)
+    path.symlink_to(tmp_path / name)
+    told = resume(own_run, should_stop=lambda: True)
+    [line] = [line for line in told if line.startswith("warning: passed over update-00000030: ")]
+    assert f"{name} is a link, not a regular file" in line
+    assert "resumed from update-00000020" in told
+
+
+def test_a_link_in_the_place_of_a_checkpoint_is_not_replaced_nor_gone_on_from(own_run: Path, tmp_path: Path) -> None:
+    newest = own_run / "checkpoints" / "update-00000030"
+    newest.rename(tmp_path / "elsewhere")
+    newest.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("precious")
+    (own_run / "checkpoints" / "update-00000031").symlink_to(tmp_path / "precious")
+    elsewhere = everything_in(tmp_path / "elsewhere")
+    assert (
+        len([found for found in problems(own_run) if "is a link, not a folder; put the checkpoint itself" in found])
+        == 2
+    )
+    with pytest.raises(CheckpointError, match=r"update-00000030 is a link, not a folder; put the checkpoint itself"):
+        average_run(own_run, last=2)
+    told = resume(own_run)
+    assert "resumed from update-00000020" in told
+    assert len([line for line in told if line.startswith("warning: passed over")]) == 2
+    assert everything_in(tmp_path / "precious") == {"thesis.txt": b"precious"}
+    assert everything_in(tmp_path / "elsewhere") == elsewhere
+    assert not (own_run / "checkpoints" / "update-00000031").is_symlink()
+
+
+def test_folders_may_be_links_to_a_larger_disk(own_run: Path, micro_run: Path, tmp_path: Path) -> None:
+    for name in ("checkpoints", "store", "tensorboard", "model"):
+        (own_run / name).rename(tmp_path / f"large-{name}")
+        (own_run / name).symlink_to(tmp_path / f"large-{name}")
+    other = Path(shutil.copytree(micro_run, tmp_path / "other"))
+    (tmp_path / "linked").symlink_to(own_run)
+    resume(tmp_path / "linked")
+    resume(other)
+    assert (own_run / "model").is_symlink()
+    for name in ("checkpoints/update-00000031/model.safetensors", "model/model.safetensors"):
+        assert (own_run / name).read_bytes() == (other / name).read_bytes()
+    assert problems(own_run) == []
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "store", "tensorboard", "model", "not-finite"])
+def test_links_that_lead_nowhere_are_no_folders(own_run: Path, tmp_path: Path, name: str) -> None:
+    if (own_run / name).exists():
+        (own_run / name).rename(tmp_path / "away")
+    (own_run / name).symlink_to(tmp_path / "nowhere")
+    with pytest.raises((TrainingError, CheckpointError), match=rf"{name} is a link to no folder, .*; move it away"):
+        resume(own_run)
+    assert not (tmp_path / "nowhere").exists()
+    assert [found for found in problems(own_run) if f"{name} is a link to no folder" in found]
+
+
+def test_folders_of_others_are_not_written(own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own_run / "model").rename(tmp_path / "theirs")
+    (own_run / "model").symlink_to(tmp_path / "theirs")
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "theirs").stat().st_uid + 1)
+    with pytest.raises(TrainingError, match=r"model leads to the folder of another user, .*theirs; move it away"):
+        resume(own_run)
+
+
+# what the run was begun with
+
+
+def set_lr_factor(values: dict[str, Any]) -> None:
+    values["config"]["training"]["lr_factor"] = 7.0
+
+
+def set_seed(values: dict[str, Any]) -> None:
+    values["config"]["training"]["seed"] = 2
+
+
+def set_beam_size(values: dict[str, Any]) -> None:
+    values["config"]["search"]["beam_size"] = 1
+
+
+def set_fingerprint(values: dict[str, Any]) -> None:
+    values["data_fingerprint"] = "0" * 64
+
+
+def delete_lr_factor(values: dict[str, Any]) -> None:
+    del values["config"]["training"]["lr_factor"]
+
+
+def delete_table(values: dict[str, Any]) -> None:
+    del values["config"]["search"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (set_lr_factor, r"says training\.lr_factor = 7\.0, but update-00000030 was made with 1\.0"),
+        (set_seed, r"says training\.seed = 2, but update-00000030 was made with 1"),
+        (set_beam_size, r"says search\.beam_size = 1, but update-00000030 was made with 4"),
+        (set_fingerprint, r"says data_fingerprint = '0{12}', but update-00000030 was made with '[0-9a-f]{12}'"),
+        (delete_lr_factor, r"was written with \d+ fields and has \d+: some are gone \(training\.lr_factor\)"),
+        (delete_table, r"was written with \d+ fields and has \d+: some are gone \(search\.beam_size, "),
+        (lambda values: values.pop("config"), r"should have a table 'config'"),
+        (lambda values: values.pop("data_fingerprint"), r"should have data_fingerprint, of the text; got None"),
+    ],
+)
+def test_a_changed_run_file_is_told_by_field_and_can_be_written_again(
+    own_run: Path, edit: Callable[[dict[str, Any]], object], words: str
+) -> None:
+    path = own_run / "run.json"
+    before = path.read_text()
+    config = read_run_config(own_run)
+    edited(path, edit)
+    changed = path.read_text()
+    with pytest.raises(CheckpointError, match=rf"run\.json {words}") as caught:
+        train(config, own_run, resume=True)
+    assert "remove it: --resume writes it again as update-00000030 has it" in str(caught.value)
+    with pytest.raises(CheckpointError, match=rf"run\.json {words}"):
+        average_run(own_run, last=2)
+    assert path.read_text() == changed
+    assert [found for found in problems(own_run) if re.search(words.partition(", but")[0], found)]
+    path.unlink()
+    train(config, own_run, resume=True, should_stop=lambda: True)
+    assert path.read_text() == before
+
+
+def test_what_may_change_while_a_run_lasts_may_be_changed_there(own_run: Path) -> None:
+    edited(own_run / "run.json", lambda values: values["config"]["training"].update(keep_checkpoints=3, patience=9))
+    assert problems(own_run) == []
+    resume(own_run, should_stop=lambda: True)
+
+
+def test_the_length_is_fixed_where_the_learning_rate_knows_it(micro_recipe: Path, tmp_path: Path) -> None:
+    settings = ["training.decay=linear", "training.validation_bleu=false", "training.max_updates=2"]
+    train(read_recipe(micro_recipe, settings), tmp_path / "run", should_stop=asked_after(1))
+    edited(tmp_path / "run" / "run.json", lambda values: values["config"]["training"].update(max_updates=4))
+    with pytest.raises(CheckpointError, match=r"says training\.max_updates = 4, but update-00000001 was made with 2"):
+        train(read_run_config(tmp_path / "run"), tmp_path / "run", resume=True)
+
+
+def asked_after(n_questions: int) -> Callable[[], bool]:
+    """Whether to stop: not at the first so many times."""
+    questions = iter([False] * n_questions)
+    return lambda: next(questions, True)
+
+
+def test_a_run_whose_file_is_gone_goes_on(transduce: CommandLine, own_run: Path, micro_run: Path) -> None:
+    (own_run / "run.json").unlink()
+    [found] = problems(own_run)
+    assert "run.json: is gone; checkpoints have a copy, and it is written again by: transduce train --resume" in found
+    config = read_run_config(own_run)
+    assert config == read_run_config(micro_run)
+    with pytest.raises(TrainingError, match="holds a run already; add --resume"):
+        train(config, own_run)
+    outcome = transduce("train", "--resume", "--out", own_run, "--set", "training.max_updates=31", "--device", "cpu")
+    assert outcome.code == 0
+    assert "warning: run.json is gone; it is written again as update-00000030 has it" in outcome.err
+    expected = json.loads((micro_run / "run.json").read_text())
+    expected["config"]["training"]["max_updates"] = 31
+    assert json.loads((own_run / "run.json").read_text()) == expected
+    assert problems(own_run) == []
+
+
+@pytest.mark.parametrize("change", ["removed", "edited", "a link", "a folder"])
+def test_a_file_that_changes_while_the_run_goes_on_costs_nothing(
+    micro_recipe: Path, micro_run: Path, tmp_path: Path, change: str
+) -> None:
+    path, precious = tmp_path / "run" / "run.json", tmp_path / "precious"
+    precious.write_text("precious")
+
+    def at_the_fifth(record: object) -> None:
+        if isinstance(record, UpdateRecord) and record.update == 5:
+            if change == "edited":
+                edited(path, set_lr_factor)
+                return
+            path.unlink()
+            if change == "a link":
+                path.symlink_to(precious)
+            if change == "a folder":
+                path.mkdir()
+
+    told: list[str] = []
+    result = train(read_recipe(micro_recipe), tmp_path / "run", listeners=[at_the_fifth], tell=told.append)
+    assert result.model_folder is not None
+    warnings = [line for line in told if line.startswith("warning: ")]
+    assert f"{path} was removed or changed" in warnings[0]
+    assert precious.read_text() == "precious"
+    if change == "a folder":
+        assert "cannot be written: Is a directory; the run goes on, and its checkpoints have a copy" in warnings[0]
+    else:
+        assert len(warnings) == 1
+        assert path.read_bytes() == (micro_run / "run.json").read_bytes()
+    ours, theirs = (folder / "model" / "model.safetensors" for folder in (tmp_path / "run", micro_run))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def as_of_an_earlier_version(run: Path) -> None:
+    """Checkpoints without a copy of ``run.json``, which does not count its fields and has one less."""
+    for path in checkpoint_folders(run / "checkpoints"):
+        edited(path / "state.json", lambda values: values.pop("begun_with"))
+        write_manifest(path)
+    edited(run / "run.json", lambda values: values.pop("n_fields"))
+    edited(run / "run.json", lambda values: values["config"]["training"].pop("both_ways_epochs"))
+
+
+def test_a_run_of_an_earlier_version_goes_on_and_says_so_once(own_run: Path, micro_run: Path, tmp_path: Path) -> None:
+    as_of_an_earlier_version(own_run)
+    assert problems(own_run) == []
+    notes = [found.message for found in examine([str(own_run)]) if found.status == "note"]
+    assert [note for note in notes if note.startswith("2 checkpoints of an earlier version, which kept no copy of it")]
+    average_run(own_run, last=2)
+    warnings = [line for line in resume(own_run) if line.startswith("warning: ")]
+    assert warnings == [
+        "warning: update-00000030 is of an earlier version, which kept no copy of run.json; whether that was changed "
+        "since cannot be seen"
+    ]
+    assert [line for line in resume(own_run, max_updates=32) if line.startswith("warning: ")] == []
+    other = Path(shutil.copytree(micro_run, tmp_path / "other"))
+    resume(other, max_updates=32)
+    ours, theirs = (run / "checkpoints" / "update-00000032" / "model.safetensors" for run in (own_run, other))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_a_run_of_an_earlier_version_whose_file_is_gone_is_told(own_run: Path, micro_recipe: Path) -> None:
+    as_of_an_earlier_version(own_run)
+    (own_run / "run.json").unlink()
+    for resumes in (True, False):
+        with pytest.raises(
+            TrainingError, match=r"has checkpoints, but run\.json is gone, .*; bring run\.json back from"
+        ):
+            train(read_recipe(micro_recipe), own_run, resume=resumes)
+
+
+# checkpoints
+
+
+def test_a_copy_of_a_checkpoint_is_not_taken_for_another(own_run: Path, micro_run: Path, tmp_path: Path) -> None:
+    checkpoints = own_run / "checkpoints"
+    shutil.copytree(checkpoints / "update-00000020", checkpoints / "update-00000025")
+    shutil.copytree(checkpoints / "update-00000020", checkpoints / "update-00000090")
+    words = "is a copy of the checkpoint of update 20; move it away"
+    assert len([found for found in problems(own_run) if words in found]) == 2
+    with pytest.raises(CheckpointError, match=rf"update-00000025 {words}"):
+        average_run(own_run, last=2)
+    told = resume(own_run)
+    [line] = [line for line in told if line.startswith("warning: passed over update-00000090")]
+    assert line.endswith(words)
+    assert "resumed from update-00000030" in told
+    assert "warning: update-00000025 is of update 20, a copy; it is now passed-over-update-00000025" in told
+    other = Path(shutil.copytree(micro_run, tmp_path / "other"))
+    resume(other)
+    for name in ("checkpoints/update-00000031/model.safetensors", "model/model.safetensors"):
+        assert (own_run / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_a_checkpoint_that_was_renamed_is_not_gone_on_from(own_run: Path) -> None:
+    checkpoints = own_run / "checkpoints"
+    (checkpoints / "update-00000030").rename(checkpoints / "update-000000031")
+    with pytest.raises(CheckpointError, match="is a copy of the checkpoint of update 30; move it away"):
+        read_state(checkpoints / "update-000000031")
+    assert "resumed from update-00000020" in resume(own_run)
+
+
+def test_a_checkpoint_of_another_run_is_not_gone_on_from(own_run: Path, micro_recipe: Path, tmp_path: Path) -> None:
+    other = read_recipe(micro_recipe, ["training.seed=3", "training.max_updates=40", "training.validation_bleu=false"])
+    train(other, tmp_path / "other")
+    shutil.copytree(tmp_path / "other" / "checkpoints" / "update-00000040", own_run / "checkpoints" / "update-00000040")
+    with pytest.raises(CheckpointError, match=r"says training\.seed = 1, but update-00000040 was made with 3"):
+        resume(own_run)
+    with pytest.raises(CheckpointError, match=r"says training\.seed = 1, but update-00000040 was made with 3"):
+        average_run(own_run, last=2)
+    assert [found for found in problems(own_run) if "but update-00000040 was made with 3" in found]
+
+
+# the text
+
+
+@pytest.fixture
+def read_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores are read row by row, as large ones are."""
+    monkeypatch.setattr(store_module, "HELD_BYTES", 0)
+
+
+@pytest.mark.usefixtures("read_from_disk")
+def test_text_that_is_cut_while_the_run_goes_on_ends_it_in_one_line(
+    micro_recipe: Path, micro_run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run" / "store" / "train" / "src.ids.npy"
+    content = b""
+
+    def at_the_fifth(record: object) -> None:
+        nonlocal content
+        if isinstance(record, UpdateRecord) and record.update == 5:
+            content = path.read_bytes()
+            os.truncate(path, 200)
+
+    config: RunConfig = read_recipe(micro_recipe)
+    with pytest.raises(DataError, match=r"src\.ids\.npy has become shorter .* then go on with --resume"):
+        train(config, tmp_path / "run", listeners=[at_the_fifth])
+    assert read_state(checkpoint_folders(tmp_path / "run" / "checkpoints")[-1]).update == 5
+    path.write_bytes(content)
+    train(config, tmp_path / "run", resume=True)
+    ours, theirs = (folder / "model" / "model.safetensors" for folder in (tmp_path / "run", micro_run))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.usefixtures("read_from_disk")
+def test_a_run_over_a_large_store_is_the_same(micro_recipe: Path, micro_run: Path, tmp_path: Path) -> None:
+    train(read_recipe(micro_recipe), tmp_path / "run")
+    newest = average_weights(checkpoint_folders(tmp_path / "run" / "checkpoints")[-2:])
+    for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
+        assert torch.equal(newest[name], weight), name
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "train/manifest.json", "dev/manifest.json"])
+def test_text_without_its_manifest_is_refused(own_run: Path, name: str) -> None:
+    (own_run / "store" / name).unlink()
+    with pytest.raises(DataError, match=r"has no manifest\.json; it is not complete; bring the file back from a copy"):
+        resume(own_run)
+    assert [found for found in problems(own_run) if "has no manifest.json; it is not complete" in found]
+
+
+def test_a_model_without_its_manifest_is_refused(transduce: CommandLine, own_model: Path) -> None:
+    (own_model / "manifest.json").unlink()
+    outcome = transduce("translate", own_model, stdin=b"a dog\n")
+    assert outcome.code == 1
+    assert "has no manifest.json; it is not complete; bring the file back from a copy" in outcome.err
+
+
+def test_a_model_that_came_meanwhile_is_not_replaced(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "averaged"
+
+    def meanwhile(path: Path, tensors: Any) -> None:
+        out.mkdir()
+        (out / "thesis.txt").write_text("precious")
+        write_tensors(path, tensors)
+
+    monkeypatch.setattr("transduce.tasks.model_folder.write_tensors", meanwhile)
+    with pytest.raises(
+        DataError, match=r"averaged cannot be written: Directory not empty; .* complete in .*averaged-2$"
+    ):
+        average_run(own_run, last=2, out=out)
+    assert everything_in(out) == {"thesis.txt": b"precious"}
+    ours, theirs = (folder / "model.safetensors" for folder in (tmp_path / "averaged-2", own_run / "model"))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_the_model_that_was_there_at_the_start_is_the_only_one_that_is_replaced(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(path: Path, tensors: Any) -> None:
+        (own_run / "model").rename(tmp_path / "kept")
+        (own_run / "model").mkdir()
+        (own_run / "model" / "thesis.txt").write_text("precious")
+        write_tensors(path, tensors)
+
+    before = everything_in(own_run / "model")
+    monkeypatch.setattr("transduce.tasks.model_folder.write_tensors", meanwhile)
+    with pytest.raises(DataError, match=r"model cannot be written: somebody else has put another there .*model-2$"):
+        average_run(own_run, last=2)
+    assert everything_in(own_run / "model") == {"thesis.txt": b"precious"}
+    assert everything_in(tmp_path / "kept") == before
