@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
 
 from transduce.config import SPLITS
 from transduce.data import StoreSummary, TokenStore
@@ -18,7 +17,7 @@ from transduce.tasks import Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
-from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, verify_checkpoint
+from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, tensors_in, verify_checkpoint
 
 __all__ = [
     "examine_checkpoint",
@@ -107,8 +106,7 @@ def examine_checkpoint(folder: Path) -> Iterator[Finding]:
 
 def _examine_tensors(path: Path) -> Iterator[Finding]:
     """One tensor after the other, so that memory holds but one. Whether all of them are numbers."""
-    with safe_open(path, framework="pt") as tensors:
-        odd = [name for name in tensors.keys() if not _is_finite(tensors.get_tensor(name))]  # noqa: SIM118
+    odd = [name for name, tensor in tensors_in(path) if not _is_finite(tensor)]
     if odd:
         yield problem(path, f"{_odd_tensors(odd)}; training went astray before: go back to an older checkpoint")
 
