@@ -16,6 +16,7 @@ import torch
 
 from transduce.config import InferencePrecision, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
 from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.devices import usable_device
@@ -25,6 +26,7 @@ from transduce.tasks.progress import Progress, shown_progress
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, put_together
 from transduce.text import Masked, Segment, Tokenizers, caps_lowered, is_all_caps, mask, normalise, unmask
+from transduce.text.chunks import chunks
 
 __all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
 
@@ -249,13 +251,17 @@ class Translator:
         chunk_lines: int,
         split: bool,
     ) -> Iterator[Translation]:
-        """``translate_lines``, with another function for the segments of some lines."""
-        stream = iter(lines)
-        while chunk := list(islice(stream, chunk_lines)):
-            segments_of = self._segments(chunk) if split else [[Segment(line, "")] for line in chunk]
+        """``translate_lines``, with another function for the segments of some lines.
+
+        A chunk is less than ``chunk_lines`` where lines are long; of a line beyond ``LONGEST_LINE`` the end is cut off.
+        """
+        for chunk in chunks(lines, chunk_lines, len):
+            read = [line[:LONGEST_LINE] for line in chunk]
+            segments_of = self._segments(read) if split else [[Segment(line, "")] for line in read]
             found = iter(translate_segments([each.text for each in chain.from_iterable(segments_of)]))
             for line, segments in zip(chunk, segments_of, strict=True):
-                yield put_together(line, segments, list(islice(found, len(segments))), n_best)
+                translated = list(islice(found, len(segments)))
+                yield put_together(line, segments, translated, n_best, is_cut=len(line) > LONGEST_LINE)
 
     @property
     def max_source_tokens(self) -> int:

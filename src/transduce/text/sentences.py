@@ -6,6 +6,7 @@ Where a sentence ends is decided by ``sentencex``, which knows abbreviations, qu
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
         return [Segment("", "")]
     parts: list[str] = []
     held: list[str] = []  # what is no sentence by itself: "1.", "M."
-    end, inside, has_words = 0, _places_inside(text), False
+    end, inside, has_words = 0, _Inside(text), False
     for part in _parts(text, language):
         end += len(part)
         if end < len(text) and (end in inside or (part[-1:].isascii() and not part[-1:].isspace())):
@@ -94,9 +95,15 @@ def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
     return "".join(text + space for text, space in zip(texts, between, strict=True)).rstrip()
 
 
-def _places_inside(text: str) -> set[int]:
-    """Where no sentence can end: inside a URL, a tag and the like."""
-    return {place for start, end in unchanging_spans(text) for place in range(start + 1, end)}
+class _Inside:
+    """The places of a text where no sentence can end: inside a URL, a tag and the like."""
+
+    def __init__(self, text: str) -> None:
+        self._spans = unchanging_spans(text)
+
+    def __contains__(self, place: int) -> bool:
+        number = bisect_left(self._spans, (place,)) - 1  # the last that begins before it
+        return number >= 0 and place < self._spans[number][1]
 
 
 def _parts(text: str, language: str) -> Iterator[str]:
@@ -159,7 +166,7 @@ def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Ite
 
 def _cut_of(text: str) -> int | None:
     """The best place to cut a text in two; None where it has no whitespace and no mark."""
-    middle, end, inside = len(text) / 2, len(text.rstrip()), _places_inside(text)
+    middle, end, inside = len(text) / 2, len(text.rstrip()), _Inside(text)
     for number, pattern in enumerate(_CUTS):
         least = 1 if number == len(_CUTS) - 1 else max(1, int(LEAST_SHARE * len(text)))
         places = (found.end() for found in pattern.finditer(text))
