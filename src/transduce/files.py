@@ -27,7 +27,9 @@ from typing import IO, Any, Literal, cast
 from transduce.errors import DataError, MissingFileError, TransduceError, quoted, shown
 
 __all__ = [
+    "LONGEST_LINE",
     "MANIFEST_NAME",
+    "CutLine",
     "atomic_folder",
     "bring_back",
     "decoded_lines",
@@ -36,6 +38,7 @@ __all__ = [
     "made_folder",
     "open_binary",
     "open_regular",
+    "raw_lines",
     "read_json",
     "read_lines",
     "remove",
@@ -53,6 +56,9 @@ __all__ = [
 
 MANIFEST_NAME = "manifest.json"
 INCOMPLETE = "it is not complete; bring the file back from a copy, or make the folder anew"
+LONGEST_LINE = 4 << 20  # bytes that are held of one line, as many as a long novel has; a sentence has some hundred
+BEGINNING = 1000  # bytes that are kept of a line beyond that where it is not refused
+SKIPPED_AT_A_TIME = 1 << 20  # bytes of its rest
 BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -129,25 +135,53 @@ def where_looked(path: Path) -> str:
     return "" if path.is_absolute() else f"looked in {Path.cwd()}"
 
 
+class CutLine(str):
+    """The beginning of a line that is longer than ``LONGEST_LINE``; the rest was not held."""
+
+    __slots__ = ()
+
+
+def raw_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """The lines of an open stream with their ends, and whether each is all of it.
+
+    Of a line longer than ``LONGEST_LINE`` that much is given, and the rest is read and forgotten: a small compressed
+    file may hold one of any length.
+    """
+    while raw := stream.readline(LONGEST_LINE + 1):
+        is_whole = raw.endswith(b"\n") or len(raw) <= LONGEST_LINE
+        yield raw, is_whole
+        while not is_whole:
+            rest = stream.readline(SKIPPED_AT_A_TIME)
+            is_whole = not rest or rest.endswith(b"\n")
+
+
 def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
     """The lines of a UTF-8 text file, without their ends, as a stream.
 
     A carriage return before the line end and a byte-order mark at the start of the file are dropped. Bytes that are not
-    UTF-8 are an error, or with ``escape_invalid`` become lone surrogates (U+DC80 to U+DCFF), left to the caller.
-    Raises DataError, with the line number, for bytes that are not UTF-8 and for broken compression.
+    UTF-8 are an error, or with ``escape_invalid`` become lone surrogates (U+DC80 to U+DCFF), left to the caller; so is
+    a line longer than ``LONGEST_LINE``, or a ``CutLine``.
+    Raises DataError, with the line number, for such lines and for broken compression.
     """
     errors = "surrogateescape" if escape_invalid else "strict"
     with open_binary(path) as stream:
         yield from decoded_lines(stream, str(path), errors=errors)
 
 
-def decoded_lines(stream: Iterable[bytes], name: str, *, errors: str = "strict") -> Iterator[str]:
+def decoded_lines(stream: IO[bytes], name: str, *, errors: str = "strict") -> Iterator[str]:
     """The lines of an open stream, as ``read_lines`` has them; ``name`` is what messages call it."""
     n_lines = 0
     try:
-        for n_lines, raw in enumerate(stream, start=1):
+        for n_lines, (raw, is_whole) in enumerate(raw_lines(stream), start=1):
             line = raw.removeprefix(BYTE_ORDER_MARK) if n_lines == 1 else raw
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors)
+            if is_whole:
+                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors)
+            elif errors == "strict":
+                raise DataError(
+                    f"{name}:{n_lines} is longer than {LONGEST_LINE:,} bytes; a line is a sentence or some, so split it"
+                )
+            else:
+                yield CutLine(line[:BEGINNING].decode("utf-8", errors))
     except UnicodeDecodeError as error:
         raise DataError(
             f"{name}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
@@ -183,6 +217,9 @@ def _replacement(path: Path) -> Iterator[IO[bytes]]:
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.replace(path)
+        except OSError as error:
+            error.filename = error.filename or str(path)  # a write that fails for want of room names no file
+            raise
         finally:
             remove(temporary)
 
@@ -305,6 +342,9 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
             _flush(temporary)
             _put_in_place(temporary, folder, to_retire)
             _flush(folder.parent)
+        except OSError as error:
+            error.filename = error.filename or str(folder)
+            raise
         finally:
             remove(temporary)
 

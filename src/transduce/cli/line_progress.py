@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from transduce.cli.live_bar import LiveBar
 from transduce.cli.output import STANDARD
-from transduce.files import BROKEN, open_binary
+from transduce.files import BROKEN, open_binary, raw_lines
 
 __all__ = ["LineProgress", "number_of_lines"]
 
@@ -49,6 +49,6 @@ def number_of_lines(path: Path | None) -> int | None:
         return None
     try:
         with open_binary(path) as stream:
-            return sum(1 for _ in stream)
+            return sum(1 for _ in raw_lines(stream))
     except BROKEN:  # what is wrong with it is told by its reader
         return None

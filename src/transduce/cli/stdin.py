@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from transduce.cli.history import line_history
 from transduce.cli.output import STANDARD, say
 from transduce.errors import ConfigError, DataError
-from transduce.files import BROKEN, decoded_lines, open_binary, read_lines
+from transduce.files import BROKEN, LONGEST_LINE, decoded_lines, open_binary, raw_lines, read_lines
 
 if TYPE_CHECKING:
     from transduce.trees import Tree
@@ -65,14 +65,17 @@ def plain_trees(path: Path) -> Iterator[Tree | None]:
 
 
 def piped_lines() -> Iterator[str]:
-    """The lines of stdin, split at line feeds only. Bytes that are not UTF-8 become U+FFFD, with a warning."""
+    """The lines of stdin, split at line feeds only.
+
+    Bytes that are not UTF-8 become U+FFFD, and a line beyond ``LONGEST_LINE`` loses its end, with a warning.
+    """
     return _replaced(sys.stdin.buffer)
 
 
 def lines_to_write(path: Path | None) -> Iterator[str]:
     """The lines of a file (plain, .gz or .xz), or of stdin, each of which gets an output: none is refused.
 
-    Bytes that are not UTF-8 become U+FFFD, with a warning. Raises DataError for broken compression.
+    What is not UTF-8, or too long, is dealt with as in ``piped_lines``. Raises DataError for broken compression.
     """
     if path in (None, STANDARD):
         yield from piped_lines()
@@ -88,10 +91,13 @@ def lines_to_write(path: Path | None) -> Iterator[str]:
             raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
 
 
-def _replaced(stream: Iterable[bytes]) -> Iterator[str]:
-    for number, raw in enumerate(stream, start=1):
+def _replaced(stream: IO[bytes]) -> Iterator[str]:
+    for number, (raw, is_whole) in enumerate(raw_lines(stream), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
         line = line.removeprefix("\ufeff") if number == 1 else line
+        if not is_whole:
+            line = line.rstrip("\ufffd")  # half of a character
+            say(f"warning: line {number} is longer than {LONGEST_LINE:,} bytes; its end was cut off")
         if "\ufffd" in line and "\ufffd".encode() not in raw:
             say(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
         yield line

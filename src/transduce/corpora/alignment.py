@@ -34,6 +34,7 @@ COMMON = 0.1  # a feature that is on more than this share of the lines says noth
 COST_OF_A_CHANGE = 40.0  # nats: so much better must another shift be, over all lines for which it holds
 UNMATCHED = 2 * MAX_SHIFT + 1  # the state after those of all shifts: no line matches
 UNMATCHED_SHARE = 0.2  # of what aligned lines have in common; less is as good as nothing
+MOST_HELD = 10_000  # characters of a line; no sentence has more, and some dozen lines are held at a time
 LEAST_MATCH = 1.0  # nats that aligned lines have in common at least
 LEAST_SHIFTED, LEAST_UNMATCHED = 30, 200  # lines
 CLEAR, BY_CHANCE = 6.0, 4.0  # standard errors
@@ -155,7 +156,7 @@ def _region(pairs: Iterable[tuple[str, str] | None], first: int, last: int) -> _
 
 
 def _take(stream: Iterator[tuple[str, str] | None], n: int) -> list[tuple[str, str]]:
-    return [("", "") if pair is None else pair for pair in islice(stream, n)]
+    return [("", "") if pair is None else (pair[0][:MOST_HELD], pair[1][:MOST_HELD]) for pair in islice(stream, n)]
 
 
 def _chunk(

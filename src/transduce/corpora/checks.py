@@ -248,6 +248,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
 
 
 _ADVICE: dict[Reason, str] = {
+    "too long to be read": "is that text? split it into lines of a sentence each",
     "not two columns": "each line should be source TAB target",
     "not UTF-8": "convert the file, as in iconv -f LATIN1 -t UTF-8",
     "control characters": "text has none, so look at what made them",

@@ -2,6 +2,7 @@
 
 A pair is dropped for the first of these reasons that holds:
 
+    too long to be read a line of more bytes than any text has (``transduce.files.LONGEST_LINE``)
     not two columns     a line of source TAB target without exactly one tab (the reader hands on None for it)
     not UTF-8           bytes that are no UTF-8 (the reader hands them on as lone surrogates)
     control characters  a control character that is not whitespace: text has none, binary garbage and text that was
@@ -25,10 +26,12 @@ from hashlib import blake2b
 from typing import Literal, get_args
 
 from transduce.errors import ConfigError
+from transduce.files import CutLine
 
 __all__ = ["CONTROL", "SURROGATE", "CleaningReport", "CleaningRules", "Hashes", "Reason", "Tally", "clean"]
 
 Reason = Literal[
+    "too long to be read",
     "not two columns",
     "not UTF-8",
     "control characters",
@@ -152,6 +155,9 @@ def clean(
         report.n_read += 1
         if pair is None:
             report.dropped["not two columns"].add(report.n_read)
+            continue
+        if any(isinstance(side, CutLine) for side in pair):
+            report.dropped["too long to be read"].add(report.n_read)
             continue
         src, tgt = pair[0].strip(), pair[1].strip()
         fault = _fault(src, tgt, rules)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import lzma
 import re
@@ -95,10 +94,10 @@ def _compressed(sample: bytes, path: Path) -> str | None:
 def _archive(sample: bytes, path: Path) -> str | None:
     if not sample.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "is a tar archive; " + _EXTRACT if sample[257:262] == b"ustar" else None
-    try:
-        with open_binary(path) as stream, zipfile.ZipFile(io.BytesIO(stream.read())) as archive:
+    try:  # the list of what is in it stands at its end; of one that is compressed once more, that may be far
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             names = archive.namelist()
-    except (DataError, OSError, EOFError, ValueError, zipfile.BadZipFile, lzma.LZMAError, zlib.error):
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile):
         names = []
     known = (what for begin, what in _IN_ARCHIVES if any(name.startswith(begin) for name in names))
     return next(known, f"is a zip archive; {_EXTRACT}")

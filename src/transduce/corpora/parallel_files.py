@@ -12,7 +12,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from transduce.errors import DataError
-from transduce.files import open_binary, read_lines
+from transduce.files import CutLine, open_binary, raw_lines, read_lines
 
 __all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns", "two_columns"]
 
@@ -52,7 +52,12 @@ def read_uncleaned_columns(path: Path) -> Iterator[tuple[str, str] | None]:
 
 
 def two_columns(line: str) -> tuple[str, str] | None:
-    """Source and target of ``source TAB target``; None for a line without exactly one tab."""
+    """Source and target of ``source TAB target``; None for a line without exactly one tab.
+
+    A line that was too long to be read whole is both: ``clean`` knows it, and drops it.
+    """
+    if isinstance(line, CutLine):
+        return line, line  # where its tab stands is not known, and it is of no use
     src, tab, tgt = line.partition("\t")
     return (src, tgt) if tab and "\t" not in tgt else None
 
@@ -113,5 +118,5 @@ def _ratio_jumps(src: Path, tgt: Path) -> Iterator[float]:
 def _lengths(src: Path, tgt: Path) -> Iterator[tuple[int, int]]:
     """The bytes of both lines, without the whitespace round them, as far as both files go."""
     with open_binary(src) as src_lines, open_binary(tgt) as tgt_lines:
-        for src_line, tgt_line in zip(src_lines, tgt_lines, strict=False):
+        for (src_line, _), (tgt_line, _) in zip(raw_lines(src_lines), raw_lines(tgt_lines), strict=False):
             yield len(src_line.strip()), len(tgt_line.strip())

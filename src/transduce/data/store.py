@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,13 +31,14 @@ from numpy.typing import NDArray
 from transduce.errors import DataError, quoted
 from transduce.files import atomic_folder, open_regular, read_json, verify_manifest, write_json, write_manifest
 from transduce.text import UNK_ID, BpeDropout, Tokenizer, Tokenizers, normalise
+from transduce.text.chunks import chunks
 
 __all__ = ["PairDropout", "RaggedIds", "StoreSummary", "TokenStore", "write_store"]
 
 FORMAT_VERSION = 2
 HELD_BYTES = 1 << 26  # files of ids up to this size are held in memory; of larger ones, only what is asked for is read
 IDS_AT_A_TIME = 1 << 22  # where all are looked at
-N_PAIRS_AT_A_TIME = 8192  # enough to keep all cores busy; the texts and ids of so many are in memory at a time
+N_PAIRS_AT_A_TIME = 8192  # at most: the texts and ids of so many are in memory at a time
 
 Side = Literal["src", "tgt"]
 PairOfIds = tuple[list[int], list[int]]
@@ -93,10 +94,10 @@ def write_store(
             src_writer = _SideWriter(temporary, "src", tokenizers.src, stack)
             tgt_writer = _SideWriter(temporary, "tgt", tokenizers.tgt, stack)
             for corpus, pairs in corpora.items():
-                for chunk in _chunks(pairs, N_PAIRS_AT_A_TIME):
+                for chunk in chunks(pairs, N_PAIRS_AT_A_TIME, _n_characters):
                     normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
                     texts = [pair for pair in normalised if all(pair)]
-                    plain = list(_encode(texts, tokenizers))
+                    plain = list(_encode(texts, tokenizers, max_length=max_length))
                     is_kept = [max(map(len, pair)) < max_length for pair in plain]  # <: the end symbol is not stored
                     rows = kept = list(compress(plain, is_kept))
                     if dropout is not None:
@@ -132,15 +133,14 @@ def write_store(
     return summary
 
 
-def _chunks(pairs: Iterable[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
-    stream = iter(pairs)
-    while chunk := list(islice(stream, size)):
-        yield chunk
+def _n_characters(pair: tuple[str, str]) -> int:
+    return len(pair[0]) + len(pair[1])
 
 
-def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers) -> Iterator[PairOfIds]:
-    src_rows = tokenizers.src.encode_batch([src for src, _ in texts])
-    tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts])
+def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int) -> Iterator[PairOfIds]:
+    """All of the texts that may be kept; of one that is too long, enough to know it."""
+    src_rows = tokenizers.src.encode_batch([src for src, _ in texts], most_tokens=max_length)
+    tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts], most_tokens=max_length)
     return zip(src_rows, tgt_rows, strict=True)
 
 

@@ -22,7 +22,7 @@ from transduce.corpora.parallel_files import two_columns
 from transduce.errors import DataError
 from transduce.examination.finding import Finding, counted, found, good, note, problem
 from transduce.examination.lines import Side, weight
-from transduce.files import open_binary
+from transduce.files import LONGEST_LINE, CutLine, open_binary, raw_lines
 
 __all__ = [
     "as_finding",
@@ -35,6 +35,7 @@ __all__ = [
 
 SAMPLED_BYTES = 1 << 16
 SAMPLED_LINES = 1000
+LEAST_OF_A_LINE = 1000  # bytes that are looked at of one that is too long to be held
 MANY_CONTROLS = 0.05  # of the first bytes: binary files have more, damaged text less
 
 
@@ -46,13 +47,17 @@ class _Reader:
         self.n_lines = 0
         self.failure: str | None = None
         self.has_mark = False
-        self.returns = Tally()
+        self.returns, self.too_long = Tally(), Tally()
 
     def __iter__(self) -> Iterator[str]:
         try:
             with open_binary(self.path) as stream:
-                for raw in stream:
+                for raw, is_whole in raw_lines(stream):
                     self.n_lines += 1
+                    if not is_whole:
+                        self.too_long.add(self.n_lines)
+                        yield CutLine(raw[:LEAST_OF_A_LINE].decode("utf-8", "surrogateescape"))
+                        continue
                     line = raw.removesuffix(b"\n")
                     if self.n_lines == 1 and line.startswith(b"\xef\xbb\xbf"):
                         self.has_mark, line = True, line[3:]
@@ -71,6 +76,12 @@ class _Reader:
             yield problem(self.path, self.failure)
         elif not self.n_lines:
             yield problem(self.path, "is empty; it should have a sentence a line")
+        if self.too_long.count:
+            yield problem(
+                self.path,
+                f"{counted(self.too_long.count, 'line')} of more than {LONGEST_LINE:,} bytes ({self.too_long});"
+                " training leaves them out, dev and test are refused; is that text? split it",
+            )
         if self.has_mark:
             yield note(self.path, "begins with a byte-order mark, which is dropped when it is read")
         if self.returns.count == self.n_lines > 0:

@@ -33,7 +33,7 @@ class Found:
     """What a search found for a text."""
 
     hypotheses: tuple[Hypothesis, ...]  # best first; none for a blank text
-    n_src_tokens: int  # of the whole text, its end symbol included
+    n_src_tokens: int  # its end symbol included; of a source that is cut, at least so many
     is_cut: bool  # the source was too long and lost its end
 
 
@@ -57,8 +57,10 @@ class BatchSearch:
         return min(MAX_SOURCE_TOKENS, self._max_positions)
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """What the model reads of each text, without the end symbol, whole."""
-        return self._src_tokenizer.encode_batch([normalise(text) for text in texts])
+        """Each text in ids without the end symbol: all of one that can be read whole, and too many of any other."""
+        return self._src_tokenizer.encode_batch(
+            [normalise(text) for text in texts], most_tokens=self.max_source_tokens - 1
+        )
 
     def __call__(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -18,11 +17,13 @@ from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
+from transduce.text.chunks import chunks
 from transduce.trees import Tree, escape_brackets, sentence_of_words, split_words, unescaped
 
 __all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
 
 CHUNK_LINES = 1000  # sentences read before the first is parsed
+CHARACTERS_OF_A_WORD = 16  # that take as much memory as a word does beside its letters
 
 # A word, and its tag where it is known and punctuation, or known to be none: then XX. None: for the parser to say.
 TaggedWords = Sequence[tuple[str, str | None]]
@@ -95,8 +96,7 @@ class Parser:
         self, sentences: Iterable[TaggedWords], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
     ) -> Iterator[Parse]:
         """The same where it is known which words are punctuation, as in the evaluation of parsers."""
-        stream = iter(sentences)
-        while chunk := list(islice(stream, chunk_lines)):
+        for chunk in chunks(sentences, chunk_lines, _n_characters):
             parses = self.parse_unless(lambda: False, chunk, search=search)
             assert parses is not None  # nobody asks to stop
             yield from parses
@@ -151,6 +151,11 @@ class Parser:
         if tag is None and not any(map(str.isalnum, unescaped(word))):
             return (*kinds.punctuation, *others)
         return others or kinds.tags
+
+
+def _n_characters(sentence: TaggedWords) -> int:
+    """About how much a sentence takes: a word of one letter takes as much as a long one."""
+    return sum(max(len(word), CHARACTERS_OF_A_WORD) for word, _ in sentence)
 
 
 def tagged_words(sentence: str | Tree) -> list[tuple[str, str | None]]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from transduce.text import Segment, joined
 
@@ -55,20 +53,28 @@ class Translation:
 
 
 def put_together(
-    line: str, segments: Sequence[Segment], translated: Sequence[TranslatedSegment], n_best: int
+    line: str,
+    segments: Sequence[Segment],
+    translated: Sequence[TranslatedSegment],
+    n_best: int,
+    *,
+    is_cut: bool = False,
 ) -> Translation:
-    """The translation of a line from those of its segments, with the spacing of the line."""
+    """The translation of a line from those of its segments, with the spacing of the line.
+
+    ``is_cut``: the segments are not all of the line.
+    """
     if len(segments) == 1:
         best = translated[0].n_best
     else:
         best = tuple(
             ScoredText(joined([each.text for each in choice], segments), sum(each.score for each in choice))
-            for choice in islice(_best_choices([each.n_best for each in translated]), n_best)
+            for choice in _best_choices([each.n_best for each in translated], n_best)
         )
     return Translation(
         line,
         best,
-        is_cut=any(each.is_cut for each in translated),
+        is_cut=is_cut or any(each.is_cut for each in translated),
         is_long=any(each.is_long for each in translated),
         is_short=any(each.is_short for each in translated),
         lacks_masks=any(each.lacks_masks for each in translated),
@@ -76,22 +82,25 @@ def put_together(
     )
 
 
-def _best_choices(n_best_of: Sequence[Sequence[ScoredText]]) -> Iterator[list[ScoredText]]:
-    """One of each segment's n best, in all combinations, the greatest sum of scores first.
+def _best_choices(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[list[ScoredText]]:
+    """One of each segment's n best, in the ``n_best`` combinations with the greatest sums of scores, best first.
 
-    Each combination but the first comes of another by taking, at one segment, the next best.
+    The best combinations of some segments begin with the best ones of those before the last.
     """
-
-    def score(places: tuple[int, ...]) -> float:
-        return sum(n_best[place].score for n_best, place in zip(n_best_of, places, strict=True))
-
-    first = (0,) * len(n_best_of)
-    waiting, seen = [(-score(first), first)], {first}
-    while waiting:
-        _, places = heapq.heappop(waiting)
-        yield [n_best[place] for n_best, place in zip(n_best_of, places, strict=True)]
-        for number, place in enumerate(places):
-            after = (*places[:number], place + 1, *places[number + 1 :])
-            if place + 1 < len(n_best_of[number]) and after not in seen:
-                seen.add(after)
-                heapq.heappush(waiting, (-score(after), after))
+    sums = [0.0]
+    came_from: list[list[tuple[int, int]]] = []  # for each segment: of the combinations so far, and of its own n best
+    for own in n_best_of:
+        longer = [
+            (total + each.score, (before, place)) for before, total in enumerate(sums) for place, each in enumerate(own)
+        ]
+        longer.sort(key=lambda entry: -entry[0])  # of equal ones, the first stays the first
+        sums = [total for total, _ in longer[:n_best]]
+        came_from.append([places for _, places in longer[:n_best]])
+    choices = []
+    for number in range(len(sums)):
+        choice, last = [], number
+        for own, found in zip(reversed(n_best_of), reversed(came_from), strict=True):
+            last, place = found[last]
+            choice.append(own[place])
+        choices.append(choice[::-1])
+    return choices

@@ -16,6 +16,7 @@ import torch
 
 from transduce.config import InferencePrecision, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
 from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.devices import usable_device
@@ -25,12 +26,15 @@ from transduce.tasks.progress import Progress, shown_progress
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, put_together
 from transduce.text import Masked, Segment, Tokenizers, caps_lowered, is_all_caps, mask, normalise, unmask
+from transduce.text.chunks import chunks
 
 __all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
 
 # Lines read before the first is translated: enough to find sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
 CHUNK_LINES_WITH_PROGRESS = 200
+# Characters of a segment that are looked at. With more it has more tokens than any model reads, whatever is masked.
+LONGEST_SEGMENT = 20_000
 FAMILIAR_CAPS = 0.02  # share of lines in capitals from which on a model is taken to have learned them
 
 
@@ -40,6 +44,7 @@ class _Input:
 
     masked: Masked
     is_caps: bool  # it was in capitals, and its translation shall be
+    is_cut: bool  # it was too long to be looked at whole
 
     @property
     def text(self) -> str:
@@ -249,13 +254,17 @@ class Translator:
         chunk_lines: int,
         split: bool,
     ) -> Iterator[Translation]:
-        """``translate_lines``, with another function for the segments of some lines."""
-        stream = iter(lines)
-        while chunk := list(islice(stream, chunk_lines)):
-            segments_of = self._segments(chunk) if split else [[Segment(line, "")] for line in chunk]
+        """``translate_lines``, with another function for the segments of some lines.
+
+        A chunk is less than ``chunk_lines`` where lines are long; of a line beyond ``LONGEST_LINE`` the end is cut off.
+        """
+        for chunk in chunks(lines, chunk_lines, len):
+            read = [line[:LONGEST_LINE] for line in chunk]
+            segments_of = self._segments(read) if split else [[Segment(line, "")] for line in read]
             found = iter(translate_segments([each.text for each in chain.from_iterable(segments_of)]))
             for line, segments in zip(chunk, segments_of, strict=True):
-                yield put_together(line, segments, list(islice(found, len(segments))), n_best)
+                translated = list(islice(found, len(segments)))
+                yield put_together(line, segments, translated, n_best, is_cut=len(line) > LONGEST_LINE)
 
     @property
     def max_source_tokens(self) -> int:
@@ -297,11 +306,11 @@ class Translator:
         return [results[place] for place in range(len(texts))]
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
+        text, is_cut = _beginning(text)
         masked = mask(text) if self.tokenizers.src.has_masks else Masked(text, {})
         is_caps = lowers_caps and is_all_caps(masked.text)
-        return _Input(
-            replace(masked, text=caps_lowered(masked.text, self.src_language)) if is_caps else masked, is_caps
-        )
+        read = replace(masked, text=caps_lowered(masked.text, self.src_language)) if is_caps else masked
+        return _Input(read, is_caps, is_cut)
 
     def _result(self, source: _Input, found: Found, *, n_best: int) -> TranslatedSegment:
         """What a search found for a segment, as text."""
@@ -317,7 +326,7 @@ class Translator:
         statistics = self.statistics
         return TranslatedSegment(
             n_best=tuple(each for _, each in candidates[:n_best]) or (ScoredText("", 0.0),),
-            is_cut=found.is_cut,
+            is_cut=source.is_cut or found.is_cut,
             is_long=statistics is not None and found.n_src_tokens > statistics.longest,
             is_short=statistics is not None
             and found.n_src_tokens >= LEAST_TOKENS
@@ -326,9 +335,19 @@ class Translator:
         )
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Of each text as the model would read it, the end symbol included."""
-        read = [self._input(text, lowers_caps=False).text for text in texts]
-        return [len(ids) + 1 for ids in self._search_all.source_ids(read)]
+        """Of each text as the model would read it, the end symbol included; of one that is too long, too many."""
+        read = [self._input(text, lowers_caps=False) for text in texts]
+        counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.text for each in read])]
+        most = self.max_source_tokens
+        return [max(count, most + 1) if each.is_cut else count for each, count in zip(read, counts, strict=True)]
+
+
+def _beginning(text: str) -> tuple[str, bool]:
+    """What is looked at of a segment, and whether that is not all of it; blanks without end count as one."""
+    if len(text) <= LONGEST_SEGMENT:
+        return text, False
+    text = normalise(text)
+    return text[:LONGEST_SEGMENT], len(text) > LONGEST_SEGMENT
 
 
 def search_with(

@@ -44,7 +44,7 @@ _NUMBER = r"\d(?:[\d.,'\u00a0\u202f]{0,30}\d)?"  # bounded: a long run would be 
 # The kinds, in the order in which they are tried at a place. "d.h." and "D.C." are no files, "the 1990s" no seconds,
 # "£5m" no metres.
 _KINDS = {
-    "comment": r"<!--.{0,500}?-->",
+    "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # none in another: else each would be read from all before it
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,2000})?/?>",
     "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
     "url": r"(?i:https?|ftps?|file|git|ssh)://[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]|(?:mailto|tel):[^\s<>\"']*\w"

@@ -6,6 +6,7 @@ Where a sentence ends is decided by ``sentencex``, which knows abbreviations, qu
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
         return [Segment("", "")]
     parts: list[str] = []
     held: list[str] = []  # what is no sentence by itself: "1.", "M."
-    end, inside, has_words = 0, _places_inside(text), False
+    end, inside, has_words = 0, _Inside(text), False
     for part in _parts(text, language):
         end += len(part)
         if end < len(text) and (end in inside or (part[-1:].isascii() and not part[-1:].isspace())):
@@ -94,9 +95,15 @@ def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
     return "".join(text + space for text, space in zip(texts, between, strict=True)).rstrip()
 
 
-def _places_inside(text: str) -> set[int]:
-    """Where no sentence can end: inside a URL, a tag and the like."""
-    return {place for start, end in unchanging_spans(text) for place in range(start + 1, end)}
+class _Inside:
+    """The places of a text where no sentence can end: inside a URL, a tag and the like."""
+
+    def __init__(self, text: str) -> None:
+        self._spans = unchanging_spans(text)
+
+    def __contains__(self, place: int) -> bool:
+        number = bisect_left(self._spans, (place,)) - 1  # the last that begins before it
+        return number >= 0 and place < self._spans[number][1]
 
 
 def _parts(text: str, language: str) -> Iterator[str]:
@@ -147,25 +154,27 @@ def _segments(parts: Sequence[str]) -> list[Segment]:
 
 def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Iterator[str]:
     """Parts that are ``text`` when put together."""
-    waiting = [text]
+    inside = _Inside(text)
+    cuts = [[place for each in pattern.finditer(text) if (place := each.end()) not in inside] for pattern in _CUTS]
+    waiting = [(0, len(text))]
     while waiting:
-        part = waiting.pop()
-        cut = None if n_tokens(part) <= most_tokens else _cut_of(part)
+        start, end = waiting.pop()
+        part = text[start:end]
+        cut = None if n_tokens(part) <= most_tokens else _best_cut(cuts, start, end, start + len(part.rstrip()))
         if cut is None:
             yield part
         else:
-            waiting += [part[cut:], part[:cut]]
+            waiting += [(cut, end), (start, cut)]
 
 
-def _cut_of(text: str) -> int | None:
-    """The best place to cut a text in two; None where it has no whitespace and no mark."""
-    middle, end, inside = len(text) / 2, len(text.rstrip()), _places_inside(text)
-    for number, pattern in enumerate(_CUTS):
-        least = 1 if number == len(_CUTS) - 1 else max(1, int(LEAST_SHARE * len(text)))
-        places = (found.end() for found in pattern.finditer(text))
-        near = [
-            place for place in places if least <= place <= len(text) - least and place < end and place not in inside
-        ]
-        if near:
-            return min(near, key=lambda place: abs(place - middle))
+def _best_cut(cuts: Sequence[Sequence[int]], start: int, end: int, end_of_words: int) -> int | None:
+    """The best of the places ``cuts``, the better kinds first, to cut a part of a text in two; None without any."""
+    middle = (start + end) / 2
+    for number, places in enumerate(cuts):
+        least = 1 if number == len(cuts) - 1 else max(1, int(LEAST_SHARE * (end - start)))
+        low = bisect_left(places, start + least)
+        high = bisect_left(places, min(end - least + 1, end_of_words))
+        if low < high:
+            near = bisect_left(places, middle, low, high)
+            return min(places[max(low, near - 1) : min(high, near + 1)], key=lambda place: abs(place - middle))
     return None

@@ -22,6 +22,7 @@ from tokenizers import models
 
 from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
+from transduce.text.chunks import chunks
 from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, between_blanks, byte_level
 from transduce.text.masks import MASKS
 from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
@@ -51,14 +52,34 @@ class Tokenizer:
         self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
         self.size = self._library.get_vocab_size()
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``text``, without begin and end symbols."""
-        return self._library.encode(text, add_special_tokens=False).ids
+    def encode(self, text: str, *, most_tokens: int | None = None) -> list[int]:
+        """The ids of ``text``, without begin and end symbols.
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        With ``most_tokens``, all that is asked of a text with more is that it has more: of one that is far longer, the
+        beginning is encoded, to more ids than that.
+        """
+        [ids] = self.encode_batch([text], most_tokens=most_tokens)
+        return ids
+
+    def encode_batch(self, texts: Sequence[str], *, most_tokens: int | None = None) -> list[list[int]]:
         """``encode`` for many texts at a time, on all cores."""
-        encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in encodings]
+        most = None if most_tokens is None else self._characters_beyond(most_tokens)
+        rows: list[list[int]] = []
+        for some in chunks((text[:most] for text in texts), len(texts), len):  # the library holds 100 bytes a token
+            encodings = self._library.encode_batch_fast(some, add_special_tokens=False)
+            rows += [encoding.ids for encoding in encodings]
+        return rows
+
+    def _characters_beyond(self, n_tokens: int) -> int | None:
+        """So many characters have more tokens than that, whatever they are; None where words have no limit."""
+        return None if self._longest is None else self._longest * (n_tokens + 1)
+
+    @cached_property
+    def _longest(self) -> int | None:
+        """Bytes of the longest token; None where tokens are words of a closed list, of any length."""
+        if json.loads(self._description)["model"]["type"] == "WordLevel":
+            return None
+        return max(len(token) for token in self.vocabulary)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``; special symbols are skipped. Bytes that make no character become U+FFFD.
