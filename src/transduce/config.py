@@ -10,13 +10,20 @@ import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar, assert_never, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from transduce.errors import ConfigError, quoted, shown
 from transduce.linearisation import Leaves
 
 __all__ = [
+    "LARGEST_ALPHA",
+    "LARGEST_BEAM",
+    "LARGEST_SEED",
+    "LARGEST_VOCABULARY",
+    "MOST_BATCHES",
+    "MOST_MINUTES",
+    "MOST_PAIRS",
     "SPLITS",
     "DataConfig",
     "InferencePrecision",
@@ -31,32 +38,68 @@ __all__ = [
 ]
 
 
-Count = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Past these limits a run does not end in the time, or fit into the memory, that anybody has, or a number overflows.
+# They are far above what is of use: who meets one has made a slip.
+LARGEST_SEED = 2**63 - 1
+LARGEST_VOCABULARY = 10**7
+LARGEST_BEAM = 1000
+LARGEST_ALPHA = 100.0
+MOST_BATCHES = MOST_MINUTES = 10**6  # of minutes, that is two years
+MOST_PAIRS = 10**8
+Count = Annotated[int, Field(ge=1, le=10**12)]
+Natural = Annotated[int, Field(ge=0, le=10**12)]
+Layers = Annotated[int, Field(ge=1, le=1000)]
+Width = Annotated[int, Field(ge=1, le=10**6)]
+Heads = Annotated[int, Field(ge=1, le=10_000)]
+HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
+Experts = Annotated[int, Field(ge=1, le=10_000)]
+KernelWidth = Annotated[int, Field(ge=1, le=10_000)]
+Places = Annotated[int, Field(ge=1, le=10**7)]
+Batches = Annotated[int, Field(ge=1, le=MOST_BATCHES)]
+Pairs = Annotated[int, Field(ge=1, le=MOST_PAIRS)]
+Copies = Annotated[int, Field(ge=1, le=1000)]  # of a pair or a tree
+VocabularySize = Annotated[int, Field(ge=4, le=LARGEST_VOCABULARY)]
+ByteLevelSize = Annotated[int, Field(ge=260, le=LARGEST_VOCABULARY)]  # 256 bytes and 4 special symbols
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+BeamSize = Annotated[int, Field(ge=1, le=LARGEST_BEAM)]
+ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
+PenaltyExponent = Annotated[float, Field(ge=0.0, le=LARGEST_ALPHA)]
+Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
+Factor = Annotated[float, Field(gt=0, le=10**6)]
+Norm = Annotated[float, Field(gt=0, le=1e30)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 WholeShare = Annotated[float, Field(ge=0.0, le=1.0)]
-# Past these limits a search does not end in the time or the memory that anybody has, or overflows.
-BeamSize = Annotated[int, Field(ge=1, le=1000)]
-PenaltyExponent = Annotated[float, Field(ge=0.0, le=100.0)]
-ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
-RatioLimit = Annotated[float, Field(ge=1.0)]
-VocabularySize = Annotated[int, Field(ge=4)]
-ByteLevelSize = Annotated[int, Field(ge=260)]  # 256 bytes and 4 special symbols
+RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Precision = Literal["fp32", "bf16"]  # of training
 InferencePrecision = Literal["fp32", "bf16", "int8"]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-FileName = Annotated[str, Field(min_length=1)]
+
+
+def _without_nul(name: str) -> str:
+    if "\0" in name:
+        raise ValueError(f"no file has a NUL in its name, got {quoted(name)}")
+    return name
+
+
+FileName = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 
 CORPUS_PATTERN, DIRECTION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$", r"^[a-z]{2,3}-[a-z]{2,3}$"
 PATTERNS_IN_WORDS: Mapping[str, str] = {
     CORPUS_PATTERN: "should be a name of letters, digits, '.', '_' and '-', as in multi30k",
     DIRECTION_PATTERN: "should be two languages, as in en-de",
 }
-CorpusName = Annotated[str, Field(pattern=CORPUS_PATTERN)]
+CorpusName = Annotated[str, Field(pattern=CORPUS_PATTERN, max_length=100)]
 Direction = Annotated[str, Field(pattern=DIRECTION_PATTERN)]
-Weight = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+
+# Numbers that some would set to infinity: what says the same.
+HOW_TO_SWITCH_OFF: Mapping[str, str] = {
+    "max_length_ratio": "1e9 leaves all pairs in",
+    "max_minutes": "leave it out for a run without limit",
+    "checkpoint_every_minutes": "leave it out for none",
+    "clip_norm": "leave it out for none",
+}
 
 LONGEST_COMPARED = 100  # of a name that is not known; comparing takes the square of its length
 
@@ -80,31 +123,31 @@ Corpora = Annotated[
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
 class ModelConfig(_Record):
     """The architecture: every column of Table 3, and the switches that go with it."""
 
-    n_encoder_layers: Count = 6  # N, encoder
-    n_decoder_layers: Count = 6  # N, decoder
-    d_model: Count = 512  # width of the residual stream
-    d_ff: Count = 2048  # inner width of the feed-forward network (section 3.3)
-    n_heads: Count = 8  # h (section 3.2.2)
-    d_k: Count = 64  # width of a query and a key in each head
-    d_v: Count = 64  # width of a value in each head
+    n_encoder_layers: Layers = 6  # N, encoder
+    n_decoder_layers: Layers = 6  # N, decoder
+    d_model: Width = 512  # width of the residual stream
+    d_ff: Width = 2048  # inner width of the feed-forward network (section 3.3)
+    n_heads: Heads = 8  # h (section 3.2.2)
+    d_k: HeadWidth = 64  # width of a query and a key in each head
+    d_v: HeadWidth = 64  # width of a value in each head
     p_drop: Share = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
     p_drop_attention: Share = 0.0  # dropout of the attention weights
     p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids are of the place, the others of the words up to there.
     positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"
-    n_positions: Count = 1024  # how many positions a learned table has
+    n_positions: Places = 1024  # how many positions a learned table has
     norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
     # What is built: the paper's model, or one that it is compared with (Table 2), of the same fields.
     system: Literal["transformer", "recurrent", "last-state", "convs2s", "bytenet"] = "transformer"
-    kernel_width: Count = 3  # of the convolutions of convs2s and bytenet
-    n_experts: Count = 1  # feed-forward networks to choose from in each layer (Shazeer et al., 2017); 1 is the paper
-    n_active_experts: Count = 2  # how many of them a position is sent to
+    kernel_width: KernelWidth = 3  # of the convolutions of convs2s and bytenet
+    n_experts: Experts = 1  # feed-forward networks to choose from in each layer (Shazeer et al., 2017); 1 is the paper
+    n_active_experts: Experts = 2  # how many of them a position is sent to
     # Which of source embedding, target embedding and output share one matrix (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
@@ -145,8 +188,8 @@ class DataConfig(_Record):
     # folders of one's own. Several have weights: how often an epoch reads each pair of that corpus.
     corpus: Corpora = "grammar"
     direction: Direction = "en-de"  # source and target language
-    n_pairs: Count = 30_000  # training pairs of the grammar corpus
-    corpus_seed: Natural = 1  # of the grammar corpus, and of what bpe_dropout and recombination draw
+    n_pairs: Pairs = 30_000  # training pairs of the grammar corpus
+    corpus_seed: Seed = 1  # of the grammar corpus, and of what bpe_dropout and recombination draw
     train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
     train_tgt: FileName | None = None  # file of target lines, aligned with train_src
     train_tsv: FileName | None = None  # instead of the two: one file, source TAB target
@@ -169,10 +212,10 @@ class DataConfig(_Record):
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
     bpe_dropout: Share = 0.0  # probability that a merge is left out in training text (Provilkov et al., 2020)
-    n_encodings: Count = 8  # with bpe_dropout: how many encodings of each pair are drawn; epochs take turns
+    n_encodings: Copies = 8  # with bpe_dropout: how many encodings of each pair are drawn; epochs take turns
     # trees: probability that a phrase or a word gives its place to another of its kind, in further training trees
     recombination: Share = 0.0
-    n_recombined: Count = 15  # with recombination: how many such trees are made of each training tree
+    n_recombined: Copies = 15  # with recombination: how many such trees are made of each training tree
     # Whether what a translation leaves as it is (URLs, tags, placeholders, numbers with units, emoji) is masked by
     # symbols that are trained for it.
     masks: bool = False
@@ -192,7 +235,7 @@ class DataConfig(_Record):
             if src is not None and tsv is not None:
                 raise ValueError(f"{split}_tsv goes without {split}_src and {split}_tgt")
             if split == "train" and "files" not in self.weights and (src, tsv) != (None, None):
-                raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {self.corpus!r}")
+                raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {quoted(self.corpus)}")
         return self
 
     @model_validator(mode="after")
@@ -250,19 +293,19 @@ class TrainingConfig(_Record):
     """Section 5: batches, optimiser, schedule, regularisation; and how a run is watched and kept."""
 
     max_updates: Count = 100_000  # length of the run
-    max_minutes: Positive | None = None  # stop earlier, after this time (not exactly resumable)
+    max_minutes: Minutes | None = None  # stop earlier, after this time (not exactly resumable)
     max_tokens_per_batch: Count = 25_000  # rows x longest, end symbols included, on each side (section 5.1)
-    n_accumulate: Count = 1  # batches whose gradients make one update
+    n_accumulate: Batches = 1  # batches whose gradients make one update
     warmup_steps: Count = 4000  # equation 3
-    lr_factor: Positive = 1.0  # multiplies equation 3
+    lr_factor: Factor = 1.0  # multiplies equation 3
     decay: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"  # after warm-up: equation 3, or down to 0
     optimiser: Literal["adam", "muon"] = "adam"  # muon: for the matrices of the layers (Jordan et al., 2024)
     adam_beta1: Share = 0.9  # section 5.3
     adam_beta2: Share = 0.98  # section 5.3
-    adam_eps: Positive = 1e-9  # section 5.3
+    adam_eps: Factor = 1e-9  # section 5.3
     # Of matrices, times the learning rate, apart from the gradient (Loshchilov and Hutter, 2019).
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
-    clip_norm: Positive | None = None  # greatest norm of the gradient; the paper has none
+    clip_norm: Norm | None = None  # greatest norm of the gradient; the paper has none
     eps_ls: Share = 0.1  # label smoothing (section 5.4)
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = (
         0.0  # alpha of R-Drop: two passes should agree (Wu et al., 2021)
@@ -274,7 +317,7 @@ class TrainingConfig(_Record):
         "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
     )
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
-    seed: Natural = 1  # of initial weights, dropout and the order of batches
+    seed: Seed = 1  # of initial weights, dropout and the order of batches
     n_skippable: Natural = 0  # updates of a run that may be left out because something is not finite (--on-nan skip:N)
     log_every_updates: Count = 50  # a record in metrics.jsonl
     validate_every_updates: Count = 1000  # perplexity on dev
@@ -282,9 +325,9 @@ class TrainingConfig(_Record):
     validation_sentences: Count = 500  # how many dev sentences are translated for that
     patience: Count | None = None  # stop after so many validations without a better perplexity
     checkpoint_every_updates: Count = 1000  # a checkpoint
-    checkpoint_every_minutes: Positive | None = None  # and one after this time (paper: 10)
-    keep_checkpoints: Count = 5  # the newest that stay; the best stays too
-    average_last: Count = 5  # checkpoints averaged into the model folder (section 6.1)
+    checkpoint_every_minutes: Minutes | None = None  # and one after this time (paper: 10)
+    keep_checkpoints: Batches = 5  # the newest that stay; the best stays too
+    average_last: Batches = 5  # checkpoints averaged into the model folder (section 6.1)
 
     def mean_passes(self, n_updates: int) -> float:
         """Passes through the model for an update, in the mean over the first so many: R-Drop makes two."""
@@ -306,7 +349,7 @@ class SearchConfig(_Record):
     beam_size: BeamSize = 4  # 1 is greedy search
     alpha: PenaltyExponent = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha
     max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
-    n_best: Count = 1  # hypotheses returned for a sentence
+    n_best: BeamSize = 1  # hypotheses returned for a sentence
     max_tokens_per_batch: Count = 4000  # rows x longest of the source, of sentences searched together
 
     @model_validator(mode="after")
@@ -355,7 +398,9 @@ def config_from_mapping(kind: type[ConfigT], values: Mapping[str, Any], *, where
 
 
 def _explain(kind: type[_Record], problem: ErrorDetails) -> str:
-    names = [str(part) for part in problem["loc"] if part not in NOT_IN_RECIPES]
+    names = [str(part) for part in problem["loc"]]
+    if "corpus" in names:
+        names = [name for name in names if name not in NOT_IN_RECIPES]
     key = shown(".".join(names)) if names else ""
     match problem["type"]:
         case "extra_forbidden":
@@ -373,7 +418,8 @@ def _explain(kind: type[_Record], problem: ErrorDetails) -> str:
             reason = PATTERNS_IN_WORDS[problem["ctx"]["pattern"]]
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
-    return f"{key}: {reason}, got {quoted(problem['input'])}"
+    hint = HOW_TO_SWITCH_OFF.get(names[-1]) if problem["type"] == "finite_number" else None
+    return f"{key}: {reason}, got {quoted(problem['input'])}{f'; {hint}' if hint else ''}"
 
 
 def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:

@@ -49,7 +49,10 @@ def quoted(value: object) -> str:
     >>> print(quoted("two\\nlines"), quoted({"n": [[[[[[[[]]]]]]]]}))
     'two\\nlines' {'n': [[[[[...]]]]]}
     """
-    return _BRIEF.repr(value)
+    try:
+        return _BRIEF.repr(value)
+    except ValueError:  # Python does not write a number of thousands of digits
+        return f"{type(value).__name__} of thousands of digits"
 
 
 def shown(name: object) -> str:

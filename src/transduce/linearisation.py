@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from transduce.errors import TreeError
+from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
@@ -131,19 +131,19 @@ def delinearise(symbols: Iterable[str], words: Sequence[str]) -> Tree:
             building.open(symbol[1:])
         elif symbol.startswith(")"):
             if building.innermost != symbol[1:]:
-                raise TreeError(f"symbol {place}, {symbol!r}, closes {building.innermost or 'nothing'!r}")
+                raise TreeError(f"symbol {place}, {quoted(symbol)}, closes {quoted(building.innermost or 'nothing')}")
             if not building.close():
-                raise TreeError(f"symbol {place}, {symbol!r}, closes a bracket without words")
+                raise TreeError(f"symbol {place}, {quoted(symbol)}, closes a bracket without words")
         else:
             word = next(left, None)
             if word is None:
-                raise TreeError(f"symbol {place}, {symbol!r}, is a tag for no word; there are {len(words)}")
+                raise TreeError(f"symbol {place}, {quoted(symbol)}, is a tag for no word; there are {len(words)}")
             building.add(Tree(tag_of(symbol), word=word))
     if building.innermost is not None:
-        raise TreeError(f"the bracket {building.innermost!r} is never closed")
+        raise TreeError(f"the bracket {quoted(building.innermost)} is never closed")
     missing = next(left, None)
     if missing is not None:
-        raise TreeError(f"there is no tag for the word {missing!r}")
+        raise TreeError(f"there is no tag for the word {quoted(missing)}")
     return building.tree()
 
 

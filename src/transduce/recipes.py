@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from transduce.config import ModelConfig, RunConfig, TrainingConfig, config_from_mapping, nearest_name
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, quoted, shown
 from transduce.files import where_looked
 
 __all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
+
+
+MOST_BYTES = 1 << 20
 
 
 def base() -> RunConfig:
@@ -93,17 +96,35 @@ def preset(name: str) -> RunConfig:
     128
     """
     if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}; {nearest_name(name, PRESETS)}")
+        raise ConfigError(f"unknown preset {quoted(name)}; {nearest_name(name, PRESETS)}")
     return PRESETS[name]()
 
 
 def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
     """The run that a TOML recipe describes, with ``table.key=value`` settings on top.
 
-    Raises ConfigError if the file is missing, is not TOML, or has an unknown key or a bad value.
+    Raises ConfigError if the file is missing, is not TOML, says nothing, or has an unknown key or a bad value.
     """
+    values = _read_toml(path)
+    if all(value == {} for value in values.values()):
+        raise ConfigError(
+            f'recipe {path} says nothing; a recipe names a preset, as in preset = "tiny", and its text, as in [data] '
+            'corpus = "multi30k"; see the folder recipes/'
+        )
+    name = values.pop("preset", "base")
+    if not isinstance(name, str):
+        raise ConfigError(f"{path}: preset: should be a string, got {quoted(name)}")
+    return with_settings(_override(preset(name), values, where=str(path)), settings)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    """What is in a recipe. Raises ConfigError if it is not there or no TOML."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ConfigError(f"recipe {path} has more than {MOST_BYTES:,} bytes; a recipe is a file of some lines")
+        return tomllib.loads(content.decode("utf-8-sig"))
     except IsADirectoryError as error:
         hint = f"; to go on with the run in it: train --resume --out {path}" if (path / "run.json").exists() else ""
         raise ConfigError(f"recipe {path} cannot be read: it is a folder{hint}") from error
@@ -115,13 +136,9 @@ def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter for brackets without end
+    except (ValueError, RecursionError) as error:  # brackets without end, or a number of thousands of digits
         hint = "" if path.suffix == ".toml" else "; a recipe is a file as those in recipes/*.toml"
         raise ConfigError(f"recipe {path} is not valid TOML: {error}{hint}") from error
-    name = values.pop("preset", "base")
-    if not isinstance(name, str):
-        raise ConfigError(f"{path}: preset: should be a string, got {name!r}")
-    return with_settings(_override(preset(name), values, where=str(path)), settings)
 
 
 def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
@@ -135,16 +152,19 @@ def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
         key, is_pair, text = setting.partition("=")
         table, _, field = key.strip().partition(".")
         if not is_pair or not field:
-            raise ConfigError(f"--set {setting}: expected table.key=value, as in training.max_updates=1000")
+            raise ConfigError(f"--set {shown(setting)}: expected table.key=value, as in training.max_updates=1000")
         changes.setdefault(table, {})[field] = _toml_value(text)
     return _override(config, changes, where="--set") if changes else config
 
 
 def _toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        values = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text.strip()
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or brackets without end
+        raise ConfigError(f"--set: {quoted(text)} cannot be read: {error}") from None
+    return values["value"] if len(values) == 1 else text.strip()
 
 
 def _override(config: RunConfig, values: Mapping[str, Any], *, where: str) -> RunConfig:

@@ -45,7 +45,7 @@ def test_unknown_config_key_names_the_nearest(transduce: CommandLine, tmp_path: 
     refused(transduce("train", recipe, "--out", tmp_path / "x"), "not valid TOML")
     recipe.write_bytes(b"\xff\xfe")
     refused(transduce("train", recipe, "--out", tmp_path / "x"), "not UTF-8")
-    recipe.write_text("")
+    recipe.write_text('preset = "tiny"\n')
     refused(transduce("train", recipe, "--set", "training.max_updates"), "expected table.key=value")
     assert not (tmp_path / "x").exists()
 

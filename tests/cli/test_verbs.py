@@ -317,7 +317,7 @@ def test_every_verb_and_flag_is_known() -> None:
     """The surface of the command line is frozen: a change here is a change for users, and belongs into the README."""
     import typer
 
-    from transduce.cli.main import app
+    from transduce.cli.verbs import app
 
     found: dict[str, list[str]] = {}
     group = typer.main.get_command(app)

@@ -10,7 +10,8 @@ import typer
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.options import DeviceOption, ModelArgument
-from transduce.cli.output import STANDARD, require_writable, say
+from transduce.cli.output import STANDARD, say
+from transduce.cli.paths import require_writable
 
 __all__ = ["attention"]
 

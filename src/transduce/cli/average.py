@@ -9,14 +9,16 @@ import typer
 
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DeviceOption, JsonOption
-from transduce.cli.output import print_json, print_scores, say
+from transduce.cli.output import print_json, print_line, print_scores, say
+from transduce.cli.paths import require_folder
+from transduce.config import MOST_BATCHES
 
 __all__ = ["average"]
 
 
 def average(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
-    last: Annotated[int, typer.Option(min=1, help="How many of the newest checkpoints.")] = 5,
+    last: Annotated[int, typer.Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
     out: Annotated[Path | None, typer.Option(help="The model folder to write. Default: RUN/model.")] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
@@ -24,11 +26,13 @@ def average(
     """Average the last checkpoints of a run into a model folder with a model card. Section 6.1."""
     from transduce.tasks import average_run
 
+    if out is not None:
+        require_folder("--out", out)
     model_folder, scores, split = average_run(run, last=last, out=out, device=chosen_device(device), tell=say)
     if json:
         print_json({"model": str(model_folder), "split": split, "scores": scores.as_json() if scores else None})
         return
     if scores is not None:
-        print(f"scores on {split}:")
+        print_line(f"scores on {split}:")
         print_scores(scores)
-    print(f"model: {model_folder}")
+    print_line(f"model: {model_folder}")

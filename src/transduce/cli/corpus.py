@@ -9,15 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from transduce.cli.options import DataOption, JsonOption
-from transduce.cli.output import print_json
-from transduce.errors import ConfigError
+from transduce.cli.output import print_json, print_line
+from transduce.cli.paths import Verb, require_folder
+from transduce.config import LARGEST_SEED, MOST_PAIRS
+from transduce.errors import ConfigError, quoted
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_is_help=True)
 
 
-@app.command("list")
+@app.command("list", cls=Verb)
 def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
     """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
     from transduce.corpora import CATALOGUE, TREEBANKS, data_folders, directions_here, find_trees
@@ -62,22 +64,26 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
         return
     for row in rows:
         where = f"; here: {', '.join(row['here'])}" if row["here"] else ""
-        print(f"{row['name']}  ({', '.join(row['languages'])}{where})")
+        print_line(f"{row['name']}  ({', '.join(row['languages'])}{where})")
         _print_about(row)
-    print('\nTreebanks, for data.target = "trees"; in a data folder as trees/NAME/train.ptb')
+    print_line()
+    print_line('Treebanks, for data.target = "trees"; in a data folder as trees/NAME/train.ptb')
     for row in treebanks:
-        print(f"{row['name']}{'  (here)' if row['is_here'] else ''}")
+        print_line(f"{row['name']}{'  (here)' if row['is_here'] else ''}")
         _print_about(row)
-    print("\nData folders, in the order in which they are looked into: " + ", ".join(map(str, folders)))
-    print('Own text: files that a recipe names (corpus = "files"), or folder NAME in a data folder (corpus = "NAME")')
+    print_line()
+    print_line("Data folders, in the order in which they are looked into: " + ", ".join(map(str, folders)))
+    print_line(
+        'Own text: files that a recipe names (corpus = "files"), or folder NAME in a data folder (corpus = "NAME")'
+    )
 
 
 def _print_about(row: Mapping[str, Any]) -> None:
     for key in ("size", "licence", "source"):
-        print(f"    {key:<8} {row[key]}")
+        print_line(f"    {key:<8} {row[key]}")
 
 
-@app.command("get")
+@app.command("get", cls=Verb)
 def get_named_corpus(
     name: Annotated[str, typer.Argument(help="Which corpus; see 'corpus list'.", show_default=False)],
     out: Annotated[
@@ -95,10 +101,11 @@ def get_named_corpus(
         str | None, typer.Option(help="Fetch what these two languages need, as in en-de. Default: all.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(min=1, help="Training pairs of the grammar corpus. Default: 30,000.")
+        int | None, typer.Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the grammar corpus: others make other sentences. Default: 1.")
+        int | None,
+        typer.Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -107,6 +114,8 @@ def get_named_corpus(
     from transduce.config import DataConfig, nearest_name
     from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, cache_folder, get_corpus, write_grammar_corpus
 
+    if out is not None:
+        require_folder("--out", out)
     if name == BUILT_IN:
         _refuse(name, {"--from": from_folder, "--direction": direction})
         if out is None:
@@ -133,11 +142,11 @@ def get_named_corpus(
                 f"{name} is a treebank, and those are not fetched; put the trees of {TREEBANKS[name].source}, into"
                 f" DIR/trees/{TREEBANKS[name].folder} as train.ptb, dev.ptb and test.ptb, and train with --data DIR"
             )
-        raise ConfigError(f"no corpus is called {name!r}; {nearest_name(name, [BUILT_IN, *CATALOGUE])}")
+        raise ConfigError(f"no corpus is called {quoted(name)}; {nearest_name(name, [BUILT_IN, *CATALOGUE])}")
     if json:
         print_json({"folder": str(folder), "pairs": sizes})
     else:
-        print(f"{folder}: " + ", ".join(f"{text} {size:,}" for text, size in sizes.items()))
+        print_line(f"{folder}: " + ", ".join(f"{text} {size:,}" for text, size in sizes.items()))
 
 
 def _refuse(name: str, options: Mapping[str, object]) -> None:

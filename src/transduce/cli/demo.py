@@ -12,7 +12,9 @@ import typer
 
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
-from transduce.cli.output import print_json, print_scores, say, say_stopped
+from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
+from transduce.cli.paths import require_folder
+from transduce.config import LARGEST_SEED
 from transduce.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -35,7 +37,9 @@ def demo(
             help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first weights and the order of batches.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")
+    ] = 1,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
@@ -59,6 +63,7 @@ def demo(
             f"{folder} holds a run already; go on with it by: transduce train --resume --out {folder}; or name another"
             " --out"
         )
+    require_folder("--out", folder)
     with DownloadProgress() as download:
         fetch_missing(config.data, data, progress=download.of_file, tell=download.tell)
     say(f"run folder: {folder}")
@@ -102,21 +107,24 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
 
     for example in result.examples:
         is_right = example.translation == example.reference
-        print(f"\n  {example.source}\n  {example.translation}")
+        print_line()
+        print_line(f"  {example.source}")
+        print_line(f"  {example.translation}")
         if not is_right:
-            print(f"  (the corpus has: {example.reference})")
+            print_line(f"  (the corpus has: {example.reference})")
     if result.scores is not None:
         told = f"scores on {result.run.scored_text}"
         if list(data.weights) == [BUILT_IN] and not any(data.files_of("test")):
             told += ": sentences with combinations of words that were never seen together in training"
-        print(f"\n{told}")
+        print_line()
+        print_line(told)
         print_scores(result.scores)
-    print()
+    print_line()
     if result.page is not None:
-        print(f"attention page: {result.page}")
+        print_line(f"attention page: {result.page}")
     shortest = min((example.source for example in result.examples), key=len, default=None)
     sentence = "" if shortest is None else f"echo {shlex.quote(shortest)} | "
-    print(f"try it:         {sentence}{_program()} translate {shlex.quote(str(result.run.model_folder))}")
+    print_line(f"try it:         {sentence}{_program()} translate {shlex.quote(str(result.run.model_folder))}")
 
 
 def _program() -> str:

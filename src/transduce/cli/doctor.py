@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from transduce.cli.options import DataOption, JsonOption
-from transduce.cli.output import print_json
+from transduce.cli.output import print_json, print_line
 
 __all__ = ["doctor"]
 
@@ -33,11 +33,11 @@ def doctor(
     for finding in examine(what, data) if what else examine_installation(data):
         findings.append(finding)
         if not json:
-            print(f"{finding.status:<8}{finding.subject}: {finding.message}", flush=True)
+            print_line(f"{finding.status:<8}{finding.subject}: {finding.message}")
     n_problems = sum(finding.status == "problem" for finding in findings)
     if json:
         print_json({"findings": list(map(asdict, findings)), "problems": n_problems})
     else:
         noun = "problem" if n_problems == 1 else "problems"
-        print(f"{n_problems:,} {noun} found" if n_problems else "no problem found")
+        print_line(f"{n_problems:,} {noun} found" if n_problems else "no problem found")
     return 1 if n_problems else 0

@@ -11,7 +11,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from transduce.cli.output import say
+from transduce.cli.output import say, visible
 
 __all__ = ["DownloadProgress", "PlainLines"]
 
@@ -40,7 +40,7 @@ class DownloadProgress:
     def tell(self, line: str) -> None:
         """A line for people; above the bars on a terminal."""
         if self.is_live:
-            self._bars.console.print(line, markup=False, highlight=False)
+            self._bars.console.print(visible(line), markup=False, highlight=False)
         else:
             say(line)
 

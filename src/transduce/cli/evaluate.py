@@ -25,7 +25,8 @@ from transduce.cli.options import (
     RerankWeightOption,
     bleus_asked_for,
 )
-from transduce.cli.output import STANDARD, print_json, print_scores, require_writable
+from transduce.cli.output import STANDARD, print_json, print_scores
+from transduce.cli.paths import require_writable
 from transduce.cli.stdin import aligned_lines, require_stdin_once
 from transduce.errors import ConfigError, DataError
 
@@ -73,8 +74,7 @@ def evaluate(
 
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")
-    if out is not None:
-        require_writable("--out", out)
+    require_writable("--out", out)
     require_stdin_once({"--src": src, "--ref": ref})
     require_model_folders(folders, rerank, reads_text_by="--src {}")
     pairs: list[tuple[str, str]] = []

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, require_positive_minutes
-from transduce.cli.output import print_json, require_writable, say
-from transduce.errors import ConfigError
+from transduce.cli.options import DeviceOption, JsonOption, require_number, require_positive_minutes
+from transduce.cli.output import print_json, print_line, say
+from transduce.cli.paths import require_name_in_text, require_writable
+from transduce.errors import ConfigError, quoted
 
 __all__ = ["init"]
 
@@ -35,7 +36,8 @@ def init(
         "my.toml"
     ),
     max_dropped_share: Annotated[
-        float, typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
+        float,
+        typer.Option(min=0, max=1, callback=require_number, help="The share of the pairs that cleaning may leave out."),
     ] = 0.3,
     device: DeviceOption = "auto",
     json: JsonOption = False,
@@ -43,6 +45,7 @@ def init(
     """Write a recipe for text of your own: dev and test held out, a model for the amount of text and the time."""
     text_files = _checked_files(src, tgt, tsv)
     languages = _languages(direction, text_files)
+    require_name_in_text("--out", out)
     require_writable("--out", out)
     import torch
 
@@ -65,13 +68,14 @@ def init(
         )
         return
     model = found.config.model
-    print(f"recipe: {found.recipe}, its text: {found.text}")
-    print(
+    print_line(f"recipe: {found.recipe}, its text: {found.text}")
+    print_line(
         f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of {model.d_model}, "
         f"{found.config.training.max_updates:,} updates, {found.n_epochs:.1f} times through the text: about "
         f"{found.minutes:.0f} minutes on this machine"
     )
-    print(f"next: {found.command}")
+    for line in f"next: {found.command}".split("\n"):  # it can be copied, whatever the names of files are
+        print_line(line)
 
 
 def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list[Path]:
@@ -87,9 +91,11 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     if direction is not None:
         found = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
         if found is None:
-            raise ConfigError(f"--direction should be two languages, as in en-de, got {direction!r}")
+            raise ConfigError(f"--direction should be two languages, as in en-de, got {quoted(direction)}")
         if found[1] == found[2]:
-            raise ConfigError(f"--direction should be two languages, as in en-de, got the same twice: {direction!r}")
+            raise ConfigError(
+                f"--direction should be two languages, as in en-de, got the same twice: {quoted(direction)}"
+            )
         return found[1], found[2]
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text

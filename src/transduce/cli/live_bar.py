@@ -7,7 +7,7 @@ from typing import Self
 
 from rich.progress import Progress
 
-from transduce.cli.output import say
+from transduce.cli.output import say, visible
 
 __all__ = ["LiveBar"]
 
@@ -32,6 +32,6 @@ class LiveBar:
     def tell(self, line: str) -> None:
         """A line for people; above the bar on a terminal."""
         if self.is_live:
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
         else:
             say(line)

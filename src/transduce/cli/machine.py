@@ -6,7 +6,7 @@ import ctypes
 import sys
 
 from transduce.config import InferencePrecision
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, quoted
 
 __all__ = ["chosen_device", "chosen_precision", "keep_freed_memory"]
 
@@ -39,7 +39,7 @@ def chosen_precision(name: str, device: str) -> InferencePrecision:
         case "fp32" | "bf16" | "int8":
             return name
         case _:
-            raise ConfigError(f"--precision should be fp32, bf16, int8 or auto, got {name!r}")
+            raise ConfigError(f"--precision should be fp32, bf16, int8 or auto, got {quoted(name)}")
 
 
 def keep_freed_memory() -> None:

@@ -1,139 +1,109 @@
-"""The verbs together, and how errors and signals become exit codes."""
+"""The entry point, and how errors and signals become one line and an exit code."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
-from io import TextIOWrapper
-from types import FrameType
-from typing import Annotated, Any
+from pathlib import Path
 
-import typer
-from typer.core import TyperGroup
-
-from transduce.cli import (
-    attention,
-    average,
-    corpus,
-    demo,
-    doctor,
-    evaluate,
-    init,
-    model,
-    paper,
-    parse,
-    parseval,
-    prepare,
-    score,
-    train,
-    translate,
-)
+import transduce
 from transduce.cli.output import say, say_error
-from transduce.errors import ElsewhereError, TransduceError
+from transduce.cli.signals import Ended, end_by_signals
+from transduce.cli.streams import discard_stdout, open_streams
+from transduce.errors import DataError, ElsewhereError, TransduceError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["main", "run"]
 
-
-class _Verbs(TyperGroup):
-    """The group of all verbs: it says when one was interrupted, of which typer tells by the exit code alone."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb of a command line."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            say("interrupted")
-            raise
-
-
-app = typer.Typer(
-    name="transduce",
-    cls=_Verbs,
-    help='The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.',
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _where_to_read_on(error: typer.TyperException) -> str:
-    """After a missing argument or an unknown flag: which help tells what there is. A bad value says that itself."""
-    context = getattr(error, "ctx", None)
-    if context is None or type(error) is typer.BadParameter:
-        return ""
-    return f" See: {context.command_path} --help"
-
-
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
-        print(f"transduce {importlib.metadata.version('transduce')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
-    ] = False,
-) -> None:
-    pass
-
-
-app.command()(demo.demo)
-app.add_typer(corpus.app, name="corpus")
-app.command()(init.init)
-app.command()(prepare.prepare)
-app.command()(train.train)
-app.command()(average.average)
-app.command()(translate.translate)
-app.command()(score.score)
-app.command()(evaluate.evaluate)
-app.command()(parse.parse)
-app.command()(parseval.parseval)
-app.command()(model.model)
-app.command()(attention.attention)
-app.command()(paper.paper)
-app.command()(doctor.doctor)
+TRACEBACK = "TRANSDUCE_TRACEBACK"  # a variable of the environment
 
 
 def main() -> None:
     """The entry point of the command ``transduce``."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # text is UTF-8, whatever the terminal's settings
+    open_streams()
     if hasattr(signal, "SIGPIPE"):  # where the reader of our output goes away ("... | head"), end as other filters do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, _end)
-    sys.exit(run(sys.argv[1:]))
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """Leave as a Ctrl-C does: what is half written is removed on the way out."""
-    raise SystemExit(128 + number)
+    end_by_signals()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except DataError as error:
+        discard_stdout()
+        if code == 0:
+            say_error(str(error))
+        code = code or 1
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code."""
+    """Run one command line and return its exit code. Whatever goes wrong is told in one line."""
     try:
-        code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
+        return _run(arguments)
     except ElsewhereError as error:
         say(f"error: {error}")
         return 1
     except TransduceError as error:
         say_error(str(error))
         return 1
-    except typer.TyperException as error:
-        message = error.format_message()
-        if message:
-            say_error(message + _where_to_read_on(error))
-        # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
-        return 1 if type(error) is typer.BadParameter else error.exit_code
-    except typer.Exit as exit:
-        return exit.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except Ended as end:
+        say(f"ended by {signal.Signals(end.number).name}")
+        return 128 + end.number
+    except KeyboardInterrupt:
+        say("interrupted")
         return 130
     except OSError as error:  # a full disk, a folder without permission
         say_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return 1
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            traceback.print_exc()
+        say_error(_unforeseen(error))
+        return 1
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """The same, where what goes wrong beside the command line itself is raised."""
+    import typer
+
+    from transduce.cli.verbs import app  # late, so that nothing is opened before ``main`` has looked at the streams
+
+    try:
+        code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
+    except typer.TyperException as error:
+        message = error.format_message()
+        # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
+        is_value = type(error) is typer.BadParameter
+        context = getattr(error, "ctx", None)
+        where_to_read_on = "" if context is None or is_value else f" See: {context.command_path} --help"
+        if message:
+            say_error(message + where_to_read_on)
+        return 1 if is_value else error.exit_code
+    except typer.Exit as exit:
+        return exit.exit_code
+    except typer.Abort:
+        return 130
     return code if isinstance(code, int) else 0
+
+
+def _unforeseen(error: Exception) -> str:
+    """What is said of an error that is none of ours: memory that does not suffice, or a mistake in this program."""
+    words = " ".join(str(error).split())
+    if _is_out_of_memory(error):
+        return f"memory does not suffice{f' ({words})' if words else ''}"
+    home = Path(transduce.__file__).parent
+    ours = [each for each in traceback.extract_tb(error.__traceback__) if home in Path(each.filename).parents]
+    where = f" ({Path(ours[-1].filename).relative_to(home)}, line {ours[-1].lineno})" if ours else ""
+    return (
+        f"{type(error).__name__}: {words or 'without a word'}{where}; this was not foreseen: {TRACEBACK}=1 shows where "
+        "it happened, for a report"
+    )
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, RuntimeError) and "torch" in sys.modules:
+        from transduce.training.memory import is_out_of_memory
+
+        return is_out_of_memory(error)
+    return isinstance(error, MemoryError)

@@ -11,6 +11,7 @@ import typer
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json
+from transduce.config import LARGEST_VOCABULARY
 from transduce.recipes import PRESETS, preset, read_recipe
 
 if TYPE_CHECKING:
@@ -18,15 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["model"]
 
+LONGEST = 10**9  # sentence that anything is counted at
+
 
 def model(
     name: Annotated[
         str, typer.Argument(metavar="PRESET", help=f"{', '.join(PRESETS)}; or a TOML recipe, or a model folder.")
     ],
     vocab_size: Annotated[
-        int | None, typer.Option(min=4, help="Of both sides. Default: 37,000, or the recipe's or the model's.")
+        int | None,
+        typer.Option(
+            min=4, max=LARGEST_VOCABULARY, help="Of both sides. Default: 37,000, or the recipe's or the model's."
+        ),
     ] = None,
-    length: Annotated[int, typer.Option(min=1, help="Sentence length that attention is counted at.")] = 32,
+    length: Annotated[int, typer.Option(min=1, max=LONGEST, help="Sentence length that attention is counted at.")] = 32,
     json: JsonOption = False,
 ) -> None:
     """Show a model: its module tree with shapes, its parameters, and what a token costs."""

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.paths import require_name_in_text
+from transduce.config import LARGEST_ALPHA, LARGEST_BEAM, MOST_MINUTES
+
 if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
     "DEFAULT_RERANK_WEIGHT",
+    "MOST_LINES",
     "AlphaOption",
     "BeamOption",
     "DataOption",
@@ -29,6 +33,7 @@ __all__ = [
     "SettingsOption",
     "TreebankOption",
     "bleus_asked_for",
+    "require_number",
     "require_positive_minutes",
     "treebank_settings",
 ]
@@ -41,7 +46,8 @@ def bleus_asked_for(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
 
 
 def treebank_settings(treebank: Path | None) -> list[str]:
-    """What ``--treebank`` sets."""
+    """What ``--treebank`` sets. Raises ConfigError if it cannot be written into a recipe."""
+    require_name_in_text("--treebank", treebank)
     return [] if treebank is None else [f"data.treebank={json.dumps(str(treebank))}"]
 
 
@@ -49,10 +55,20 @@ def require_positive_minutes(minutes: float | None) -> float | None:
     """A check of ``--minutes``."""
     if minutes is not None and not 0 < minutes < math.inf:
         raise typer.BadParameter(f"should be more than 0, got {minutes:g}")
+    if minutes is not None and minutes > MOST_MINUTES:
+        raise typer.BadParameter(f"should be at most {MOST_MINUTES:,}, got {minutes:g}")
     return minutes
 
 
+def require_number(number: float | None) -> float | None:
+    """A check of an option that is a number: comparing lets pass what is none."""
+    if number is not None and math.isnan(number):
+        raise typer.BadParameter("should be a number, got nan")
+    return number
+
+
 DEFAULT_RERANK_WEIGHT = 0.3
+MOST_LINES = 10**7  # read before the first of them is answered
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DeviceOption = Annotated[
@@ -89,9 +105,18 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
 ]
-BeamOption = Annotated[int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy. Default: the model's.")]
+BeamOption = Annotated[
+    int | None, typer.Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
+]
 AlphaOption = Annotated[
-    float | None, typer.Option("--alpha", min=0, help="Of the length penalty. Default: the model's.")
+    float | None,
+    typer.Option(
+        "--alpha",
+        min=0,
+        max=LARGEST_ALPHA,
+        callback=require_number,
+        help="Of the length penalty. Default: the model's.",
+    ),
 ]
 RerankOption = Annotated[
     Path | None,
@@ -109,5 +134,12 @@ Multi30kBleuOption = Annotated[
     bool, typer.Option("--multi30k-bleu", help="Also the tokenised BLEU of work on Multi30k: lowercased Moses tokens.")
 ]
 RerankWeightOption = Annotated[
-    float, typer.Option("--rerank-weight", min=0, help="Of the reverse model's score; 0 leaves the order as it was.")
+    float,
+    typer.Option(
+        "--rerank-weight",
+        min=0,
+        max=LARGEST_ALPHA,
+        callback=require_number,
+        help="Of the reverse model's score; 0 leaves the order as it was.",
+    ),
 ]

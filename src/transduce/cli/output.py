@@ -1,21 +1,18 @@
-"""Printing: results on stdout, everything else on stderr."""
+"""Printing: results on stdout, everything else on stderr. Imports nothing that takes time."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+import re
 import sys
-import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from transduce.errors import ConfigError
-from transduce.files import made_folder
-from transduce.metrics import Parseval, TranslationScores
-
 if TYPE_CHECKING:
+    from transduce.metrics import Parseval, TranslationScores
     from transduce.tasks import ParsingScores
 
 __all__ = [
@@ -23,12 +20,13 @@ __all__ = [
     "is_speaker",
     "json_line",
     "print_json",
+    "print_line",
     "print_parseval",
     "print_scores",
-    "require_writable",
     "say",
     "say_error",
     "say_stopped",
+    "visible",
 ]
 
 STANDARD = Path("-")  # stdin where a file is read, stdout where one is written
@@ -62,10 +60,27 @@ def is_speaker() -> bool:
     return _RANK == 0
 
 
+# What a terminal obeys instead of showing it, or cannot be sent: controls, ends of lines, directions of writing, and
+# halves of characters.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST_LINE, LENGTH_OF_END = 2000, 500  # characters
+
+
+def visible(line: str) -> str:
+    """A line as it may stand on a terminal, whatever files and arguments have put into it; a long one is cut inside.
+
+    >>> print(visible("no\\x1b[2J such\\nfile"))
+    no\\x1b[2J such\\nfile
+    """
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE - LENGTH_OF_END]} ... {line[-LENGTH_OF_END:]}"
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), line)
+
+
 def say(line: str) -> None:
     """A line for the person at the terminal, on stderr. Of several processes of a run one speaks."""
     if is_speaker():
-        print(line, file=sys.stderr, flush=True)
+        _remark(line)
 
 
 def say_stopped(updates: int, folder: Path) -> None:
@@ -76,29 +91,27 @@ def say_stopped(updates: int, folder: Path) -> None:
 
 def say_error(line: str) -> None:
     """An error of this process, whichever it is."""
-    print(f"error: {line}" if is_speaker() else f"error in process {_RANK}: {line}", file=sys.stderr, flush=True)
+    _remark(f"error: {line}" if is_speaker() else f"error in process {_RANK}: {line}")
 
 
-def require_writable(option: str, path: Path) -> None:
-    """Raises ConfigError if the file of an option cannot be written, before there is anything to write."""
-    if path == STANDARD:
+def _remark(line: str) -> None:
+    stream: TextIO | None = sys.stderr
+    if stream is None:  # else print would take stdout
         return
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
-            folder = path.resolve().parent
-            with made_folder(folder):
-                tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise ConfigError(f"{option} {path} cannot be written: {error.strerror}") from error
+    # The terminal may be gone; a signal may have come within another line.
+    with suppress(OSError, ValueError, RuntimeError):
+        print(visible(line), file=stream, flush=True)
+
+
+def print_line(line: str = "", *, to: TextIO | None = None) -> None:
+    """A line of a result for people, on stdout, or on another stream."""
+    print(visible(line), file=to)
 
 
 def json_line(value: Any) -> str:
-    """JSON on one line."""
-    return json.dumps(value, ensure_ascii=False)
+    """JSON on one line, and text for any terminal: what is not to be seen is escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_json(value: Any, *, to: TextIO | None = None) -> None:
@@ -108,6 +121,8 @@ def print_json(value: Any, *, to: TextIO | None = None) -> None:
 
 def print_scores(scores: TranslationScores | ParsingScores, *, to: TextIO | None = None) -> None:
     """Each score with the settings that produced it, on stdout, or on another stream."""
+    from transduce.metrics import TranslationScores
+
     if not isinstance(scores, TranslationScores):
         print_parseval(scores.result)
         return

@@ -10,7 +10,8 @@ import typer
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, TreebankOption
 from transduce.cli.output import print_json, say, say_error
-from transduce.errors import ConfigError, TransduceError
+from transduce.cli.paths import require_folder
+from transduce.errors import ConfigError, TransduceError, quoted
 
 if TYPE_CHECKING:
     from transduce.paper import Scale
@@ -63,14 +64,16 @@ def paper(
 
     names = list(ARTEFACTS) if name == "all" else [name]
     if name != "all" and name not in ARTEFACTS:
-        raise ConfigError(f"there is no {name!r} in the paper; {nearest_name(name, [*ARTEFACTS, 'all'])}")
+        raise ConfigError(f"there is no {quoted(name)} in the paper; {nearest_name(name, [*ARTEFACTS, 'all'])}")
     if scale not in SCALES:
-        raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {scale!r}")
+        raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {quoted(scale)}")
     chosen_scale: Scale = scale  # type: ignore[assignment]
     _require_what_is_needed_at_the_end(names, chosen_scale, treebank, sentence)
     if short:
         out = out / "short"
     reports = out if chosen_scale == "cpu" else out / chosen_scale
+    for option, folder in (("--out", out), ("--work", work or out / "work")):
+        require_folder(option, folder)
     asked = StopRequest()
     laboratory = Laboratory(
         out / "runs",

@@ -12,8 +12,17 @@ import typer
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.models import search_as_asked
-from transduce.cli.options import AlphaOption, BeamOption, DeviceOption, JsonOption, ModelArgument, PrecisionOption
-from transduce.cli.output import STANDARD, print_json, require_writable, say
+from transduce.cli.options import (
+    MOST_LINES,
+    AlphaOption,
+    BeamOption,
+    DeviceOption,
+    JsonOption,
+    ModelArgument,
+    PrecisionOption,
+)
+from transduce.cli.output import STANDARD, print_json, say
+from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_talk, piped_lines, plain_trees, typed_lines
 from transduce.errors import ConfigError
 
@@ -47,7 +56,10 @@ def parse(
     beam: BeamOption = None,
     alpha: AlphaOption = None,
     buffer: Annotated[
-        int, typer.Option(min=1, help="Sentences read before the first is parsed: 1 answers each, more is faster.")
+        int,
+        typer.Option(
+            min=1, max=MOST_LINES, help="Sentences read before the first is parsed: 1 answers each, more is faster."
+        ),
     ] = 1000,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
@@ -67,6 +79,7 @@ def parse(
         raise ConfigError("--svg -: trees go to stdout already; name a file to draw to")
     if svg is not None:
         require_writable("--svg", svg)
+    require_writable("stdout", STANDARD)
     if trees is not None and trees != STANDARD:
         open_binary(trees).close()  # before the model is read
     require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")

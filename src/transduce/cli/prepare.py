@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from transduce.cli.options import DataOption, JsonOption, SettingsOption, TreebankOption, treebank_settings
-from transduce.cli.output import print_json, say
+from transduce.cli.output import print_json, print_line, say
+from transduce.cli.paths import require_folder
 from transduce.cli.recipe_paths import paths_in_recipe
 
 __all__ = ["prepare"]
@@ -28,6 +29,7 @@ def prepare(
 
     changes = [*(settings or ()), *treebank_settings(treebank)]
     config = read_recipe(recipe, changes).data
+    require_folder("--out", out)
     with paths_in_recipe(recipe):
         prepared = prepare_text(config, out, data_folder=data, tell=say)
     if json:
@@ -35,4 +37,4 @@ def prepare(
         n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0
         print_json({"folder": str(out), **sizes, "train_pairs": prepared.train.summary.n_pairs, "dev_pairs": n_dev})
     else:
-        print(f"prepared: {out}")
+        print_line(f"prepared: {out}")

@@ -9,11 +9,14 @@ from typing import Annotated
 import typer
 
 from transduce.cli.options import JsonOption, Multi30kBleuOption, PaperBleuOption, bleus_asked_for
-from transduce.cli.output import print_json, print_scores, say
+from transduce.cli.output import print_json, print_line, print_scores, say
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
-from transduce.errors import ConfigError
+from transduce.config import LARGEST_SEED
+from transduce.errors import ConfigError, quoted
 
 __all__ = ["score"]
+
+MOST_RESAMPLES = 10**6
 
 
 def score(
@@ -29,8 +32,8 @@ def score(
             help="Translations of another system: is HYP better than they are? Paired bootstrap.", show_default=False
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Test sets that --against draws.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of what --against draws.")] = 1,
+    resamples: Annotated[int, typer.Option(min=1, max=MOST_RESAMPLES, help="Test sets that --against draws.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of what --against draws.")] = 1,
     paper_bleu: PaperBleuOption = False,
     multi30k_bleu: Multi30kBleuOption = False,
     language: Annotated[str, typer.Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",
@@ -40,7 +43,7 @@ def score(
     from transduce.metrics import has_moses_rules, looks_tokenised, paired_bootstrap, score_translations
 
     if not re.fullmatch("[a-z]{2,3}", language):
-        raise ConfigError(f"--language should be the code of a language, as in de, got {language!r}")
+        raise ConfigError(f"--language should be the code of a language, as in de, got {quoted(language)}")
     require_stdin_once({"HYP": hypotheses, "--ref": ref, "--against": against})
     names = [ref, hypotheses, *([against] if against else [])]
     references, *texts = aligned_lines(*names)
@@ -61,6 +64,7 @@ def score(
     if test is not None:
         low, high = test.interval
         old, new = name_of(names[2]), name_of(hypotheses)
-        print(f"\nsacrebleu of {old}: {test.a.score:.2f}; {new} has {test.difference:+.2f}")
-        print(f"95% interval of the difference: {low:+.2f} to {high:+.2f}; p = {test.p_value:.4f} (two-sided)")
-        print(f"paired bootstrap, {test.n_resamples:,} resamples, seed {test.seed}")
+        print_line()
+        print_line(f"sacrebleu of {old}: {test.a.score:.2f}; {new} has {test.difference:+.2f}")
+        print_line(f"95% interval of the difference: {low:+.2f} to {high:+.2f}; p = {test.p_value:.4f} (two-sided)")
+        print_line(f"paired bootstrap, {test.n_resamples:,} resamples, seed {test.seed}")

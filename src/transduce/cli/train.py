@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,9 +19,10 @@ from transduce.cli.options import (
     require_positive_minutes,
     treebank_settings,
 )
-from transduce.cli.output import print_json, print_scores, say, say_stopped
+from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
+from transduce.cli.paths import require_folder, require_name_in_text
 from transduce.cli.recipe_paths import paths_in_recipe
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from transduce.config import RunConfig
@@ -75,6 +77,8 @@ def train(
         *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
     ]
     config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
+    require_folder("--out", folder)
+    require_name_in_text("--store", store)
     device = device_of_process(chosen_device(device))
     asked = StopRequest()
     with (
@@ -112,9 +116,9 @@ def train(
         print_json({**values, "reason": result.reason, "split": result.scored_split, "scores": scores})
         return 0
     if result.scores is not None:
-        print(f"scores on {result.scored_split} ({result.scored_text}):")
+        print_line(f"scores on {result.scored_split} ({result.scored_text}):")
         print_scores(result.scores)
-    print(f"model: {result.model_folder}")
+    print_line(f"model: {result.model_folder}")
     return 0
 
 
@@ -143,6 +147,6 @@ def _n_skippable(on_nan: str) -> int:
     kind, colon, number = on_nan.partition(":")
     if on_nan == "stop":
         return 0
-    if kind == "skip" and colon and number.isdecimal() and number.isascii():
+    if kind == "skip" and colon and re.fullmatch("[0-9]{1,18}", number):
         return int(number)
-    raise ConfigError(f"--on-nan should be stop, or skip:N with a number, as in skip:10; got {on_nan!r}")
+    raise ConfigError(f"--on-nan should be stop, or skip:N with a number, as in skip:10; got {quoted(on_nan)}")

@@ -14,6 +14,7 @@ from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
 from transduce.cli.options import (
     DEFAULT_RERANK_WEIGHT,
+    MOST_LINES,
     AlphaOption,
     BeamOption,
     DeviceOption,
@@ -23,9 +24,11 @@ from transduce.cli.options import (
     RerankOption,
     RerankWeightOption,
 )
-from transduce.cli.output import STANDARD, json_line, require_writable
+from transduce.cli.output import STANDARD, json_line
+from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_talk, lines_to_write, typed_lines
 from transduce.cli.text_output import is_terminal, require_not_read, written_lines
+from transduce.config import LARGEST_BEAM
 from transduce.files import open_binary
 
 if TYPE_CHECKING:
@@ -49,12 +52,15 @@ def translate(
         ),
     ] = None,
     n_best: Annotated[
-        int | None, typer.Option(min=1, help="Print the n best: number TAB score TAB translation.")
+        int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
     ] = None,
     beam: BeamOption = None,
     alpha: AlphaOption = None,
     buffer: Annotated[
-        int, typer.Option(min=1, help="Lines read before the first is translated: 1 answers each, more is faster.")
+        int,
+        typer.Option(
+            min=1, max=MOST_LINES, help="Lines read before the first is translated: 1 answers each, more is faster."
+        ),
     ] = 2000,
     no_split: Annotated[
         bool, typer.Option("--no-split", help="Take each line as one sentence, however many it has.")
@@ -69,8 +75,7 @@ def translate(
     require_model_folders(folders, rerank, reads_text_by="--in {}")
     if source is not None and source != STANDARD:
         open_binary(source).close()  # before the model is read
-    if out is not None:
-        require_writable("--out", out)
+    require_writable("--out", out)
     require_not_read(out, source)
     translator = load_translator(
         folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight

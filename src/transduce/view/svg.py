@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-__all__ = ["HEAD_COLOURS", "INK", "QUIET", "RULE", "document", "shade", "shortened", "text"]
+__all__ = ["HEAD_COLOURS", "INK", "QUIET", "RULE", "document", "shade", "shortened", "text", "xml_text"]
 
 # One for each head, as on the attention page; heads 9 to 16 take them again.
 HEAD_COLOURS = ("#315bd7", "#b9202b", "#a09404", "#4b1f7a", "#1399f8", "#e769a0", "#6f0920", "#8d4c84")
@@ -29,20 +29,28 @@ def shortened(word: str, longest: int) -> str:
     return word if len(word) <= longest else word[: longest - 1] + "…"
 
 
+def xml_text(content: str) -> str:
+    """Text as it stands in XML; what XML cannot hold is U+FFFD.
+
+    >>> print(xml_text("<b> & \\x1b"))
+    &lt;b&gt; &amp; \ufffd
+    """
+    return escape(_NOT_XML.sub(chr(0xFFFD), content))
+
+
 def text(content: str, x: float, y: float, **attributes: str | float) -> str:
     """A text element; ``font_size=12`` becomes ``font-size="12"``, and what XML cannot hold U+FFFD."""
     named = "".join(f" {name.replace('_', '-')}={quoteattr(str(value))}" for name, value in attributes.items())
-    return f'<text x="{x:g}" y="{y:g}"{named}>{escape(_NOT_XML.sub(chr(0xFFFD), content))}</text>'
+    return f'<text x="{x:g}" y="{y:g}"{named}>{xml_text(content)}</text>'
 
 
 def document(parts: list[str], *, width: float, height: float, title: str) -> str:
     """A whole drawing on white, which reads well on any page."""
-    name = escape(_NOT_XML.sub(chr(0xFFFD), title))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}" height="{height:g}" '
             f'viewBox="0 0 {width:g} {height:g}" font-family="{FONT}" font-size="14" fill="{INK}">',
-            f"<title>{name}</title>",
+            f"<title>{xml_text(title)}</title>",
             f'<rect width="{width:g}" height="{height:g}" rx="8" fill="#ffffff"/>',
             *parts,
             "</svg>\n",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from html import escape
 
 from transduce.trees import Tree, unescaped
+from transduce.view.svg import xml_text
 
 __all__ = ["draw_tree", "indented"]
 
@@ -69,7 +68,7 @@ def draw_tree(tree: Tree) -> str:
         "<style>text{font:15px system-ui,sans-serif;text-anchor:middle;fill:#1c2733}.label{fill:#0b5cad}"
         "line{stroke:#9aa7b4;stroke-width:1.2}"
         "@media(prefers-color-scheme:dark){text{fill:#e8edf2}.label{fill:#7fb7f0}line{stroke:#66727e}}</style>\n"
-        f"<title>{_escaped(' '.join(map(unescaped, tree.words())))}</title>\n" + "\n".join(parts) + "\n</svg>\n"
+        f"<title>{xml_text(' '.join(map(unescaped, tree.words())))}</title>\n" + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -112,9 +111,4 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{_escaped(text)}</text>'
-
-
-def _escaped(text: str) -> str:
-    """Text in XML, which has no control characters."""
-    return escape(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", text))
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{xml_text(text)}</text>'

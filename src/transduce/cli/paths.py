@@ -1,0 +1,119 @@
+"""The places that a command line names: whether they can be used at all, known before the work begins."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from transduce.cli.output import STANDARD
+from transduce.cli.streams import is_stdout_open
+from transduce.errors import ConfigError
+from transduce.files import made_folder
+
+__all__ = ["Verb", "require_folder", "require_name_in_text", "require_writable"]
+
+HERE = Path()
+LONGEST_ADDITION = ".{}.4294967295.tmp"  # what is added to a name while the file or folder of that name is written
+
+
+class Verb(TyperCommand):
+    """A verb that does not begin with a path that no system can have anything at."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the arguments of a command line. Raises BadParameter for such a path."""
+        given = list(args)
+        rest: list[str] = super().parse_args(ctx, args)
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            for path in value if isinstance(value, list) else [value]:
+                if isinstance(path, Path) and path != STANDARD:
+                    problem = _problem_of(path, given)
+                    if problem is not None:
+                        raise typer.BadParameter(problem, ctx=ctx, param=parameter)  # type: ignore[arg-type]
+        return rest
+
+
+def _problem_of(path: Path, given: Sequence[str]) -> str | None:
+    """Why there can be nothing at ``path``, read from the words ``given``; None if there can."""
+    if path == HERE and not any(_means_here(word) for word in given):
+        return "the name is empty; name a file or a folder"
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            return f"{path} cannot be used: {error.strerror}"
+    return None
+
+
+def _means_here(word: str) -> bool:
+    """Whether a word of the command line names the folder where it is called: ``.``, ``./``, ``--out=.``."""
+    name = word.rpartition("=")[2]
+    return name != "" and Path(name) == HERE
+
+
+def require_writable(option: str, path: Path | None) -> None:
+    """Raises ConfigError if the file of an option cannot be written, before there is anything to write.
+
+    None is stdout, as ``-`` is.
+    """
+    if path is None or path == STANDARD:
+        if not is_stdout_open():
+            raise ConfigError("stdout cannot be written: it is closed; give it a file, as in > FILE")
+        return
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
+            target = path.resolve()
+            _require_room_in_name(target)
+            with made_folder(target.parent):
+                tempfile.TemporaryFile(dir=target.parent).close()
+    except OSError as error:
+        raise ConfigError(f"{option} {path} cannot be written: {error.strerror}") from error
+
+
+def require_folder(option: str, path: Path) -> None:
+    """Raises ConfigError if the folder of an option cannot be made or written, before there is anything to write."""
+    try:
+        if path.exists() and not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        target = path.resolve()
+        _require_room_in_name(target)
+        place = next(each for each in (target, *target.parents) if os.path.lexists(each))
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise ConfigError(f"{option} {path} cannot be written: {error.strerror}; name a folder") from error
+
+
+def _require_room_in_name(target: Path) -> None:
+    """Raises OSError if the name is too long for what is added to it on the way."""
+    try:
+        os.lstat(target.with_name(LONGEST_ADDITION.format(target.name)))
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:  # told by who makes the folder
+        return
+
+
+def require_name_in_text(option: str, path: Path | None) -> None:
+    """Raises ConfigError for a path that is to be written down, in JSON or a recipe, and is no text."""
+    if path is None:
+        return
+    try:
+        str(path.absolute()).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{option} {path} is not UTF-8, and has to be written down in a file that is; rename it"
+        ) from None
