@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=50, help="of each format")
     parser.add_argument("--formats", nargs="+", help="these alone")
     parser.add_argument("--only", nargs="+", help="cases by their names")
+    parser.add_argument("--hang", type=float, default=20.0, help="seconds after which a case hangs")
     parser.add_argument("--scratch", type=Path, help="a new folder; it is kept")
     parser.add_argument("--found", type=Path, help="a file for the failures, as Markdown")
     parser.add_argument("--json", type=Path, help="a file for how each case went, one a line")
@@ -68,7 +69,7 @@ def _fuzz(arguments: argparse.Namespace, scratch: Path) -> int:
     played = []
     begin = time.monotonic()
     with (arguments.json or Path(os.devnull)).open("w") as log:
-        for each in play_all(formats, names, scratch, watched=sources.folder):
+        for each in play_all(formats, names, scratch, watched=sources.folder, hang_s=arguments.hang):
             played.append(each)
             print(json.dumps(asdict(each)), file=log, flush=True)
             if each.outcome is None:

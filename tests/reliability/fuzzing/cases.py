@@ -56,6 +56,7 @@ class Place:
     folder: Path  # its own, to write to; the working folder of its commands
     outside: Path  # beside it, with files that nobody may touch
     streams: Path  # where its standard streams are kept
+    hang_s: float = 20.0  # what takes longer hangs
 
 
 @dataclass(frozen=True, slots=True)

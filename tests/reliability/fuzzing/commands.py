@@ -96,7 +96,7 @@ def run_command(
         timer.daemon = True
         if stop_after_s is not None:
             timer.start()
-        with guarded(place.folder, place.streams, may_connect=may_connect, last_words=last_words):
+        with guarded(place, may_connect=may_connect, last_words=last_words):
             code = _exit_code(words, is_heard=is_heard)
         timer.cancel()
     out, err = ((place.streams / name).read_bytes() for name in ("stdout", "stderr"))

@@ -438,7 +438,9 @@ TOML: dict[str, Edit] = {
     "toml_key": _on_a_line(_toml_key),
     "toml_twice": _on_a_line(lambda key, value, draw: f"{key} = {value}\n{key} = {value}"),
     "toml_lost": _on_a_line(lambda key, value, draw: ""),
-    "toml_table": _on_a_line(lambda key, value, draw: f"[{draw.choice(['model', 'x', key, 'a.b', ''])}]\n{key} = {value}"),
+    "toml_table": _on_a_line(
+        lambda key, value, draw: f"[{draw.choice(['model', 'x', key, 'a.b', ''])}]\n{key} = {value}"
+    ),
     "toml_encoding": other_encoding,
     "toml_other": _toml_all_at_once,
 }

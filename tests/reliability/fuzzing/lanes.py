@@ -23,7 +23,6 @@ from typing import Any, TextIO
 
 from fuzzing.cases import Case, Fault, Format, Place
 from fuzzing.commands import MAY_END_BY_SIGPIPE
-from fuzzing.sandbox import HANG_S
 
 __all__ = ["Played", "play_all"]
 
@@ -45,10 +44,10 @@ class Played:
 
 
 def play_all(
-    formats: Mapping[str, Format], names: Sequence[str], scratch: Path, *, watched: Path, n_lanes: int = MOST_LANES
+    formats: Mapping[str, Format], names: Sequence[str], scratch: Path, *, watched: Path, hang_s: float
 ) -> Iterator[Played]:
     """Play the cases; what is below ``watched`` must stay as it is. Gives each as it ends."""
-    n_lanes = max(1, min(n_lanes, MOST_LANES, os.cpu_count() or 1, len(names)))
+    n_lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, len(names)))
     readers: dict[int, tuple[int, bytes]] = {}
     for number in range(n_lanes):
         reader, writer = os.pipe()
@@ -59,7 +58,9 @@ def play_all(
                 for earlier in (*readers, reader):
                     os.close(earlier)
                 with os.fdopen(writer, "w") as out:
-                    _Lane(formats, scratch / f"lane-{number}", watched).play(_dealt(formats, names, number, n_lanes), out)
+                    _Lane(formats, scratch / f"lane-{number}", watched, hang_s).play(
+                        _dealt(formats, names, number, n_lanes), out
+                    )
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -105,9 +106,9 @@ def _die_with_parent() -> None:
 class _Lane:
     """One case after the other."""
 
-    def __init__(self, formats: Mapping[str, Format], folder: Path, watched: Path) -> None:
+    def __init__(self, formats: Mapping[str, Format], folder: Path, watched: Path, hang_s: float) -> None:
         self.formats, self.watched = formats, watched
-        self.place = Place(folder / "case", folder / "outside", folder / "streams")
+        self.place = Place(folder / "case", folder / "outside", folder / "streams", hang_s)
         self.report = folder / "report"
         folder.mkdir(parents=True)
         self.place.streams.mkdir()
@@ -133,7 +134,7 @@ class _Lane:
             _die_with_parent()
             os.setsid()
             self._be_child(names)
-        status = self._wait(child, HANG_S * len(names) + GRACE_S)
+        status = self._wait(child, (self.place.hang_s + GRACE_S) * len(names))
         lines = [json.loads(line) for line in self.report.read_text().splitlines()]
         played = [line for line in lines if "outcome" in line]
         if len(played) < len(names):

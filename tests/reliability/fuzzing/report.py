@@ -36,7 +36,9 @@ def as_table(played: Sequence[Played], *, seconds: float) -> str:
 def kind_of(each: Played) -> str:
     """What a failure has in common with others: its kind, and where in transduce it was."""
     frames = FRAME.findall(each.detail)
-    errors = re.findall(r"^([\w.]+(?:Error|Exception|Panic\w*|Interrupt|Warning)\b)[:\n]", each.detail + "\n", re.MULTILINE)
+    errors = re.findall(
+        r"^([\w.]+(?:Error|Exception|Panic\w*|Interrupt|Warning)\b)[:\n]", each.detail + "\n", re.MULTILINE
+    )
     where = f" at {frames[-1][0]} {frames[-1][2]}" if frames else f" ({each.name.partition('#')[0].split('/')[0]})"
     if each.fault == "hangs" and frames:
         where = f" at {frames[0][0]} {frames[0][2]}"  # faulthandler tells the innermost first
@@ -58,5 +60,9 @@ def as_markdown(played: Sequence[Played]) -> str:
         parts.append("".join(f"- `{each.name}`\n" for each in members[:MOST_NAMES]))
         parts.append(f"- command: `{first.command[:400]}`\n- last line: `{last}`\n")
         if frames:
-            parts.append("- where: " + " < ".join(f"{name}:{line} {function}" for name, line, function in frames[-3:][::-1]) + "\n")
+            parts.append(
+                "- where: "
+                + " < ".join(f"{name}:{line} {function}" for name, line, function in frames[-3:][::-1])
+                + "\n"
+            )
     return "\n".join(parts)

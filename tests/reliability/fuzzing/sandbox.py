@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from fuzzing.cases import Fault
+from fuzzing.cases import Fault, Place
 
-__all__ = ["HANG_S", "ROOM_BYTES", "NotAllowed", "guarded"]
+__all__ = ["ROOM_BYTES", "NotAllowed", "guarded"]
 
-HANG_S = 20.0
 ROOM_BYTES = 4 << 30  # beside what the process has already
 DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "tty"))
 # Programs that transduce runs: for packages of Debian (corpora/debian_packages.py), and nothing else.
@@ -119,23 +118,22 @@ def _program(arguments: tuple[Any, ...]) -> str:
 
 
 @contextmanager
-def guarded(*folders: Path, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
+def guarded(place: Place, *, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
     """Limits for this process while the block lasts; raises Fault for what the block did against them.
 
-    ``folders`` are those that may be written to. Where ``may_connect``, there is no network, but to try is no fault.
-    A hang ends the process, with a traceback in ``last_words``.
+    Only the folders of the case may be written to. Where ``may_connect``, there is no network, but to try is no fault. A hang ends the process, with a traceback in ``last_words``.
     """
     global _guard, _is_hooked
     if not _is_hooked:
         sys.addaudithook(_hook)
         _is_hooked = True
-    socket.setdefaulttimeout(HANG_S)
+    socket.setdefaulttimeout(place.hang_s)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    faulthandler.dump_traceback_later(HANG_S, exit=True, file=last_words or sys.stderr)
-    guard = _guard = _Guard(tuple(os.path.realpath(folder) for folder in folders), may_connect)
+    faulthandler.dump_traceback_later(place.hang_s, exit=True, file=last_words or sys.stderr)
+    guard = _guard = _Guard(tuple(os.path.realpath(folder) for folder in (place.folder, place.streams)), may_connect)
     try:
         yield
     except BaseException:

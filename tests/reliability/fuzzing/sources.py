@@ -222,5 +222,7 @@ def _make_package(folder: Path, package: str, language: str) -> None:
     control = f"Package: {package}\nVersion: 1.0\nArchitecture: all\nMaintainer: nobody\nDescription: pages\n"
     (tree / "DEBIAN" / "control").write_text(control)
     built = folder / f"{package}_1.0_all.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, built], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, built], check=True, capture_output=True
+    )
     shutil.rmtree(tree)

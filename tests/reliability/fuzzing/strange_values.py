@@ -61,9 +61,13 @@ def odd_line(draw: Random) -> bytes:
         return draw.choice([b"a", b"the dog ", b".", b" ", "é".encode(), "e\u0301\u0316".encode(), b"(", b"1,2.3-", b"<a>",
                             b"\0", b"\x1b[1m", "👩‍👩‍👧".encode()]) * draw.choice([10, 100, 1000, 5000])  # fmt: skip
     if kind == 4:
-        return draw.choice([b"\xed\xa0\x80", b"\xff\xfe dog", b"a cut \xe2\x82", b"\xc0\x80", b"caf\xe9", b"\xf4\x90\x80\x80"])
+        return draw.choice(
+            [b"\xed\xa0\x80", b"\xff\xfe dog", b"a cut \xe2\x82", b"\xc0\x80", b"caf\xe9", b"\xf4\x90\x80\x80"]
+        )
     if kind == 5:
-        return draw.choice([b"", b"\t", b"\r", b"a\rb", b"\xef\xbb\xbf", b"a\tb\tc", b"\x0c", b"\x1c\x1d\x1e", b"\xc2\x85"])
+        return draw.choice(
+            [b"", b"\t", b"\r", b"a\rb", b"\xef\xbb\xbf", b"a\tb\tc", b"\x0c", b"\x1c\x1d\x1e", b"\xc2\x85"]
+        )
     if kind == 6:
         return draw.choice([b"</s> <pad> <unk> <s>", b"http://a.b/c?d=e&f <b>x</b> %s {0} 10 km/h :-)", b"{}", b"(S (NP x))",
                             b"--help", b"a@b.c", b"&lt;&amp;&#0;", b'"', b"\\u0000", b"#" * 30])  # fmt: skip
@@ -72,7 +76,9 @@ def odd_line(draw: Random) -> bytes:
 
 
 def _code(draw: Random) -> int:
-    code = draw.choice([draw.randrange(0x20, 0x7F), draw.randrange(0x250), draw.randrange(0x3000), draw.randrange(0x110000)])
+    code = draw.choice(
+        [draw.randrange(0x20, 0x7F), draw.randrange(0x250), draw.randrange(0x3000), draw.randrange(0x110000)]
+    )
     return code if not 0xD800 <= code < 0xE000 else 0xFFFD
 
 

@@ -48,7 +48,9 @@ def _header(name: str, **values: object) -> tarfile.TarInfo:
 
 def _tar(extra: Callable[[tarfile.TarFile, Random], None] | None, draw: Random) -> bytes:
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=draw.choice([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])) as archive:
+    with tarfile.open(
+        fileobj=stream, mode="w", format=draw.choice([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+    ) as archive:
         names = list(CONTENT)
         place = draw.randrange(len(names) + 1)
         for number in range(len(names) + 1):
@@ -61,12 +63,16 @@ def _tar(extra: Callable[[tarfile.TarFile, Random], None] | None, draw: Random) 
 
 
 def _any_name(draw: Random) -> str:
-    return draw.choice([*CONTENT, "../../outside/canary", "/tmp/canary", "./c.en", "dev/../c.en", *ODD_TEXTS]).replace("\0", "x")
+    return draw.choice([*CONTENT, "../../outside/canary", "/tmp/canary", "./c.en", "dev/../c.en", *ODD_TEXTS]).replace(
+        "\0", "x"
+    )
 
 
 def _a_link(archive: tarfile.TarFile, draw: Random) -> None:
     kind = draw.choice([tarfile.SYMTYPE, tarfile.LNKTYPE])
-    archive.addfile(_header(_any_name(draw), type=kind, linkname=draw.choice(["/etc/passwd", "../../outside", "c.en", ""])))
+    archive.addfile(
+        _header(_any_name(draw), type=kind, linkname=draw.choice(["/etc/passwd", "../../outside", "c.en", ""]))
+    )
 
 
 def _a_device(archive: tarfile.TarFile, draw: Random) -> None:
@@ -144,7 +150,7 @@ def _unpack_a_tar(case: Case, place: Place, target: Path, packages: list[Path], 
         ENTRIES[how](archive, draw)
     wanted = dict(draw.sample(sorted(MEMBERS.items()), draw.randint(1, 3)))
     target.mkdir()
-    with guarded(place.folder):
+    with guarded(place):
         unpack(archive, wanted, target)
     found = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
     require(found == set(wanted), "other files than the wanted ones were unpacked", found ^ set(wanted))
@@ -169,7 +175,7 @@ def _unpack_a_package(case: Case, place: Place, target: Path, packages: list[Pat
         ENTRIES[how](damaged, draw)
     elif how != "whole":
         _change_inside(damaged, place, draw, how)
-    with guarded(place.folder):
+    with guarded(place):
         import tempfile
 
         tempfile.tempdir = str(place.folder)
@@ -201,7 +207,9 @@ def _change_inside(deb: Path, place: Place, draw: Random, how: str) -> None:
             archive.addfile(_header(f"{name}/canary", size=3), io.BytesIO(b"no\n"))
         page = draw.choice([b"<p id=", b"<p id='par_id1'>" * 3000, b"<div>" * 50_000, b"\xff\xfe" * 100, b"\x00" * 99,
                             b'<p id="par_id1">\x1b[31m</p>', draw.randbytes(300), b"&#0;&#x110000;&#55555555555555;"])  # fmt: skip
-        page = b'<html><body><div id="DisplayArea"><p id="par_id1" class="paragraph">' + page + b"</p></div></body></html>"
+        page = (
+            b'<html><body><div id="DisplayArea"><p id="par_id1" class="paragraph">' + page + b"</p></div></body></html>"
+        )
         for language in ("de", "en-US"):
             name = f"{top}/{language}/text/shared/{draw.choice(['a', 'b' * 200])}.html"
             archive.addfile(_header(name, size=len(page)), io.BytesIO(page))

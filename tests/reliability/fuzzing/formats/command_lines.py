@@ -33,6 +33,18 @@ PATHS = (
     "text/test.ptb", "text", "new", "new/folder", "new.xz", "empty", "odd", "nowhere", "-", ".", "/dev/null", "/dev/full",
     "model/config.json", "", "run/run.json", "packages",
 )  # fmt: skip
+# What parameters of these names mostly are; any other takes of all.
+LIKELY = {
+    "folders": ("model", "talker"), "folder": ("model", "talker", "parser"), "rerank": ("model", "talker"),
+    "recipe": ("small.toml",), "run": ("run",), "store": ("run/store",), "source": ("text/test.en", "text/test.de.xz", "odd"),
+    "src": ("text/test.en", "odd"), "ref": ("text/test.de", "text/test.en", "odd"), "tgt": ("text/test.de", "odd"),
+    "hypotheses": ("text/test.de", "odd", "-"), "against": ("text/test.de",), "tsv": ("text/dev.tsv",),
+    "gold": ("text/test.ptb",), "test": ("text/test.ptb",), "trees": ("text/test.ptb", "-"), "out": ("new", "new/folder", "run"),
+    "from_folder": ("packages", "text"), "data": (".", "text"), "direction": ("en-de", "de-en"), "precision": ("fp32", "bf16"),
+    "scale": ("cpu", "gpu"), "corpus": ("grammar", "multi30k"), "name": ("small.toml", "tiny", "grammar", "figure1", "run/model"),
+    "what": ("run", "model", "run/store", "text/test.en", "small.toml"), "on_nan": ("stop", "skip:3"), "work": ("new",),
+    "language": ("de", "fr"), "text": ("multi30k/test", "text/test"), "svg": ("new.svg",), "treebank": ("text",),
+}  # fmt: skip
 WORDS = (
     "tiny", "base", "grammar", "multi30k", "libreoffice-help", "tatoeba", "table1", "figure1", "curves", "notes", "all",
     "en-de", "de", "cpu", "cpu", "fp32", "bf16", "int8", "auto", "multi30k/test", "The dog sleeps.", "stop", "skip:3",
@@ -110,7 +122,7 @@ def words_of(verb: str, draw: Random) -> list[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     has_device = False
     for option in options:
-        if option.required or draw.random() < min(0.35, 2.5 / len(options)):
+        if option.required or draw.random() < min(0.3, 2.0 / len(options)):
             words += _option(option, draw)
             has_device |= "--device" in option.opts
     if not has_device and any("--device" in option.opts for option in options):
@@ -141,15 +153,17 @@ def _option(option: Any, draw: Random) -> list[str]:
 
 def _value(parameter: Any, draw: Random) -> str:
     """A value, by the type that the parser gives it: mostly one that may be."""
-    if draw.random() < 0.12:
+    if draw.random() < 0.06:
         return strange_word(draw)
+    if parameter.name in LIKELY and draw.random() < 0.75:
+        return draw.choice(LIKELY[parameter.name])
     if "--set" in parameter.opts:
         return draw.choice(SETTINGS)
     if "--device" in parameter.opts:
         return draw.choice(["cpu", "cpu", "cpu", draw.choice(WORDS)])
     kind = str(parameter.type_descriptor.annotation)
     if "int" in kind:
-        return draw.choice(["1", "1", "2", "3", "0", "-1", "8", "1000", "100000000000"])
+        return draw.choice(["1", "1", "2", "2", "3", "4", "8", "0", "-1", "100000000000"])
     if "float" in kind:
-        return draw.choice(["0", "0.001", "0.5", "1", "2.5", "1000", "1e30", "nan", "-1"])
+        return draw.choice(["0.001", "0.5", "1", "1", "2.5", "1e30", "0", "nan", "-1"])
     return draw.choice(PATHS if ("Path" in kind) != (draw.random() < 0.15) else WORDS)

@@ -306,7 +306,7 @@ def _player(kind: Loaded, undamaged: Any) -> Callable[[Case, Place], str]:
         inflict(damage, folder / file, case.draw())
         if mode == "signed" and kind.exempt is not None:
             write_manifest(folder, exempt=kind.exempt)
-        with guarded(place.folder), warnings.catch_warnings():
+        with guarded(place), warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
                 loaded = kind.load(folder)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +88,16 @@ def _fail(*words: str, code: int = 1, to: object = None) -> int:
     return code
 
 
+def _wait_for_a_signal() -> int:
+    while True:
+        time.sleep(0.05)
+
+
+def _ignore_signals() -> int:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return _wait_for_a_signal()
+
+
 SPEECHES: dict[str, Callable[[], int]] = {
     "refuses": lambda: _fail("error: a line"),
     "is_silent": lambda: _fail(code=1),
@@ -97,6 +109,11 @@ SPEECHES: dict[str, Callable[[], int]] = {
     "prints_a_traceback": lambda: _fail("Traceback (most recent call last):", "error: x"),
     "warns": lambda: _fail("/x/y.py:3: UserWarning: careful", "error: x"),
     "exits_oddly": lambda: _fail("error: x", code=77),
+    "command_hangs": lambda: threading.Event().wait() or 0,
+    "command_writes_outside": lambda: Path("../outside/canary").write_text("no"),
+    "does_not_stop": _ignore_signals,
+    "stops": _wait_for_a_signal,
+    "ends": lambda: 0,
     "command_raises": lambda: int("none"),
     "command_eats_memory": lambda: len(bytearray(5 << 30)),
 }
@@ -107,12 +124,11 @@ def misbehaving_format(sources: Sources) -> Format:
 
     def play(case: Case, place: Place) -> str:
         if case.stem in WORKS:
-            with guarded(place.folder):
+            with guarded(place):
                 WORKS[case.stem](place)
             return "sound"
         command.run = lambda arguments: SPEECHES[case.stem]()  # in this child alone
-        return run_command(place, [case.stem]).word
+        stop_after_s = 0.3 if case.stem in ("stops", "does_not_stop") else None
+        return run_command(place, [case.stem], codes=(0, 1, 2, 143), stop_after_s=stop_after_s).word
 
     return Format("misbehaving", [*WORKS, *SPEECHES], play, cases_per_child=1)
-
-

@@ -73,7 +73,11 @@ def _generated(draw: Random, strange: str | None, n_fields: int) -> bytes:
     if strange is not None:
         table, field = strange.split(".")
         values.setdefault(table, {})[field] = draw.choice([strange_toml, strange_toml, _likely_number])(draw)
-    preset = draw.choice(["", 'preset = "tiny"', 'preset = "tiny"', 'preset = "base"', f"preset = {strange_toml(draw)}"][: 4 + (draw.random() < 0.1)])
+    preset = draw.choice(
+        ["", 'preset = "tiny"', 'preset = "tiny"', 'preset = "base"', f"preset = {strange_toml(draw)}"][
+            : 4 + (draw.random() < 0.1)
+        ]
+    )
     tables = "".join(
         f"[{table}]\n" + "".join(f"{field} = {value}\n" for field, value in fields.items())
         for table, fields in values.items()

@@ -49,7 +49,9 @@ def resume_format(sources: Sources) -> Format:
         if file in ("metrics.jsonl", "lock.json"):  # nothing of it enters what is computed
             require(is_same, "the model is another than that of the undamaged run")
         lines = (run / "metrics.jsonl").read_text().splitlines()
-        require(all(isinstance(json.loads(line), dict) for line in lines), "what was written to metrics.jsonl is no JSON")
+        require(
+            all(isinstance(json.loads(line), dict) for line in lines), "what was written to metrics.jsonl is no JSON"
+        )
         json.loads((run / "run.json").read_text())
         require(not (run / "lock.json").exists(), "the lock stays behind")
         return "the same" if is_same else "sound"
@@ -207,5 +209,3 @@ def entry_format(sources: Sources) -> Format:
 
     stems = [f"{verb}/{entry}/{file}" for verb, (_, files) in VERBS.items() for file in files for entry in ENTRIES]
     return Format("entry", stems, play)
-
-

@@ -104,7 +104,9 @@ def _evaluate(case: Case, place: Place, sources: Sources) -> str:
     (place.folder / "ref").write_bytes(_joined((others + lines)[: len(lines)] if draw.random() < 0.8 else others, "lf"))
     words = ["evaluate", sources.talker, "--src", "src", "--ref", "ref", "--device", "cpu", "--beam", "1", "--json"]
     words += ["--paper-bleu", "--multi30k-bleu"] if draw.random() < 0.2 else []
-    return _require_scores(run_command(place, words, stop_after_s=STOP_AFTER_S), _n_lines((place.folder / "src").read_bytes()))
+    return _require_scores(
+        run_command(place, words, stop_after_s=STOP_AFTER_S), _n_lines((place.folder / "src").read_bytes())
+    )
 
 
 def _score(case: Case, place: Place, sources: Sources) -> str:
@@ -117,7 +119,9 @@ def _score(case: Case, place: Place, sources: Sources) -> str:
     words = ["score", "--ref", "ref", "hyp", "--json"]
     words += ["--against", "ref", "--resamples", "9"] if verb == "score-against" else []
     words += ["--paper-bleu", "--multi30k-bleu"] if draw.random() < 0.2 else []
-    return _require_scores(run_command(place, words, stop_after_s=STOP_AFTER_S), _n_lines((place.folder / "ref").read_bytes()))
+    return _require_scores(
+        run_command(place, words, stop_after_s=STOP_AFTER_S), _n_lines((place.folder / "ref").read_bytes())
+    )
 
 
 def _require_scores(outcome: Outcome, n_lines: int) -> str:
@@ -208,7 +212,16 @@ READERS: dict[str, list[str]] = {
     "doctor-tsv": ["doctor", "FILE"],
     "init": ["init", "--src", "FILE", "--tgt", "FILE", "--direction", "en-de", "--device", "cpu"],
     "parseval": ["parseval", "FILE", "FILE"],
-    "prepare": ["prepare", "small.toml", "--out", "out", "--set", "data.train_src=FILE", "--set", "data.train_tgt=FILE"],
+    "prepare": [
+        "prepare",
+        "small.toml",
+        "--out",
+        "out",
+        "--set",
+        "data.train_src=FILE",
+        "--set",
+        "data.train_tgt=FILE",
+    ],
 }
 
 
@@ -251,7 +264,9 @@ def compressed_format(sources: Sources) -> Format:
 
     stems = [f"{name}/{verb}/{how}" for name in CONTAINERS for verb in READERS for how in ("whole", "damage")]
     stems = [
-        stem.replace("/damage", f"/{kind}") for stem in stems for kind in (BYTES if stem.endswith("/damage") else ["whole"])
+        stem.replace("/damage", f"/{kind}")
+        for stem in stems
+        for kind in (BYTES if stem.endswith("/damage") else ["whole"])
     ]
     stems = [stem for stem in stems if stem.split("/")[1] != "init" or stem.endswith("whole")]
     stems += [f"{name}/{verb}/whole" for name in BOMBS for verb in READERS]

@@ -15,8 +15,40 @@ __all__ = ["tree_format"]
 
 STOP_AFTER_S = 15.0
 PERCENTAGES = ("recall", "precision", "f1", "complete_match", "no_crossing", "two_or_less_crossing", "tagging_accuracy")
-LABELS = ("S", "NP", "VP", "NP-SBJ-1", "VP=2", "-NONE-", "TOP", "ROOT", "", ".", ",", "-LRB-", "''", "XX", "A|B", "\u00a0")
-WORDS = ("dog", "-LRB-", "*", "*T*-1", "\\/", "\u00a0", "日本", "é" * 50, "x" * 3000, "\x1b[31m", "\x00", "0", "-", "10\u00a0000")
+LABELS = (
+    "S",
+    "NP",
+    "VP",
+    "NP-SBJ-1",
+    "VP=2",
+    "-NONE-",
+    "TOP",
+    "ROOT",
+    "",
+    ".",
+    ",",
+    "-LRB-",
+    "''",
+    "XX",
+    "A|B",
+    "\u00a0",
+)
+WORDS = (
+    "dog",
+    "-LRB-",
+    "*",
+    "*T*-1",
+    "\\/",
+    "\u00a0",
+    "日本",
+    "é" * 50,
+    "x" * 3000,
+    "\x1b[31m",
+    "\x00",
+    "0",
+    "-",
+    "10\u00a0000",
+)
 VERBS: dict[str, list[str]] = {
     "parseval": ["parseval", "FILE", "GOOD", "--json"],
     "parseval-test": ["parseval", "GOOD", "FILE", "--json", "--details"],
@@ -57,7 +89,10 @@ def tree_format(sources: Sources) -> Format:
             if verb == "parseval-same":
                 require(figures["f1"] in (None, 0, 100), "trees are not like themselves", figures)
         if verb == "parse":
-            require(outcome.out.count(b"\n") == outcome.out.count(b"(TOP ") + outcome.out.count(b"\n\n"), "not a tree a line")
+            require(
+                outcome.out.count(b"\n") == outcome.out.count(b"(TOP ") + outcome.out.count(b"\n\n"),
+                "not a tree a line",
+            )
         return "sound"
 
     stems = [f"{verb}/{how}" for verb in VERBS for how in (*BYTES, *_SHAPES)]
@@ -96,11 +131,15 @@ def _brackets(draw: Random, text: bytes) -> bytes:
 
 
 def _other_layout(draw: Random, text: bytes) -> bytes:
-    return draw.choice([text.replace(b" ", b"\n"), text.replace(b"\n", b" "), text.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + text])
+    return draw.choice(
+        [text.replace(b" ", b"\n"), text.replace(b"\n", b" "), text.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + text]
+    )
 
 
 def _word_changed(draw: Random, text: bytes) -> bytes:
-    return text.replace(draw.choice([b"(NN ", b"(DT ", b"(NP ", b"(S "]), draw.choice([b"(", b"(" + draw.choice(WORDS).encode() + b" "]))
+    return text.replace(
+        draw.choice([b"(NN ", b"(DT ", b"(NP ", b"(S "]), draw.choice([b"(", b"(" + draw.choice(WORDS).encode() + b" "])
+    )
 
 
 _SHAPES = {
