@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -14,15 +15,19 @@ import traceback
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from transduce.cli.main import main
+import typer
 
 from fuzzing.cases import Fault, Place, require
 from fuzzing.sandbox import guarded
+from transduce.cli.main import app, main
 
 __all__ = ["MAY_END_BY_SIGPIPE", "Outcome", "Streams", "controls_in", "run_command"]
+
+# The tree of verbs, which typer makes anew for each command line: once, before there are children.
+typer.main.get_command = functools.cache(typer.main.get_command)
+typer.main.get_command(app)
 
 LONGEST_LINE = 2500
 MOST_LINES = 60  # of stderr, where a command is refused
@@ -78,7 +83,8 @@ def run_command(
     """Run ``transduce`` with these arguments, once in a process, in the folder of a case. Raises Fault.
 
     ``codes`` are the exit codes that are no fault. After ``stop_after_s`` it is asked to stop, by SIGTERM, and must.
-    ``speaks_on_stdout``: what is wrong is told there, and exit code 1 needs no line on stderr. ``repeats`` is text that
+    ``speaks_on_stdout``: what is wrong is told there,
+    and exit code 1 needs no line on stderr. ``repeats`` is text that
     the command may repeat on stdout, as a parser does: the control characters in it may come out again.
     """
     words = [str(argument) for argument in arguments]

@@ -1,4 +1,4 @@
-"""Ways to damage a file: of its bytes, of the JSON in it, of the TOML, and of the headers of its format. All follow from a seed."""
+"""Ways to damage a file: its bytes, the JSON or TOML in it, the headers of its format. All follow from a seed."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def _strange_values(draw: Random) -> Any:
     return draw.choice(
         [
             None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 10**4000, 0.5, -0.0, 1e308, float("nan"),
-            float("inf"), -float("inf"), "", "1", "x" * 100_000, "a\nb", "\u2028", "\ud800", "../..", "/dev/zero", "\0",
+            float("inf"), -float("inf"), "", "1", "x" * 100_000, "a\nb", "\u2028", "\ud800", "../..",
+            "/dev/zero", "\0",
             [], [[]], {}, {"a": 1}, [None] * 1000, _deep(50), _deep(400), _deep(900), 3, 7, 1000, 65_536,
         ]
     )  # fmt: skip
@@ -370,11 +371,13 @@ def npy_header(content: bytes, draw: Random) -> bytes:
     n = int(header.split("(")[1].split(",")[0])
     descr, order, shape = draw.choice(
         [
-            (repr(descr), "False", f"({10**15},)"), (repr(descr), "False", f"({2**63},)"), ("'|O'", "False", f"({n},)"),
+            (repr(descr), "False", f"({10**15},)"), (repr(descr), "False", f"({2**63},)"), ("'|O'", "False",
+            f"({n},)"),
             ("'|V2'", "False", f"({n},)"), ("'<f8'", "False", f"({n},)"), ("'>i8'", "False", f"({n},)"),
             ("'<i4'", "False", f"({n},)"), ("'<u1'", "False", f"({n},)"), ("'<M8[s]'", "False", f"({n},)"),
             ("[('a', '<u2')]", "False", f"({n},)"), (repr(descr), "True", f"({n},)"), (repr(descr), "False", "()"),
-            (repr(descr), "False", f"(1, {n})"), (repr(descr), "False", f"({n - 1},)"), (repr(descr), "False", "(-1,)"),
+            (repr(descr), "False", f"(1, {n})"), (repr(descr), "False", f"({n - 1},)"), (repr(descr), "False",
+            "(-1,)"),
             (repr(descr), "False", "(0,)"), (repr(descr), "__import__('os').abort()", f"({n},)"),
             ("(" * 90 + ")" * 90, "False", f"({n},)"), ("'<u3'", "False", f"({n},)"), ("'<a9'", "False", f"({n},)"),
         ]
@@ -426,7 +429,8 @@ def _toml_all_at_once(content: bytes, draw: Random) -> bytes:
     return draw.choice(
         [
             b"[" * 3000, b"a = " + b"[" * 3000 + b"]" * 3000, b"a." * 3000 + b"a = 1", b"[[model]]\n", b"model = 1\n",
-            b"[model.x.y]\n", b"\x1b[31m = 1", b"\0", b"\xff\xfe", b"a = 1" * 10_000, b"x = " + b"9" * 5000, b"#" * 1_000_000,
+            b"[model.x.y]\n", b"\x1b[31m = 1", b"\0", b"\xff\xfe", b"a = 1" * 10_000, b"x = " + b"9" * 5000,
+            b"#" * 1_000_000,
             b"[" + b"x" * 100_000 + b"]", b'preset = "\x1b[2J"', b'preset = "' + b"x" * 100_000 + b'"', b"preset = 1",
             b'preset = "tiny"\nmodel = []\n', b"[data]\ncorpus = {}\n", b"\r\r\r", b"[data]\r\nn_pairs = 5\r\n",
         ]

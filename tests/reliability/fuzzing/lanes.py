@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -40,7 +41,7 @@ class Played:
     fault: str
     detail: str
     command: str
-    seconds: float
+    seconds: float  # of a processor; of the clock, where the child was ended
 
 
 def play_all(
@@ -164,20 +165,20 @@ class _Lane:
         os.close(log)
         os.close(report)
         for name in names:
-            begin = time.monotonic()
+            begin = time.process_time()
             case = Case(name)
             self.place.folder.mkdir(exist_ok=True)
             try:
                 outcome = self.formats[case.format].play(case, self.place)
-                line = self._as_line(name, outcome, time.monotonic() - begin)
+                line = self._as_line(name, outcome, time.process_time() - begin)
             except Fault as fault:
-                line = self._as_fault(name, fault, time.monotonic() - begin)
+                line = self._as_fault(name, fault, time.process_time() - begin)
             except MemoryError:
                 fault = Fault("took more than 4 GB", traceback.format_exc()[-3000:])
-                line = self._as_fault(name, fault, time.monotonic() - begin)
+                line = self._as_fault(name, fault, time.process_time() - begin)
             except BaseException:  # panics of libraries are no Exception
                 fault = Fault("an uncaught exception", traceback.format_exc()[-3000:])
-                line = self._as_fault(name, fault, time.monotonic() - begin)
+                line = self._as_fault(name, fault, time.process_time() - begin)
             os.write(100, json.dumps(line).encode() + b"\n")
             if len(names) > 1:
                 os.chdir("/")
@@ -203,10 +204,8 @@ class _Lane:
         fd = os.pidfd_open(child)
         is_over = bool(select.select([fd], [], [], seconds)[0])
         os.close(fd)
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         _, status = os.waitpid(child, 0)
         return status if is_over else None
 
@@ -215,7 +214,8 @@ class _Lane:
         for name in ("hang", "log", "stderr"):
             path = self.place.streams / name
             if path.exists():
-                words += path.read_text(errors="replace")[-2500:]
+                text = path.read_text(errors="replace")
+                words += text[:2500] if name != "stderr" else text[-2500:]  # the innermost call is the first
         return words
 
     def _clear(self) -> None:

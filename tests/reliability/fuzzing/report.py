@@ -22,8 +22,8 @@ def as_table(played: Sequence[Played], *, seconds: float) -> str:
     for each in played:
         counts[each.name.partition("/")[0]][each.outcome or FAULTS] += 1
         spent[each.name.partition("/")[0]] += each.seconds
-    outcomes = sorted({outcome for row in counts.values() for outcome in row} - {FAULTS}) + [FAULTS]
-    lines = ["| format | cases | " + " | ".join(outcomes) + " | s in children |"]
+    outcomes = [*sorted({outcome for row in counts.values() for outcome in row} - {FAULTS}), FAULTS]
+    lines = ["| format | cases | " + " | ".join(outcomes) + " | CPU s |"]
     lines.append("| --- |" + " ---: |" * (len(outcomes) + 2))
     for name, row in counts.items():
         cells = " | ".join(f"{row[outcome]:,}" if row[outcome] else "" for outcome in outcomes)

@@ -121,7 +121,9 @@ def _program(arguments: tuple[Any, ...]) -> str:
 def guarded(place: Place, *, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
     """Limits for this process while the block lasts; raises Fault for what the block did against them.
 
-    Only the folders of the case may be written to. Where ``may_connect``, there is no network, but to try is no fault. A hang ends the process, with a traceback in ``last_words``.
+    Only the folders of the case may be written to. Where ``may_connect``, there is no network,
+    but to try is no fault.
+    A hang ends the process, with a traceback in ``last_words``.
     """
     global _guard, _is_hooked
     if not _is_hooked:

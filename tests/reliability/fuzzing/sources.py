@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
 from transduce.corpora import generate_pairs
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, train
@@ -48,7 +49,7 @@ vocab_size = 300
 
 [training]
 max_updates = 6
-max_tokens_per_batch = 800
+max_tokens_per_batch = 300
 warmup_steps = 10
 log_every_updates = 1
 validate_every_updates = 3
@@ -67,6 +68,7 @@ PARSER_SETTINGS = [
     "search.max_extra_tokens=60",
 ]  # fmt: skip
 PAGE = '<!DOCTYPE html>\n<html><body><div id="DisplayArea">\n{body}\n</div></body></html>\n'
+UPDATES = (6, 7, 8)  # to which the run, of 6, is gone on with
 N_PAIRS = {"train": 120, "dev": 2, "test": 2}
 
 
@@ -143,7 +145,7 @@ def make_sources(folder: Path) -> Sources:
     _write_texts(sources.text)
     sources.recipe.write_text(SMALL_RECIPE)
     train(read_recipe(sources.recipe), sources.run)
-    for updates in (6, 8):
+    for updates in UPDATES:
         shutil.copytree(sources.run, sources.resumed(updates))
         longer = read_recipe(sources.recipe, [f"training.max_updates={updates}"])
         train(longer, sources.resumed(updates), resume=True)

@@ -13,15 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from transduce.corpora.libreoffice_help import write_libreoffice_help
-from transduce.corpora.unpacking import unpack
-from transduce.errors import DataError
-
 from fuzzing.cases import Case, Fault, Format, Place, require
 from fuzzing.damage import BYTES, ENTRIES
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
 from fuzzing.strange_values import ODD_TEXTS
+from transduce.corpora.libreoffice_help import write_libreoffice_help
+from transduce.corpora.unpacking import unpack
+from transduce.errors import DataError
 
 __all__ = ["archive_format"]
 
@@ -86,7 +85,8 @@ def _another_file(archive: tarfile.TarFile, draw: Random) -> None:
 
 
 def _odd_headers(archive: tarfile.TarFile, draw: Random) -> None:
-    key = draw.choice(["path", "size", "linkpath", "GNU.sparse.major", "GNU.sparse.realsize", "GNU.sparse.map", "mtime",
+    key = draw.choice(["path", "size", "linkpath", "GNU.sparse.major", "GNU.sparse.realsize", "GNU.sparse.map",
+                       "mtime",
                        "hdrcharset", "GNU.sparse.size", "GNU.sparse.numblocks"])  # fmt: skip
     value = draw.choice(["-1", "9" * 30, "1.5", "nan", "", "x", "0,9999999999", "1", "BINARY", "\x1b[31m", "9" * 5000])
     archive.addfile(_header(_any_name(draw)[:90], size=5, pax_headers={key: value}), io.BytesIO(b"five\n"))
@@ -105,7 +105,8 @@ def _a_bomb(archive: tarfile.TarFile, draw: Random) -> None:
 
 def _bad_segments(archive: tarfile.TarFile, draw: Random) -> None:
     content = draw.choice([b"<seg id", b'<seg id="1">\xff</seg>\n', b'<seg id="1">no end\n', b"<seg " * 10_000,
-                           b'<seg id="1">' + b"x" * 1_000_000 + b"</seg>", b'<seg id="1">\x1b[31m</seg>', b""])  # fmt: skip
+                           b'<seg id="1">' + b"x" * 1_000_000 + b"</seg>", b'<seg id="1">\x1b[31m</seg>',
+                           b""])  # fmt: skip
     archive.addfile(_header("dev/b.en.sgm", size=len(content)), io.BytesIO(content))
 
 
@@ -206,7 +207,8 @@ def _change_inside(deb: Path, place: Place, draw: Random, how: str) -> None:
             archive.addfile(_header(name, type=tarfile.SYMTYPE, linkname=target))
             archive.addfile(_header(f"{name}/canary", size=3), io.BytesIO(b"no\n"))
         page = draw.choice([b"<p id=", b"<p id='par_id1'>" * 3000, b"<div>" * 50_000, b"\xff\xfe" * 100, b"\x00" * 99,
-                            b'<p id="par_id1">\x1b[31m</p>', draw.randbytes(300), b"&#0;&#x110000;&#55555555555555;"])  # fmt: skip
+                            b'<p id="par_id1">\x1b[31m</p>', draw.randbytes(300),
+                            b"&#0;&#x110000;&#55555555555555;"])  # fmt: skip
         page = (
             b'<html><body><div id="DisplayArea"><p id="par_id1" class="paragraph">' + page + b"</p></div></body></html>"
         )

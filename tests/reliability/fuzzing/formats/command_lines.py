@@ -10,12 +10,12 @@ from random import Random
 from typing import Any
 
 import typer
-from transduce.cli.main import app
 
 from fuzzing.cases import Case, Format, Place
 from fuzzing.commands import run_command
 from fuzzing.sources import Sources
 from fuzzing.strange_values import odd_lines, strange_word
+from transduce.cli.main import app
 
 __all__ = ["command_line_format"]
 
@@ -29,28 +29,37 @@ CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0)))).encode()
 # What a path may be: of each kind that transduce reads, and of some that it does not.
 PATHS = (
     "model", "model", "talker", "parser", "run", "run", "run/store", "run/checkpoints/update-00000006", "small.toml",
-    "small.toml", "text/test.en", "text/test.de", "text/test.en.gz", "text/test.de.xz", "text/dev.tsv", "text/test.ptb",
-    "text/test.ptb", "text", "new", "new/folder", "new.xz", "empty", "odd", "nowhere", "-", ".", "/dev/null", "/dev/full",
+    "small.toml", "text/test.en", "text/test.de", "text/test.en.gz", "text/test.de.xz", "text/dev.tsv",
+    "text/test.ptb",
+    "text/test.ptb", "text", "new", "new/folder", "new.xz", "empty", "odd", "nowhere", "-", ".", "/dev/null",
+    "/dev/full",
     "model/config.json", "", "run/run.json", "packages",
 )  # fmt: skip
 # What parameters of these names mostly are; any other takes of all.
 LIKELY = {
     "folders": ("model", "talker"), "folder": ("model", "talker", "parser"), "rerank": ("model", "talker"),
-    "recipe": ("small.toml",), "run": ("run",), "store": ("run/store",), "source": ("text/test.en", "text/test.de.xz", "odd"),
+    "recipe": ("small.toml",), "run": ("run",), "store": ("run/store",), "source": ("text/test.en",
+    "text/test.de.xz", "odd"),
     "src": ("text/test.en", "odd"), "ref": ("text/test.de", "text/test.en", "odd"), "tgt": ("text/test.de", "odd"),
     "hypotheses": ("text/test.de", "odd", "-"), "against": ("text/test.de",), "tsv": ("text/dev.tsv",),
-    "gold": ("text/test.ptb",), "test": ("text/test.ptb",), "trees": ("text/test.ptb", "-"), "out": ("new", "new/folder", "run"),
-    "from_folder": ("packages", "text"), "data": (".", "text"), "direction": ("en-de", "de-en"), "precision": ("fp32", "bf16"),
-    "scale": ("cpu", "gpu"), "corpus": ("grammar", "multi30k"), "name": ("small.toml", "tiny", "grammar", "figure1", "run/model"),
-    "what": ("run", "model", "run/store", "text/test.en", "small.toml"), "on_nan": ("stop", "skip:3"), "work": ("new",),
+    "gold": ("text/test.ptb",), "test": ("text/test.ptb",), "trees": ("text/test.ptb", "-"), "out": ("new",
+    "new/folder", "run"),
+    "from_folder": ("packages", "text"), "data": (".", "text"), "direction": ("en-de", "de-en"),
+    "precision": ("fp32", "bf16"),
+    "scale": ("cpu", "gpu"), "corpus": ("grammar", "multi30k"), "name": ("small.toml", "tiny", "grammar",
+    "figure1", "run/model"),
+    "what": ("run", "model", "run/store", "text/test.en", "small.toml"), "on_nan": ("stop", "skip:3"),
+    "work": ("new",),
     "language": ("de", "fr"), "text": ("multi30k/test", "text/test"), "svg": ("new.svg",), "treebank": ("text",),
 }  # fmt: skip
 WORDS = (
-    "tiny", "base", "grammar", "multi30k", "libreoffice-help", "tatoeba", "table1", "figure1", "curves", "notes", "all",
+    "tiny", "base", "grammar", "multi30k", "libreoffice-help", "tatoeba", "table1", "figure1", "curves",
+    "notes", "all",
     "en-de", "de", "cpu", "cpu", "fp32", "bf16", "int8", "auto", "multi30k/test", "The dog sleeps.", "stop", "skip:3",
     "skip:99999999999999999999999", "cuda", "cuda:9", "meta", "mps",
 )  # fmt: skip
-SETTINGS = ("training.max_updates=1", "data.n_pairs=20", "search.beam_size=2", "data.vocab_size=300", "x", "=", "model.d_ff=8",
+SETTINGS = ("training.max_updates=1", "data.n_pairs=20", "search.beam_size=2", "data.vocab_size=300", "x", "=",
+            "model.d_ff=8",
             "model.x=1", "training.seed=-1", "data.corpus={grammar=1.0}", "search.alpha=nan")  # fmt: skip
 
 

@@ -15,6 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from fuzzing.cases import Case, Format, Place, require
+from fuzzing.damage import inflict, kinds_for
+from fuzzing.sandbox import guarded
+from fuzzing.sources import Sources
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import TokenStore, collate, plan_batches
 from transduce.errors import CheckpointError, ConfigError, DataError, SearchError, TransduceError
@@ -28,11 +33,6 @@ from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, no
 from transduce.training import TrainState, checkpoint_folders
 from transduce.training.checkpoint import load_checkpoint
 from transduce.training.optimiser import make_optimiser
-
-from fuzzing.cases import Case, Format, Place, require
-from fuzzing.damage import inflict, kinds_for
-from fuzzing.sandbox import guarded
-from fuzzing.sources import Sources
 
 __all__ = ["loaded_formats"]
 

@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from transduce.cli import main as command
-
 from fuzzing.cases import Case, Format, Place, require
 from fuzzing.commands import run_command
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
+from transduce.cli import main as command
 
 __all__ = ["misbehaving_format"]
 

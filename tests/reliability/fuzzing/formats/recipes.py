@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Literal, get_args, get_origin
 
-from transduce.config import RunConfig
-
 from fuzzing.cases import Case, Format, Place, require
 from fuzzing.commands import run_command
 from fuzzing.damage import BYTES, TOML
 from fuzzing.sources import RECIPES, Sources
 from fuzzing.strange_values import ODD_TEXTS, strange_toml
+from transduce.config import RunConfig
 
 __all__ = ["recipe_format"]
 
@@ -26,7 +25,8 @@ CUTS = {
     "model.n_encoder_layers": "1", "model.n_decoder_layers": "1", "model.d_model": "16", "model.d_ff": "16",
     "model.n_heads": "2", "model.d_k": "8", "model.d_v": "8", "data.corpus": '"files"', "data.vocab_size": "300",
     "data.train_src": '"text/test.en"', "data.train_tgt": '"text/test.de"', "training.max_updates": "2",
-    "training.max_tokens_per_batch": "300", "search.beam_size": "1", "search.n_best": "1", "search.max_extra_tokens": "3",
+    "training.max_tokens_per_batch": "300", "search.beam_size": "1", "search.n_best": "1",
+    "search.max_extra_tokens": "3",
     "training.validation_sentences": "1",
 }  # fmt: skip
 
@@ -37,7 +37,7 @@ def recipe_format(sources: Sources) -> Format:
     recipes["small"] = sources.recipe.read_bytes()
     stems = [f"damaged/{kind}" for kind in (*BYTES, *TOML)]
     stems += [f"{how}/{table}.{field}" for how in ("field", "set") for table, field in FIELDS]
-    stems += [f"fields/{number}" for number in range(1, 61)]  # so many, of values that may be
+    stems += [f"fields/{number}" for number in range(100)]  # so many, of values that may be
 
     def play(case: Case, place: Place) -> str:
         draw = case.draw()
@@ -49,7 +49,7 @@ def recipe_format(sources: Sources) -> Format:
         elif how == "set":
             settings = [f"{name}={strange_toml(draw)}".replace("\0", ""), *_more_settings(draw)]
         else:
-            content = _generated(draw, name, 3) if how == "field" else _generated(draw, None, int(name) // 3)
+            content = _generated(draw, name, 3) if how == "field" else _generated(draw, None, int(name) // 10)
         (place.folder / "r.toml").write_bytes(content)
         return _read(place, sources, draw, settings, kept=name)
 
@@ -100,7 +100,10 @@ def _likely(table: str, field: str, draw: Random) -> str:
         case str():
             return json.dumps(draw.choice([info.default, info.default, "files", "en-fr", "text/train.en", "x"]))
         case _:
-            return draw.choice(['"text/train.en"', '"text/train.ptb"', '"nowhere"', "1", "0.5", "{files = 1.0}"])
+            likely = (
+                ["1", "2.5"] if "int" in str(info.annotation) or "float" in str(info.annotation) else ['"text/test.en"']
+            )
+            return draw.choice(likely * 4 + ['"text/train.ptb"', '"nowhere"', "1", "{files = 1.0}"])
 
 
 def _likely_number(draw: Random) -> str:

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from transduce.files import write_manifest
-
 from fuzzing.cases import Case, Format, Place, require
 from fuzzing.commands import run_command
 from fuzzing.damage import inflict, kinds_for
 from fuzzing.sources import Sources
+from transduce.files import write_manifest
 
 __all__ = ["entry_format", "resume_format"]
 
@@ -140,12 +139,14 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
         ["run.json", "metrics.jsonl", "lock.json", "tensorboard", "checkpoints", "checkpoints/update-00000006",
          "checkpoints/update-00000006/state.json", "checkpoints/update-00000006/manifest.json",
          "checkpoints/update-00000006/model.safetensors", "checkpoints/update-00000008", "store", "store/train",
-         "store/prepared.json", "store/dev.src", "store/train/src.ids.npy", "model", "model/README.md", "prepared_at.json",
+         "store/prepared.json", "store/dev.src", "store/train/src.ids.npy", "model", "model/README.md",
+         "prepared_at.json",
          "not-finite", "model/config.json"],
     ),
     "average": (
         ["average", "run", "--device", "cpu", "--last", "1"],
-        ["run.json", "model", "model/config.json", "checkpoints/update-00000006/model.safetensors", "store/tokenizer.json"],
+        ["run.json", "model", "model/config.json", "checkpoints/update-00000006/model.safetensors",
+        "store/tokenizer.json"],
     ),
     "doctor": (
         ["doctor", "run"],
@@ -153,7 +154,8 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
          "store/train/store.json", "store/dev.src", "model/tokenizer.json", "model/README.md", "prepared_at.json"],
     ),
     "doctor model": (["doctor", "run/model"], ["model/config.json", "model/manifest.json", "model/README.md"]),
-    "doctor store": (["doctor", "run/store"], ["store/prepared.json", "store/dev.tgt", "store/train/src.offsets.npy"]),
+    "doctor store": (["doctor", "run/store"], ["store/prepared.json", "store/dev.tgt",
+    "store/train/src.offsets.npy"]),
     "translate": (
         ["translate", "run/model", "--device", "cpu", "--beam", "1"],
         ["model", "model/config.json", "model/manifest.json", "model/model.safetensors", "model/tokenizer.json",
@@ -187,6 +189,8 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
 def entry_format(sources: Sources) -> Format:
     """Something else than a file in the place of each file."""
 
+    weights = (sources.resumed(7) / "model" / "model.safetensors").read_bytes()
+
     def play(case: Case, place: Place) -> str:
         verb, entry, *file = case.parts
         shutil.copytree(sources.run, place.folder / "run")
@@ -205,7 +209,12 @@ def entry_format(sources: Sources) -> Format:
             place, words, stdin=b"The dog sleeps.\n", stop_after_s=STOP_AFTER_S, codes=(0, 1, 2, 143),
             speaks_on_stdout=verb.startswith("doctor"),
         )  # fmt: skip
-        return "stopped" if outcome.code == 143 else outcome.word if outcome.code else "done"
+        if outcome.code:
+            return "stopped" if outcome.code == 143 else outcome.word
+        if verb == "resume":  # whatever it could not read, it made anew
+            written = (place.folder / "run" / "model" / "model.safetensors").read_bytes()
+            require(written == weights, "the model is another than that of the undamaged run")
+        return "done"
 
     stems = [f"{verb}/{entry}/{file}" for verb, (_, files) in VERBS.items() for file in files for entry in ENTRIES]
     return Format("entry", stems, play)

@@ -59,7 +59,8 @@ VERBS: dict[str, list[str]] = {
     "evaluate": ["evaluate", "PARSER", "--src", "FILE", "--ref", "FILE", "--device", "cpu", "--beam", "1"],
     "doctor": ["doctor", "FILE"],
     "prepare": ["prepare", "parser.toml", "--out", "out", "--set", "data.target=trees", "--set",
-                "data.shared_vocabulary=false", "--set", "model.embeddings=separate", "--set", "data.train_trees=FILE"],
+                "data.shared_vocabulary=false", "--set", "model.embeddings=separate", "--set",
+                "data.train_trees=FILE"],
 }  # fmt: skip
 
 
