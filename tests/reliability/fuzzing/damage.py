@@ -1,4 +1,4 @@
-"""Ways to damage a file: of its bytes, of the JSON in it, and of the headers of its format. All follow from a seed."""
+"""Ways to damage a file: its bytes, the JSON or TOML in it, the headers of its format. All follow from a seed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from fuzzing.strange_values import ODD_TEXTS, quoted_toml, strange_toml
 
 Edit = Callable[[bytes, Random], bytes]
 Damage = Callable[[Path, Random], None]
@@ -124,7 +126,8 @@ def _strange_values(draw: Random) -> Any:
     return draw.choice(
         [
             None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 10**4000, 0.5, -0.0, 1e308, float("nan"),
-            float("inf"), -float("inf"), "", "1", "x" * 100_000, "a\nb", "\u2028", "\ud800", "../..", "/dev/zero", "\0",
+            float("inf"), -float("inf"), "", "1", "x" * 100_000, "a\nb", "\u2028", "\ud800", "../..",
+            "/dev/zero", "\0",
             [], [[]], {}, {"a": 1}, [None] * 1000, _deep(50), _deep(400), _deep(900), 3, 7, 1000, 65_536,
         ]
     )  # fmt: skip
@@ -368,11 +371,13 @@ def npy_header(content: bytes, draw: Random) -> bytes:
     n = int(header.split("(")[1].split(",")[0])
     descr, order, shape = draw.choice(
         [
-            (repr(descr), "False", f"({10**15},)"), (repr(descr), "False", f"({2**63},)"), ("'|O'", "False", f"({n},)"),
+            (repr(descr), "False", f"({10**15},)"), (repr(descr), "False", f"({2**63},)"), ("'|O'", "False",
+            f"({n},)"),
             ("'|V2'", "False", f"({n},)"), ("'<f8'", "False", f"({n},)"), ("'>i8'", "False", f"({n},)"),
             ("'<i4'", "False", f"({n},)"), ("'<u1'", "False", f"({n},)"), ("'<M8[s]'", "False", f"({n},)"),
             ("[('a', '<u2')]", "False", f"({n},)"), (repr(descr), "True", f"({n},)"), (repr(descr), "False", "()"),
-            (repr(descr), "False", f"(1, {n})"), (repr(descr), "False", f"({n - 1},)"), (repr(descr), "False", "(-1,)"),
+            (repr(descr), "False", f"(1, {n})"), (repr(descr), "False", f"({n - 1},)"), (repr(descr), "False",
+            "(-1,)"),
             (repr(descr), "False", "(0,)"), (repr(descr), "__import__('os').abort()", f"({n},)"),
             ("(" * 90 + ")" * 90, "False", f"({n},)"), ("'<u3'", "False", f"({n},)"), ("'<a9'", "False", f"({n},)"),
         ]
@@ -397,9 +402,82 @@ def npy_numbers(content: bytes, draw: Random) -> bytes:
 NPY: dict[str, Edit] = {"npy_header": npy_header, "npy_numbers": npy_numbers}
 
 
+# TOML
+
+
+def _on_a_line(change: Callable[[str, str, Random], str]) -> Edit:
+    """An edit of one line ``key = value``."""
+
+    def edit(content: bytes, draw: Random) -> bytes:
+        lines = content.decode().split("\n")
+        places = [n for n, line in enumerate(lines) if " = " in line and not line.startswith("#")]
+        place = draw.choice(places)
+        key, _, value = lines[place].partition(" = ")
+        lines[place] = change(key, value, draw)
+        return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+    return edit
+
+
+def _toml_key(key: str, value: str, draw: Random) -> str:
+    odd = quoted_toml(draw.choice(ODD_TEXTS))
+    name = draw.choice([key + "_", key.upper(), key[1:], odd, odd, "model", "x" * 10_000, f"{key}.{key}", "__class__"])
+    return f"{name} = {value}"
+
+
+def _toml_all_at_once(content: bytes, draw: Random) -> bytes:
+    return draw.choice(
+        [
+            b"[" * 3000, b"a = " + b"[" * 3000 + b"]" * 3000, b"a." * 3000 + b"a = 1", b"[[model]]\n", b"model = 1\n",
+            b"[model.x.y]\n", b"\x1b[31m = 1", b"\0", b"\xff\xfe", b"a = 1" * 10_000, b"x = " + b"9" * 5000,
+            b"#" * 1_000_000,
+            b"[" + b"x" * 100_000 + b"]", b'preset = "\x1b[2J"', b'preset = "' + b"x" * 100_000 + b'"', b"preset = 1",
+            b'preset = "tiny"\nmodel = []\n', b"[data]\ncorpus = {}\n", b"\r\r\r", b"[data]\r\nn_pairs = 5\r\n",
+        ]
+    )  # fmt: skip
+
+
+TOML: dict[str, Edit] = {
+    "toml_value": _on_a_line(lambda key, value, draw: f"{key} = {strange_toml(draw)}"),
+    "toml_key": _on_a_line(_toml_key),
+    "toml_twice": _on_a_line(lambda key, value, draw: f"{key} = {value}\n{key} = {value}"),
+    "toml_lost": _on_a_line(lambda key, value, draw: ""),
+    "toml_table": _on_a_line(
+        lambda key, value, draw: f"[{draw.choice(['model', 'x', key, 'a.b', ''])}]\n{key} = {value}"
+    ),
+    "toml_encoding": other_encoding,
+    "toml_other": _toml_all_at_once,
+}
+
+
+# JSON, an object on each line
+
+
+def _on_a_json_line(edit: Edit) -> Edit:
+    def change(content: bytes, draw: Random) -> bytes:
+        lines = content.splitlines()
+        place = draw.randrange(len(lines))
+        lines[place] = edit(lines[place], draw).replace(b"\n", b" ")
+        return b"".join(line + b"\n" for line in lines)
+
+    return change
+
+
+def _lines_moved(content: bytes, draw: Random) -> bytes:
+    lines = content.splitlines(keepends=True)
+    draw.shuffle(lines)
+    return b"".join(lines[: draw.randint(0, len(lines))])
+
+
+JSON_LINES: dict[str, Edit] = {
+    **{f"line_{name}": _on_a_json_line(edit) for name, edit in JSON.items() if name != "json_encoding"},
+    "lines_moved": _lines_moved,
+}
+
+
 def kinds_for(name: str) -> list[str]:
     """The names of all damage that can be done to a file."""
-    by_format = {".json": JSON, ".safetensors": SAFETENSORS, ".npy": NPY}
+    by_format = {".json": JSON, ".safetensors": SAFETENSORS, ".npy": NPY, ".toml": TOML, ".jsonl": JSON_LINES}
     return [*BYTES, *ENTRIES, *by_format.get(Path(name).suffix, {})]
 
 
@@ -408,5 +486,5 @@ def inflict(kind: str, path: Path, draw: Random) -> None:
     if kind in ENTRIES:
         ENTRIES[kind](path, draw)
         return
-    edit = (BYTES | JSON | SAFETENSORS | NPY)[kind]
+    edit = (BYTES | JSON | SAFETENSORS | NPY | TOML | JSON_LINES)[kind]
     path.write_bytes(edit(path.read_bytes(), draw))

@@ -1,32 +1,25 @@
-"""Damages copies of the files of a run, one case after the other, and loads them: a process of its own, since a bug may
-end it. Run by ``test_fuzzing.py``; by hand: ``python tests/reliability/fuzz_worker.py RUN SCRATCH --only NAME``.
+"""Files and folders that are loaded: whatever is done to one, it is refused in one line, or what is loaded is sound.
 
-It prints "begin NAME" before a case and "bad NAME: why" after one that failed, so that its reader knows which case a
-crash belongs to; and in the end how many cases of each format went how. A case follows from its name:
-``format/mode/file/kind#seed``.
+Where sums protect it ("as_is"), what is loaded must be the very same; with its manifest made anew ("signed"), sound.
 """
 
 from __future__ import annotations
 
-import argparse
-import faulthandler
-import json
-import resource
 import shutil
-import traceback
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from math import isfinite
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import torch
-from damage import inflict, kinds_for
 
+from fuzzing.cases import Case, Format, Place, require
+from fuzzing.damage import inflict, kinds_for
+from fuzzing.sandbox import guarded
+from fuzzing.sources import Sources
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import TokenStore, collate, plan_batches
 from transduce.errors import CheckpointError, ConfigError, DataError, SearchError, TransduceError
@@ -36,19 +29,20 @@ from transduce.tasks.model_folder import ModelFolder, read_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared
 from transduce.tasks.run import read_run_config
 from transduce.tasks.translator import Translator
-from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, normalise, train_bpe, train_wordpiece
+from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, normalise
 from transduce.training import TrainState, checkpoint_folders
 from transduce.training.checkpoint import load_checkpoint
 from transduce.training.optimiser import make_optimiser
 
-HANG_S = 30  # no case takes a second
-ROOM_BYTES = 2 << 30  # that all cases together may take beside what the process has: a header must not claim terabytes
+__all__ = ["loaded_formats"]
+
 LONGEST_MESSAGE = 1000
+CASES_PER_CHILD = 20
 SENTENCES = ["The dog sleeps.", "", "Ein süßer 🐕 </s> schläft\u2028 nicht; don't!", "xyzzy " * 30]
 
 
 @dataclass(frozen=True)
-class Format:
+class Loaded:
     """One kind of file or folder: how it is loaded, and what must be true of whatever was loaded."""
 
     source: Path  # a folder; it is copied for each case
@@ -228,24 +222,14 @@ def check_checkpoint(resumed: Resumed) -> None:
     resumed.optimiser.step()
 
 
-def all_formats(run: Path, scratch: Path) -> dict[str, Format]:
-    """The formats, over the files of a run; a folder of tokenizers is made anew."""
-    config = read_run_config(run)
-    kinds = scratch / "tokenizers"
-    shutil.rmtree(kinds, ignore_errors=True)
-    kinds.mkdir(parents=True)
-    text = (run / "store" / "dev.src").read_text().splitlines()
-    train_bpe(text, vocab_size=300).save(kinds / "bpe.json")
-    train_wordpiece(text, vocab_size=600).save(kinds / "wordpiece.json")
-    only_run = scratch / "run"
-    shutil.rmtree(only_run, ignore_errors=True)
-    only_run.mkdir()
-    shutil.copy(run / "run.json", only_run)
-    tokenizers = Tokenizers.load(run / "store")
+def kinds_of_files(sources: Sources) -> dict[str, Loaded]:
+    """The six kinds."""
+    config = read_run_config(sources.run)
+    tokenizers = Tokenizers.load(sources.run / "store")
     vocab_size = tokenizers.tgt.size
     return {
-        "model": Format(
-            run / "model",
+        "model": Loaded(
+            sources.model,
             ("config.json", "model.safetensors", "tokenizer.json", "manifest.json", "README.md"),
             (CheckpointError,),
             load_model,
@@ -253,32 +237,32 @@ def all_formats(run: Path, scratch: Path) -> dict[str, Format]:
             is_same_model,
             exempt=("README.md",),
         ),
-        "store": Format(
-            run / "store" / "train",
+        "store": Loaded(
+            sources.run / "store" / "train",
             ("src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy", "store.json", "manifest.json"),
             (DataError,),
             lambda folder: TokenStore.open(folder, tokenizers),
             lambda store: check_store(store, vocab_size),
             is_same_store,
         ),
-        "prepared": Format(
-            run / "store",
+        "prepared": Loaded(
+            sources.run / "store",
             ("prepared.json", "tokenizer.json", "manifest.json", "dev.src", "test.tgt"),
             (DataError, CheckpointError),
             open_prepared,
             check_prepared,
             is_same_prepared,
         ),
-        "checkpoint": Format(
-            checkpoint_folders(run / "checkpoints")[-1],
+        "checkpoint": Loaded(
+            checkpoint_folders(sources.run / "checkpoints")[-1],
             ("model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"),
             (CheckpointError,),
             checkpoint_loader(config),
             check_checkpoint,
             is_same_checkpoint,
         ),
-        "tokenizer": Format(
-            kinds,
+        "tokenizer": Loaded(
+            sources.tokenizers,
             ("bpe.json", "wordpiece.json"),
             (CheckpointError,),
             load_both_kinds,
@@ -286,8 +270,8 @@ def all_formats(run: Path, scratch: Path) -> dict[str, Format]:
             None,
             exempt=None,
         ),
-        "run": Format(
-            only_run,
+        "run": Loaded(
+            sources.only_run,
             ("run.json",),
             (CheckpointError, ConfigError),
             read_run_config,
@@ -298,78 +282,43 @@ def all_formats(run: Path, scratch: Path) -> dict[str, Format]:
     }
 
 
-def all_cases(formats: dict[str, Format], n_seeds: int) -> Iterator[str]:
-    """ "as_is" leaves the manifest as it was; "signed" makes a new one, so that what is behind it is reached."""
-    for seed in range(n_seeds):
-        for name, format in formats.items():
-            for mode in ("as_is", "signed"):
-                for file in format.files:
-                    is_protected = format.is_same is not None
-                    if is_protected if mode == "as_is" else file != "manifest.json":
-                        for kind in kinds_for(file):
-                            yield f"{name}/{mode}/{file}/{kind}#{seed}"
+def loaded_formats(sources: Sources) -> list[Format]:
+    """A format for each of the six kinds."""
+    return [
+        Format(name, list(_stems(kind)), _player(kind, kind.load(kind.source)), cases_per_child=CASES_PER_CHILD)
+        for name, kind in kinds_of_files(sources).items()
+    ]
 
 
-class Fault(Exception):
-    """A case that did not go as it should."""
+def _stems(kind: Loaded) -> Iterator[str]:
+    is_protected = kind.is_same is not None
+    for mode in ("as_is", "signed"):
+        for file in kind.files:
+            if is_protected if mode == "as_is" else file != "manifest.json":
+                yield from (f"{mode}/{file}/{damage}" for damage in kinds_for(file))
 
 
-def outcome_of(case: str, formats: dict[str, Format], undamaged: dict[str, Any], scratch: Path) -> str:
-    """How a case went: "refused", or loaded and "the same" or at least "sound". Raises whatever is wrong with it."""
-    name, mode, file, kind = case.partition("#")[0].split("/")
-    format = formats[name]
-    folder = scratch / "case"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(format.source, folder)
-    inflict(kind, folder / file, Random(case))
-    if mode == "signed" and format.exempt is not None:
-        write_manifest(folder, exempt=format.exempt)
-    try:
-        loaded = format.load(folder)
-        if mode == "as_is" and format.is_same is not None:
-            if not format.is_same(loaded, undamaged[name]):
-                raise Fault("it was loaded, and is another")
-            return "the same"
-        format.check(loaded)
-    except format.errors as error:
-        message = str(error)
-        if len(message.splitlines()) != 1 or len(message) > LONGEST_MESSAGE:
-            raise Fault(f"its message is not one line of reasonable length: {message!r:.300}") from error
-        return "refused"
-    return "sound"
+def _player(kind: Loaded, undamaged: Any) -> Callable[[Case, Place], str]:
+    def play(case: Case, place: Place) -> str:
+        mode, file, damage = case.parts
+        folder = place.folder / "source"
+        shutil.copytree(kind.source, folder)
+        inflict(damage, folder / file, case.draw())
+        if mode == "signed" and kind.exempt is not None:
+            write_manifest(folder, exempt=kind.exempt)
+        with guarded(place), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                loaded = kind.load(folder)
+                if mode == "as_is" and kind.is_same is not None:
+                    require(kind.is_same(loaded, undamaged), "was loaded, and is another")
+                    return "the same"
+                kind.check(loaded)
+            except kind.errors as error:
+                message = str(error)
+                is_short = len(message.splitlines()) == 1 and len(message) <= LONGEST_MESSAGE
+                require(is_short, "its message is not one line of reasonable length", repr(message[:300]))
+                return "refused"
+        return "sound"
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("run", type=Path)
-    parser.add_argument("scratch", type=Path)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--every", type=int, default=1, help="only each n-th case")
-    parser.add_argument("--skip", type=int, default=0, help="so many cases at the start")
-    parser.add_argument("--only", help="cases whose name begins so")
-    arguments = parser.parse_args()
-
-    torch.set_num_threads(1)
-    warnings.simplefilter("error")
-    formats = all_formats(arguments.run, arguments.scratch)
-    undamaged = {name: format.load(format.source) for name, format in formats.items()}
-    cases = list(all_cases(formats, arguments.seeds))[:: arguments.every]
-    if arguments.only:
-        cases = [case for case in cases if case.startswith(arguments.only)]
-    if (statm := Path("/proc/self/statm")).exists():
-        mapped = int(statm.read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (mapped + ROOM_BYTES, resource.RLIM_INFINITY))
-    counts: Counter[str] = Counter()
-    for case in cases[arguments.skip :]:
-        print(f"begin {case}", flush=True)
-        faulthandler.dump_traceback_later(HANG_S, exit=True)
-        try:
-            counts[f"{case.split('/')[0]} {outcome_of(case, formats, undamaged, arguments.scratch)}"] += 1
-        except BaseException:  # the libraries' panics are no Exception
-            print(f"bad {case}: {json.dumps(traceback.format_exc())}", flush=True)
-        faulthandler.cancel_dump_traceback_later()
-    print(f"done {json.dumps(counts)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return play

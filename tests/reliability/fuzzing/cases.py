@@ -1,0 +1,83 @@
+"""A case of the fuzzer, the folder that it has, and what can be wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+__all__ = ["Case", "Fault", "Format", "Place", "names_of", "require"]
+
+
+class Fault(Exception):
+    """Something that must not be: ``kind`` in a few words, for all cases alike, and what was seen in this one."""
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        self.kind, self.detail = kind, detail
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+
+
+def require(condition: bool, kind: str, detail: object = "") -> None:
+    """Raises Fault where a condition does not hold."""
+    if not condition:
+        raise Fault(kind, f"{detail!s:.2000}")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``format/stem#seed``: all that a case does follows from these words."""
+
+    name: str
+
+    @property
+    def format(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def stem(self) -> str:
+        """What is done, without the format and the seed."""
+        return self.name.partition("/")[2].rpartition("#")[0]
+
+    @property
+    def parts(self) -> list[str]:
+        """The stem at its slashes."""
+        return self.stem.split("/")
+
+    def draw(self) -> Random:
+        """The generator of a case, at its beginning."""
+        return Random(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folders of a case."""
+
+    folder: Path  # its own, to write to; the working folder of its commands
+    outside: Path  # beside it, with files that nobody may touch
+    streams: Path  # where its standard streams are kept
+    hang_s: float = 20.0  # what takes longer hangs
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Something that is fuzzed."""
+
+    name: str
+    stems: Sequence[str]
+    play: Callable[[Case, Place], str]  # returns the outcome in a word or two; raises Fault
+    cases_per_child: int = 1  # commands change their process, so that each has one of its own
+
+
+def names_of(format: Format, n_cases: int) -> Iterator[str]:
+    """The names of so many cases: all stems with one seed, in an order that mixes them, then with the next."""
+    if not format.stems:
+        return
+    seed = n_given = 0
+    while n_given < n_cases:
+        stems = list(format.stems)
+        Random(f"{format.name}#{seed}").shuffle(stems)
+        for stem in stems[: n_cases - n_given]:
+            yield f"{format.name}/{stem}#{seed}"
+        n_given += len(stems)
+        seed += 1

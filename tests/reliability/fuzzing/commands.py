@@ -1,0 +1,215 @@
+"""A command line, run to its end in this process as ``transduce`` would be, and what is wrong with all that it said."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+import traceback
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from fuzzing.cases import Fault, Place, require
+from fuzzing.sandbox import guarded
+from transduce.cli.main import app, main
+
+__all__ = ["MAY_END_BY_SIGPIPE", "Outcome", "Streams", "controls_in", "run_command"]
+
+# The tree of verbs, which typer makes anew for each command line: once, before there are children.
+typer.main.get_command = functools.cache(typer.main.get_command)
+typer.main.get_command(app)
+
+LONGEST_LINE = 2500
+MOST_LINES = 60  # of stderr, where a command is refused
+FLUSH_FAILED = 120  # Python's own exit code where what is left of stdout cannot be written
+MAY_END_BY_SIGPIPE = "may-end-by-sigpipe"  # a file among the streams: this signal is no fault
+READ_STREAMS = ("stdin", "stdout", "stderr")
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """What stdin, stdout and stderr are: None for closed, or a path; the files of the case by default."""
+
+    stdin: str | None = ""
+    stdout: str | None = ""
+    stderr: str | None = ""
+    broken_pipes: frozenset[int] = frozenset()  # those that nobody reads
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command came to."""
+
+    arguments: tuple[str, ...]
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def word(self) -> str:
+        """For the table."""
+        return "refused" if self.code in (1, 2) else f"exit {self.code}"
+
+    def json(self) -> Any:
+        """Its stdout. Raises Fault if that is no JSON."""
+        try:
+            return json.loads(self.out)
+        except ValueError as error:
+            raise Fault("stdout is no JSON", f"{error}: {self.out!r:.500}") from None
+
+
+def run_command(
+    place: Place,
+    arguments: Sequence[object],
+    *,
+    stdin: bytes = b"",
+    streams: Streams | None = None,
+    codes: Collection[int] = (0, 1, 2),
+    may_connect: bool = False,
+    stop_after_s: float | None = None,
+    speaks_on_stdout: bool = False,
+    repeats: bytes = b"",
+) -> Outcome:
+    """Run ``transduce`` with these arguments, once in a process, in the folder of a case. Raises Fault.
+
+    ``codes`` are the exit codes that are no fault. After ``stop_after_s`` it is asked to stop, by SIGTERM, and must.
+    ``speaks_on_stdout``: what is wrong is told there,
+    and exit code 1 needs no line on stderr. ``repeats`` is text that
+    the command may repeat on stdout, as a parser does: the control characters in it may come out again.
+    """
+    words = [str(argument) for argument in arguments]
+    (place.streams / "command").write_text(shlex.join(["transduce", *words]), errors="surrogateescape")
+    (place.streams / "stdin").write_bytes(stdin)
+    for name in READ_STREAMS[1:]:
+        (place.streams / name).touch()
+    if streams is not None and streams.broken_pipes:
+        (place.streams / MAY_END_BY_SIGPIPE).touch()
+    is_heard = streams is None or (streams.stderr == "" and 2 not in streams.broken_pipes)
+    with (place.streams / "hang").open("w") as last_words:
+        _open_streams(place, streams or Streams())
+        _surround(place)
+        timer = threading.Timer(stop_after_s or 0, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.daemon = True
+        if stop_after_s is not None:
+            timer.start()
+        with guarded(place, may_connect=may_connect, last_words=last_words):
+            code = _exit_code(words, is_heard=is_heard)
+        timer.cancel()
+    out, err = ((place.streams / name).read_bytes() for name in ("stdout", "stderr"))
+    outcome = Outcome(tuple(words), code, out, err.decode("utf-8", "replace"))
+    _check(outcome, codes, is_heard=is_heard, speaks_on_stdout=speaks_on_stdout, repeats=repeats)
+    return outcome
+
+
+def _open_streams(place: Place, streams: Streams) -> None:
+    """Have descriptors 0 to 2 as asked, and Python's streams over them as it makes them when it starts."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for fd, (name, path) in enumerate(zip(READ_STREAMS, (streams.stdin, streams.stdout, streams.stderr), strict=True)):
+        if fd in streams.broken_pipes:
+            reader, writer = os.pipe()
+            os.close(reader)
+            os.dup2(writer, fd)
+            os.close(writer)
+        else:
+            flags = os.O_RDONLY if fd == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            opened = os.open(path or place.streams / name, flags, 0o666)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+    for fd, path in enumerate((streams.stdin, streams.stdout, streams.stderr)):
+        if path is None:
+            os.close(fd)  # last: the files above would have taken its number
+    for fd, name in enumerate(READ_STREAMS):
+        setattr(sys, name, _python_stream(fd, name))
+        setattr(sys, f"__{name}__", getattr(sys, name))
+
+
+def _python_stream(fd: int, name: str) -> io.TextIOWrapper | None:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return None
+    raw = io.FileIO(fd, "r" if fd == 0 else "w", closefd=False)
+    raw.name = f"<{name}>"
+    buffer: Any = io.BufferedReader(raw) if fd == 0 else io.BufferedWriter(raw)
+    errors = "backslashreplace" if fd == 2 else "strict"
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, newline="\n", line_buffering=fd == 2)
+
+
+def _surround(place: Place) -> None:
+    """A working folder, a home, a folder for temporary files: all of the case."""
+    os.chdir(place.folder)
+    for name in ("home", "tmp"):
+        (place.folder / name).mkdir(exist_ok=True)
+    import tempfile
+
+    tempfile.tempdir = str(place.folder / "tmp")
+    home = str(place.folder / "home")
+    os.environ |= {"HOME": home, "XDG_CACHE_HOME": f"{home}/.cache", "TMPDIR": tempfile.tempdir, "COLUMNS": "200"}
+    os.environ.pop("TRANSDUCE_DATA", None)
+
+
+def _exit_code(words: list[str], *, is_heard: bool) -> int:
+    sys.argv = ["transduce", *words]
+    try:
+        main()
+        code: Any = 0
+    except SystemExit as end:
+        code = end.code
+    except MemoryError:
+        raise Fault("took more than 4 GB", traceback.format_exc()[-3000:]) from None
+    except Exception as error:
+        if isinstance(error, OSError) and not is_heard:
+            return 1  # an error that could not be told: Python ends so, too
+        trace = traceback.format_exc()
+        kind = "took more than 4 GB" if _is_out_of_memory(error) else "an uncaught exception"
+        raise Fault(kind, trace[-3000:]) from None
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise Fault("stdout is left for Python to flush at the end, which fails", repr(error)) from None
+    require(code is None or isinstance(code, int), "ended with words as exit code", code)
+    return code or 0
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return "can't allocate memory" in str(error) or "Cannot allocate memory" in str(error)
+
+
+def _check(outcome: Outcome, codes: Collection[int], *, is_heard: bool, speaks_on_stdout: bool, repeats: bytes) -> None:
+    """What holds for every command line."""
+    out, err = outcome.out.decode("utf-8", "replace"), outcome.err
+    for name, text in (("stdout", out), ("stderr", err)):
+        require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-3000:])
+        known = set(repeats.decode("utf-8", "replace")) if name == "stdout" else set()
+        found = controls_in(text) - known
+        require(not found, f"control characters on {name}", f"{sorted(found)} in {text[-2000:]!r}")
+    warned = re.search(r"^\S+\.py:\d+: \w*Warning: .*|^Exception ignored.*", err, re.MULTILINE)
+    require(warned is None, "a warning of Python was printed", warned and warned.group())
+    longest = max(map(len, err.split("\n")))
+    require(longest <= LONGEST_LINE, "a line too long on stderr", f"{longest} characters: {err!r:.300}")
+    require(outcome.code in codes, f"exit code {outcome.code}", err[-2000:])
+    if outcome.code in (1, 2) and is_heard:
+        errors = [line for line in err.split("\n") if line.startswith("error: ")]
+        is_help = outcome.code == 2 and "Usage:" in out
+        has_spoken = len(errors) == 1 or is_help or (speaks_on_stdout and not errors and out.strip() != "")
+        require(has_spoken, "refused without one line 'error: ...'", f"{outcome.code}: {err!r:.2000}")
+        n_lines = err.count("\n")
+        require(n_lines <= MOST_LINES, "too many lines on stderr", f"{n_lines}: {err!r:.500}")
+
+
+def controls_in(text: str) -> set[str]:
+    """What may do something to a terminal: control characters but ends of lines and tabs."""
+    return {char for char in set(text) - {"\n", "\t"} if unicodedata.category(char) == "Cc"}
