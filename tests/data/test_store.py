@@ -253,12 +253,13 @@ def test_ids_outside_the_vocabulary_are_refused(folder: Path, tokenizers: Tokeni
         TokenStore.open(folder, tokenizers)
 
 
+@pytest.mark.parametrize("n_at_a_time", [1, 2, 3, 4, 100])
 @pytest.mark.parametrize("held_bytes", [0, store_module.HELD_BYTES])
 def test_small_and_large_stores_are_read_alike(
-    folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int
+    folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int, n_at_a_time: int
 ) -> None:
     monkeypatch.setattr(store_module, "HELD_BYTES", held_bytes)
-    monkeypatch.setattr(store_module, "IDS_AT_A_TIME", 3)
+    monkeypatch.setattr(store_module, "IDS_AT_A_TIME", n_at_a_time)
     store = TokenStore.open(folder, tokenizers)
     src, tgt = store.gather(np.array([2, 0, 0, 1]))
     for side, ids, offsets in (
@@ -283,7 +284,7 @@ def test_a_store_that_is_cut_while_it_is_open_is_no_signal(
     if held_bytes:
         assert [ids.tolist() for ids in store.pair(2)] == before
     else:
-        with pytest.raises(DataError, match=r"src\.ids\.npy has become shorter while .* then go on with --resume"):
+        with pytest.raises(DataError, match=r"src\.offsets\.npy has become shorter while .* then go on with --resume"):
             store.gather(np.array([2]))
 
 
@@ -314,4 +315,19 @@ def test_files_of_a_store_are_no_links(folder: Path, tmp_path: Path, name: str) 
     (folder / name).rename(tmp_path / name)
     (folder / name).symlink_to(tmp_path / name)
     with pytest.raises(DataError, match=rf"{name} is a link, not a regular file; move it away, or put the file itself"):
+        TokenStore.open(folder)
+
+
+@pytest.mark.parametrize("n_at_a_time", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    "offsets",
+    [[0, 9, 5, 20], [1, 2, 3, 4], [0, 5, 5, 20], [0, 1 << 62, 5, 20], [0, -(1 << 62), 1 << 62, 20], [0, 1, 2, 3]],
+)
+def test_offsets_that_do_not_rise_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, offsets: list[int], n_at_a_time: int
+) -> None:
+    monkeypatch.setattr(store_module, "IDS_AT_A_TIME", n_at_a_time)
+    put("tgt.offsets.npy", offsets)(folder)
+    write_manifest(folder)
+    with pytest.raises(DataError, match=r"tgt\.offsets\.npy should rise from 0 to \d+ without empty rows"):
         TokenStore.open(folder)

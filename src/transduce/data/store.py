@@ -36,7 +36,7 @@ from transduce.text.chunks import chunks
 __all__ = ["PairDropout", "RaggedIds", "StoreSummary", "TokenStore", "write_store"]
 
 FORMAT_VERSION = 2
-HELD_BYTES = 1 << 26  # files of ids up to this size are held in memory; of larger ones, only what is asked for is read
+HELD_BYTES = 1 << 28  # files up to this size are held in memory; of larger ones, only what is asked for is read
 IDS_AT_A_TIME = 1 << 22  # where all are looked at
 N_PAIRS_AT_A_TIME = 8192  # at most: the texts and ids of so many are in memory at a time
 
@@ -247,11 +247,6 @@ class _ArrayFile:
             raise DataError(f"{path} is not an array file: {error}; prepare the data again") from error
         weakref.finalize(self, os.close, self._descriptor)
 
-    @property
-    def n_bytes(self) -> int:
-        """Of its values."""
-        return self.length * self.dtype.itemsize
-
     def read(self, starts_B: NDArray[np.int64], lengths_B: NDArray[np.int64]) -> NDArray[Any]:
         """Some stretches of it, one after the other. Raises DataError if the file has become shorter, or is gone."""
         size, first, descriptor = self.dtype.itemsize, self._start, self._descriptor
@@ -269,24 +264,35 @@ class _ArrayFile:
         for start in range(0, self.length, size):
             yield self.read(np.array([start]), np.array([min(size, self.length - start)]))
 
-    def whole(self) -> NDArray[Any]:
-        """All of it."""
-        return np.concatenate([np.empty(0, self.dtype), *self.parts(IDS_AT_A_TIME)])
+    def held_if_small(self) -> NDArray[Any] | _ArrayFile:
+        """All of it, or itself where that is too much to hold."""
+        if self.length * self.dtype.itemsize > HELD_BYTES:
+            return self
+        held, done = np.empty(self.length, self.dtype), 0
+        for some in self.parts(IDS_AT_A_TIME):
+            held[done : done + len(some)] = some
+            done += len(some)
+        return held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The ids of one language: row ``n`` is ``ids[offsets[n]:offsets[n + 1]]``."""
+    """The ids of one language: row ``n`` is ``ids[starts[n]:starts[n] + lengths[n]]``."""
 
     ids: Ids | _ArrayFile  # held, or on the disk
-    offsets: NDArray[np.int64]  # (N + 1,)
+    starts: NDArray[np.int64] | _ArrayFile  # likewise
+    lengths: NDArray[np.int32]  # (N,)
     vocab_size: int
 
     def row(self, n: int) -> Ids:
         return self.gather(np.array([n])).ids_M
 
     def gather(self, rows_B: NDArray[np.int64]) -> RaggedIds:
-        starts_B, lengths_B = self.offsets[rows_B], self.offsets[rows_B + 1] - self.offsets[rows_B]
+        lengths_B = self.lengths[rows_B].astype(np.int64)
+        if isinstance(self.starts, _ArrayFile):
+            starts_B = self.starts.read(rows_B, np.ones_like(rows_B))
+        else:
+            starts_B = self.starts[rows_B]
         if isinstance(self.ids, _ArrayFile):
             ids_M = self.ids.read(starts_B, lengths_B)
             _require_ids_of_text(ids_M, self.vocab_size, self.ids.path)
@@ -295,7 +301,7 @@ class _Rows:
         return RaggedIds(self.ids[np.arange(lengths_B.sum()) + np.repeat(shifts_B, lengths_B)], lengths_B)
 
     def lengths_with_end(self) -> NDArray[np.int32]:
-        return (np.diff(self.offsets) + 1).astype(np.int32)
+        return self.lengths + np.int32(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -342,6 +348,7 @@ class TokenStore:
 
 _SUMMARY_TYPES: dict[str, type] = {"tokenizer_fingerprint": str, "n_pairs_of": dict}  # all others are counts,
 _LEAST = dict.fromkeys(("max_length", "n_read", "n_pairs", "n_encodings", "n_src_tokens", "n_tgt_tokens"), 1)
+MOST_LENGTH = (1 << 31) - 2  # of a row, as far as it is counted
 MOST = 1 << 48  # of any count: more ids than that are on no disk
 
 
@@ -386,20 +393,32 @@ def _read_side(folder: Path, side: Side, summary: StoreSummary, tokenizer: Token
             f"{offsets_path} should hold {n_rows + 1:,} offsets, got {offsets_file.dtype}({offsets_file.length},); "
             "prepare the data again"
         )
-    offsets = offsets_file.whole()
-    if offsets[0] != 0 or offsets[-1] != n_ids or not (offsets[1:] > offsets[:-1]).all():  # a difference may overflow
-        raise DataError(f"{offsets_path} should rise from 0 to {n_ids:,} without empty rows; prepare the data again")
-    longest = int(np.diff(offsets).max()) + 1
+    lengths = _read_lengths(offsets_file, n_ids=n_ids)
+    longest = int(lengths.max()) + 1
     if longest > max_length:
         raise DataError(
             f"{offsets_path} has a row of {longest:,} tokens, the longest should be {max_length:,}; "
             "prepare the data again"
         )
     vocab_size = tokenizer.size if tokenizer else np.iinfo(ids.dtype).max + 1
-    held = ids.whole() if ids.n_bytes <= HELD_BYTES else None
-    for some in ids.parts(IDS_AT_A_TIME) if held is None else [held]:
+    for some in ids.parts(IDS_AT_A_TIME):
         _require_ids_of_text(some, vocab_size, ids_path)
-    return _Rows(ids if held is None else held, offsets, vocab_size)
+    return _Rows(ids.held_if_small(), offsets_file.held_if_small(), lengths, vocab_size)
+
+
+def _read_lengths(offsets: _ArrayFile, *, n_ids: int) -> NDArray[np.int32]:
+    """The lengths of all rows. Raises DataError if the offsets do not rise from 0 to the number of ids."""
+    lengths_N, begin, done = np.empty(offsets.length - 1, dtype=np.int32), 0, 0
+    for some in offsets.parts(IDS_AT_A_TIME):
+        bounds = np.concatenate([[begin], some])[0 if done else 1 :]  # with the last one of the part before
+        rises = bool((bounds[1:] > bounds[:-1]).all())  # a difference may overflow
+        if not rises or (not done and bounds[0] != 0) or bounds[-1] > n_ids:
+            break
+        lengths_N[max(done - 1, 0) : done + len(some) - 1] = np.minimum(np.diff(bounds), MOST_LENGTH)
+        begin, done = int(bounds[-1]), done + len(some)
+    if done != offsets.length or begin != n_ids:
+        raise DataError(f"{offsets.path} should rise from 0 to {n_ids:,} without empty rows; prepare the data again")
+    return lengths_N
 
 
 def _require_ids_of_text(ids_M: Ids, vocab_size: int, path: Path) -> None:
