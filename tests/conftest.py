@@ -63,6 +63,7 @@ def transduce(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     from transduce.cli.main import run
 
     def call(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setenv("TRANSDUCE_TRACEBACK", "1")  # a mistake of ours is told in one line, too
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capfd.readouterr()
         code = run([str(argument) for argument in arguments])

@@ -237,8 +237,8 @@ def made_folder(folder: Path) -> Iterator[None]:
     []
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
         with suppress(OSError):  # the first that somebody has put something into stays, and so do its parents

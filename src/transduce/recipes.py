@@ -138,7 +138,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
     except (ValueError, RecursionError) as error:  # brackets without end, or a number of thousands of digits
         hint = "" if path.suffix == ".toml" else "; a recipe is a file as those in recipes/*.toml"
-        raise ConfigError(f"recipe {path} is not valid TOML: {error}{hint}") from error
+        raise ConfigError(f"recipe {path} is not valid TOML: {_told(error)}{hint}") from error
+
+
+def _told(error: Exception) -> str:
+    """What is wrong with TOML."""
+    return "its brackets stand too deep in each other" if isinstance(error, RecursionError) else str(error)
 
 
 def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
@@ -163,7 +168,7 @@ def _toml_value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text.strip()
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or brackets without end
-        raise ConfigError(f"--set: {quoted(text)} cannot be read: {error}") from None
+        raise ConfigError(f"--set: {quoted(text)} cannot be read: {_told(error)}") from None
     return values["value"] if len(values) == 1 else text.strip()
 
 

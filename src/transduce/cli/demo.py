@@ -13,7 +13,7 @@ import typer
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
-from transduce.cli.paths import require_folder
+from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import LARGEST_SEED
 from transduce.errors import TrainingError
 
@@ -64,6 +64,7 @@ def demo(
             " --out"
         )
     require_folder("--out", folder)
+    require_utf8_name("--out", folder)  # of TensorBoard's files
     with DownloadProgress() as download:
         fetch_missing(config.data, data, progress=download.of_file, tell=download.tell)
     say(f"run folder: {folder}")

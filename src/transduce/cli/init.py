@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, require_number, require_positive_minutes
+from transduce.cli.options import DeviceOption, JsonOption, require_positive_minutes
 from transduce.cli.output import print_json, print_line, say
-from transduce.cli.paths import require_name_in_text, require_writable
+from transduce.cli.paths import require_utf8_name, require_writable
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["init"]
@@ -37,15 +37,16 @@ def init(
     ),
     max_dropped_share: Annotated[
         float,
-        typer.Option(min=0, max=1, callback=require_number, help="The share of the pairs that cleaning may leave out."),
+        typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out."),
     ] = 0.3,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Write a recipe for text of your own: dev and test held out, a model for the amount of text and the time."""
     text_files = _checked_files(src, tgt, tsv)
+    for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv), ("--out", out)):
+        require_utf8_name(option, path)
     languages = _languages(direction, text_files)
-    require_name_in_text("--out", out)
     require_writable("--out", out)
     import torch
 

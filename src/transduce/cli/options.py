@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.paths import require_name_in_text
+from transduce.cli.paths import require_utf8_name
 from transduce.config import LARGEST_ALPHA, LARGEST_BEAM, MOST_MINUTES
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ __all__ = [
     "SettingsOption",
     "TreebankOption",
     "bleus_asked_for",
-    "require_number",
     "require_positive_minutes",
     "treebank_settings",
 ]
@@ -47,7 +46,7 @@ def bleus_asked_for(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
 
 def treebank_settings(treebank: Path | None) -> list[str]:
     """What ``--treebank`` sets. Raises ConfigError if it cannot be written into a recipe."""
-    require_name_in_text("--treebank", treebank)
+    require_utf8_name("--treebank", treebank)
     return [] if treebank is None else [f"data.treebank={json.dumps(str(treebank))}"]
 
 
@@ -60,14 +59,7 @@ def require_positive_minutes(minutes: float | None) -> float | None:
     return minutes
 
 
-def require_number(number: float | None) -> float | None:
-    """A check of an option that is a number: comparing lets pass what is none."""
-    if number is not None and math.isnan(number):
-        raise typer.BadParameter("should be a number, got nan")
-    return number
-
-
-DEFAULT_RERANK_WEIGHT = 0.3
+DEFAULT_RERANK_WEIGHT, LARGEST_RERANK_WEIGHT = 0.3, 1000.0
 MOST_LINES = 10**7  # read before the first of them is answered
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -114,7 +106,6 @@ AlphaOption = Annotated[
         "--alpha",
         min=0,
         max=LARGEST_ALPHA,
-        callback=require_number,
         help="Of the length penalty. Default: the model's.",
     ),
 ]
@@ -138,8 +129,7 @@ RerankWeightOption = Annotated[
     typer.Option(
         "--rerank-weight",
         min=0,
-        max=LARGEST_ALPHA,
-        callback=require_number,
+        max=LARGEST_RERANK_WEIGHT,
         help="Of the reverse model's score; 0 leaves the order as it was.",
     ),
 ]

@@ -10,7 +10,7 @@ import typer
 from transduce.cli.machine import chosen_device
 from transduce.cli.options import DataOption, DeviceOption, JsonOption, TreebankOption
 from transduce.cli.output import print_json, say, say_error
-from transduce.cli.paths import require_folder
+from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.errors import ConfigError, TransduceError, quoted
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def paper(
     reports = out if chosen_scale == "cpu" else out / chosen_scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
         require_folder(option, folder)
+        require_utf8_name(option, folder.resolve())
     asked = StopRequest()
     laboratory = Laboratory(
         out / "runs",

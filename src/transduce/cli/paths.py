@@ -17,7 +17,7 @@ from transduce.cli.streams import is_stdout_open
 from transduce.errors import ConfigError
 from transduce.files import made_folder
 
-__all__ = ["Verb", "require_folder", "require_name_in_text", "require_writable"]
+__all__ = ["Verb", "require_folder", "require_utf8_name", "require_writable"]
 
 HERE = Path()
 LONGEST_ADDITION = ".{}.4294967295.tmp"  # what is added to a name while the file or folder of that name is written
@@ -107,13 +107,11 @@ def _require_room_in_name(target: Path) -> None:
         return
 
 
-def require_name_in_text(option: str, path: Path | None) -> None:
-    """Raises ConfigError for a path that is to be written down, in JSON or a recipe, and is no text."""
+def require_utf8_name(option: str, path: Path | None) -> None:
+    """Raises ConfigError for a path that is to be written down, or given to a library, as text, and is none."""
     if path is None:
         return
     try:
-        str(path.absolute()).encode("utf-8")
+        str(path).encode("utf-8")
     except UnicodeEncodeError:
-        raise ConfigError(
-            f"{option} {path} is not UTF-8, and has to be written down in a file that is; rename it"
-        ) from None
+        raise ConfigError(f"{option} {path} is not UTF-8, as it has to be here; rename it") from None

@@ -20,7 +20,7 @@ from transduce.cli.options import (
     treebank_settings,
 )
 from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
-from transduce.cli.paths import require_folder, require_name_in_text
+from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.cli.recipe_paths import paths_in_recipe
 from transduce.errors import ConfigError, quoted
 
@@ -78,7 +78,8 @@ def train(
     ]
     config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
     require_folder("--out", folder)
-    require_name_in_text("--store", store)
+    require_utf8_name("--out", folder)  # of TensorBoard's files
+    require_utf8_name("--store", None if store is None else store.resolve())  # written into the run folder
     device = device_of_process(chosen_device(device))
     asked = StopRequest()
     with (

@@ -1,0 +1,581 @@
+"""Whatever is typed, closed, full, gone or odd: results are not mixed with remarks, and errors are one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from transduce.cli.main import run
+from transduce.cli.output import LONGEST_LINE, json_line, say, visible
+from transduce.config import (
+    DataConfig,
+    ModelConfig,
+    RunConfig,
+    SearchConfig,
+    TrainingConfig,
+    config_from_mapping,
+)
+from transduce.errors import ConfigError, TreeError, quoted
+from transduce.recipes import read_recipe, with_settings
+from transduce.trees import Tree, parse_tree
+from transduce.view.trees import draw_tree
+
+pytestmark = pytest.mark.reliability
+
+CommandLine = Callable[..., Any]
+
+LINES = b"The dog sleeps.\n\xff\n"  # the second makes a warning
+CONTROLS = "\x1b[2J\x07\x00\r\n\x7f\x9b\u202e\u2066\u2028\ud800"
+
+
+def command(*arguments: object, closed: tuple[int, ...] = (), **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """``transduce`` in a process of its own, without some of its descriptors."""
+
+    def close() -> None:
+        for descriptor in closed:
+            os.close(descriptor)
+
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRANSDUCE_TRACEBACK": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "transduce", *(os.fsencode(str(each)) for each in arguments)],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "input": b"", **options},
+        preexec_fn=close,
+        env=environment,
+        timeout=120,
+    )
+
+
+def the_error(outcome: Any) -> str:
+    """The one line that a command in this process says of its error."""
+    assert outcome.code == 1, outcome
+    [line] = [line for line in outcome.err.splitlines() if line.startswith("error")]
+    assert len(line) <= LONGEST_LINE + 100
+    assert outcome.err.isprintable() or outcome.err.replace("\n", "").isprintable()
+    return str(line)
+
+
+# Descriptors
+
+
+def test_without_stderr_no_remark_is_among_the_translations(micro_model: Path) -> None:
+    whole = command("translate", micro_model, "--device", "cpu", input=LINES)
+    assert whole.returncode == 0
+    assert b"not UTF-8" in whole.stderr
+    for closed in ((2,), (0, 2)):
+        source = ["--in", "/dev/stdin"] if 0 in closed else []
+        done = command("translate", micro_model, *source, "--device", "cpu", input=LINES, closed=(2,))
+        assert (done.returncode, done.stdout, done.stderr) == (0, whole.stdout, b"")
+
+
+def test_without_any_stream_a_run_is_trained_and_files_are_whole(micro_recipe: Path, tmp_path: Path) -> None:
+    settings = ["--set", "training.max_updates=10", "--set", "search.beam_size=1", "--device", "cpu"]
+    done = command("train", micro_recipe, "--out", tmp_path / "run", *settings, closed=(0, 2))
+    assert done.returncode == 0
+    assert done.stdout.endswith(b"model: " + os.fsencode(tmp_path / "run" / "model") + b"\n")
+    config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    assert config["training"]["max_updates"] == 10
+    # The scores, which nobody can read, are an error; the model is there all the same.
+    silent = command("train", micro_recipe, "--out", tmp_path / "silent", *settings, closed=(0, 1))
+    assert silent.returncode == 1
+    assert silent.stderr.splitlines()[-1] == b"error: stdout cannot be written: it is closed"
+    for name in ("config.json", "model.safetensors"):
+        assert (tmp_path / "silent" / "model" / name).read_bytes() == (tmp_path / "run" / "model" / name).read_bytes()
+
+
+def test_a_closed_stdin_is_told(micro_model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("one two three\n")
+    for arguments in (["translate", micro_model, "--device", "cpu"], ["score", "--ref", text, "-"]):
+        done = command(*arguments, closed=(0,), input=None)
+        assert done.returncode == 1
+        assert (
+            done.stderr == b"error: stdin cannot be read: it is closed; give it a text, as in < FILE, or name a file\n"
+        )
+
+
+@pytest.mark.parametrize("verb", [["model", "tiny"], ["--help"], ["--version"], ["corpus", "list"]])
+def test_a_result_that_cannot_be_written_is_told(verb: list[str]) -> None:
+    closed = command(*verb, closed=(1,))
+    assert (closed.returncode, closed.stderr) == (1, b"error: stdout cannot be written: it is closed\n")
+    with Path("/dev/full").open("wb") as full:
+        done = command(*verb, stdout=full)
+    assert (done.returncode, done.stderr) == (1, b"error: stdout cannot be written: No space left on device\n")
+
+
+def test_a_closed_stdout_is_told_before_the_work(micro_model: Path, tmp_path: Path) -> None:
+    """The model is not even read: here is none."""
+    text = tmp_path / "text"
+    text.write_text("one two three\n")
+    told = b"error: stdout cannot be written: it is closed; give it a file, as in > FILE\n"
+    nowhere = tmp_path / "no model"
+    for arguments in (
+        ["translate", nowhere.parent, "--in", text, "--out", "-"],
+        ["parse", nowhere],
+        ["evaluate", nowhere, "--src", text, "--ref", text],
+    ):
+        done = command(*arguments, closed=(1,))
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] + b"\n" == told or b"no model" in done.stderr or b"folder" in done.stderr
+    out = tmp_path / "out"
+    done = command("translate", micro_model, "--in", text, "--out", out, "--device", "cpu", closed=(1,))
+    assert (done.returncode, out.read_text().count("\n")) == (0, 1)
+
+
+def test_a_stderr_that_cannot_be_written_ends_nothing(micro_model: Path) -> None:
+    whole = command("translate", micro_model, "--device", "cpu", input=LINES)
+    with Path("/dev/full").open("wb") as full:
+        done = command("translate", micro_model, "--device", "cpu", input=LINES, stderr=full)
+    assert (done.returncode, done.stdout) == (0, whole.stdout)
+
+
+# Numbers
+
+
+def numbers_of(kind: type[Any]) -> list[str]:
+    return [name for name, field in kind.model_fields.items() if isinstance(field.default, int | float)] + [
+        name
+        for name in ("max_minutes", "clip_norm", "patience", "checkpoint_every_minutes")
+        if name in kind.model_fields
+    ]
+
+
+FIELDS = [
+    (table, name)
+    for table, kind in (
+        ("model", ModelConfig),
+        ("data", DataConfig),
+        ("training", TrainingConfig),
+        ("search", SearchConfig),
+    )
+    for name in numbers_of(kind)
+]
+
+
+@pytest.mark.parametrize(("table", "name"), FIELDS, ids=[".".join(field) for field in FIELDS])
+def test_every_number_has_its_limits(table: str, name: str) -> None:
+    """Nothing overflows 64 bits, and nothing is infinite: all of it is written as JSON."""
+    for value in ("inf", "-inf", "nan", "1e400", "1" + 20 * "0", "1" + 320 * "0", "-" + "9" * 30, "0x" + "f" * 5000):
+        with pytest.raises(ConfigError) as caught:
+            with_settings(RunConfig(), [f"{table}.{name}={value}"])
+        assert len(str(caught.value)) < 300
+        assert f"{table}.{name}: " in str(caught.value)
+
+
+def test_the_limits_leave_room_for_large_models() -> None:
+    large = [
+        "model.n_encoder_layers=500", "model.n_decoder_layers=500", "model.d_model=20480", "model.d_ff=81920",
+        "model.n_heads=160", "model.n_experts=2048", "data.vocab_size=1000000", "training.max_updates=1000000000",
+        "training.max_tokens_per_batch=10000000", "training.seed=9223372036854775807", "training.n_accumulate=10000",
+        "training.max_minutes=500000", "data.max_length_ratio=1e9", "training.clip_norm=1e9",
+    ]  # fmt: skip
+    config = with_settings(RunConfig(), large)
+    assert config_from_mapping(RunConfig, json.loads(config.model_dump_json()), where="here") == config
+
+
+def test_infinity_says_how_to_switch_it_off(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
+    run = ["train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu"]
+    told = the_error(transduce(*run, "--set", "data.max_length_ratio=inf"))
+    assert told.endswith("data.max_length_ratio: input should be a finite number, got inf; 1e9 leaves all pairs in")
+    settings = ["data.max_length_ratio=1e9", "training.max_updates=1", "search.beam_size=1"]
+    assert transduce(*run, *(word for each in settings for word in ("--set", each))).code == 0
+    told = the_error(transduce(*run, "--set", "training.clip_norm=inf"))
+    assert told.endswith("got inf; leave it out for none")
+
+
+def test_the_largest_seed_can_be_used(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
+    settings = [f"{name}={2**63 - 1}" for name in ("training.seed", "data.corpus_seed")]
+    settings += ["training.max_updates=2", "search.beam_size=1", "data.bpe_dropout=0.1", "model.p_drop=0.1"]
+    words = [word for each in settings for word in ("--set", each)]
+    assert transduce("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *words).code == 0
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["translate", "M", "--buffer"], ["translate", "M", "--n-best"], ["translate", "M", "--beam"],
+        ["translate", "M", "--alpha"], ["translate", "M", "--rerank-weight"], ["parse", "M", "--buffer"],
+        ["score", "H", "--ref", "R", "--resamples"], ["score", "H", "--ref", "R", "--seed"],
+        ["average", "R", "--last"], ["demo", "--seed"], ["demo", "--minutes"], ["init", "--minutes"],
+        ["init", "--max-dropped-share"], ["corpus", "get", "grammar", "--pairs"],
+        ["corpus", "get", "grammar", "--seed"], ["model", "tiny", "--length"], ["model", "tiny", "--vocab-size"],
+        ["train", "R", "--minutes"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_number_of_the_command_line_has_its_limits(transduce: CommandLine, option: list[str]) -> None:
+    for value in ("1" + 20 * "0", "9" * 5000, "inf", "nan", "x", "-1", ""):
+        assert f"'{option[-1]}'" in the_error(transduce(*option, value))
+
+
+def test_how_many_updates_may_be_skipped(transduce: CommandLine, micro_recipe: Path) -> None:
+    for number in ("9" * 18, "9" * 19, "9" * 5000):
+        the_error(transduce("train", micro_recipe, "--on-nan", f"skip:{number}"))
+
+
+# Recipes
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "says nothing; a recipe names a preset"),
+        (b"# later\n\n[data]\n[model]\n", "says nothing"),
+        (b"[data]\nn_pairs = " + b"9" * 4301, "not valid TOML: Exceeds the limit"),
+        (b"a = " + b"[" * 3000, "not valid TOML: its brackets stand too deep"),
+        (b"a" + b".a" * 3000 + b" = 1", "unknown key a"),
+        (b'"<name>" = 1', "unknown key <name>; known are model"),
+        (b'[model]\n"[key]" = 1', r"unknown key model.[key]"),
+        (b'"\\u001b[31m" = 1', r"unknown key '\x1b[31m'"),
+        (b'[data]\ncorpus = "files"\ntrain_tsv = "a\\u0000b"', "no file has a NUL in its name"),
+        (b'[data]\ncorpus = "' + b"a" * 10_000 + b'"', "at most 100 characters"),
+        ("preset = 'tiny'\n".encode("utf-16"), "is not UTF-8"),
+        (b"# " + b"a" * (1 << 20), "has more than 1,048,576 bytes"),
+        (b"preset = '" + b"x" * 100_000 + b"'", "unknown preset 'xxx"),
+        (b"preset = " + b"[" * 200 + b"]" * 200, "preset: should be a string"),
+    ],
+)  # fmt: skip
+def test_recipes_that_are_none(transduce: CommandLine, tmp_path: Path, content: bytes, words: str) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_bytes(content)
+    for verb in (["train", recipe, "--out", tmp_path / "run"], ["model", recipe]):
+        assert words in the_error(transduce(*verb))
+    assert list(tmp_path.iterdir()) == [recipe]
+
+
+def test_a_recipe_with_a_byte_order_mark_is_one(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_bytes(b"\xef\xbb\xbf[training]\nmax_updates = 7\n")
+    assert read_recipe(tmp_path / "r.toml").training.max_updates == 7
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("training.seed=" + "[" * 3000, "its brackets stand too deep"),
+        ("training.seed=" + "9" * 4301, "Exceeds the limit"),
+        ("data.train_tsv=caf\udce9", "valid string"),
+        ("training.seed=1\nx=2", "valid integer, got '1\\nx=2'"),
+        ("x" * 10_000, "expected table.key=value"),
+    ],
+)
+def test_settings_that_are_none(transduce: CommandLine, micro_recipe: Path, setting: str, words: str) -> None:
+    assert words in the_error(transduce("train", micro_recipe, "--set", setting))
+
+
+# Paths
+
+PATHS = [
+    ["translate", "MODEL", "--in", "{}"],
+    ["translate", "MODEL", "--out", "{}"],
+    ["translate", "MODEL", "--rerank", "{}"],
+    ["translate", "{}"],
+    ["parse", "MODEL", "--svg", "{}"],
+    ["parse", "MODEL", "--trees", "{}"],
+    ["evaluate", "MODEL", "--src", "{}", "--ref", "{}"],
+    ["evaluate", "MODEL", "--text", "multi30k/test", "--out", "{}"],
+    ["score", "--ref", "{}", "{}"],
+    ["parseval", "{}", "{}"],
+    ["train", "{}"],
+    ["train", "RECIPE", "--out", "{}"],
+    ["train", "RECIPE", "--store", "{}"],
+    ["train", "RECIPE", "--data", "{}"],
+    ["train", "--resume", "--out", "{}"],
+    ["prepare", "RECIPE", "--out", "{}"],
+    ["demo", "--out", "{}"],
+    ["average", "{}"],
+    ["average", "RUN", "--out", "{}"],
+    ["attention", "MODEL", "--src", "a", "--out", "{}"],
+    ["init", "--src", "{}", "--tgt", "{}"],
+    ["init", "--tsv", "RECIPE", "--direction", "en-de", "--out", "{}"],
+    ["corpus", "get", "grammar", "--out", "{}"],
+    ["corpus", "list", "--data", "{}"],
+    ["paper", "table1", "--out", "{}"],
+    ["paper", "table1", "--work", "{}"],
+]
+
+
+@pytest.mark.parametrize("words", PATHS, ids=" ".join)
+def test_paths_that_nothing_can_be_at(
+    transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
+) -> None:
+    loop, file = tmp_path / "loop", tmp_path / "file"
+    loop.symlink_to(loop)
+    file.write_text("a\n")
+    named = {"MODEL": micro_run / "model", "RUN": micro_run, "RECIPE": micro_recipe}
+    for path in (loop, loop / "x", file / "x", tmp_path / ("n" * 300), ""):
+        told = the_error(transduce(*(path if word == "{}" else named.get(word, word) for word in words)))
+        assert path == "" or str(path) in told
+        assert "unforeseen" not in told
+    assert {path.name for path in tmp_path.iterdir()} == {"loop", "file"}
+
+
+@pytest.mark.parametrize("words", [each for each in PATHS if each[-2] in ("--out", "--work", "--svg")], ids=" ".join)
+def test_a_name_without_room_is_refused_before_the_work(
+    transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
+) -> None:
+    """What is added to it while the file is written would make it too long."""
+    if words[1] == "--resume" or words[0] == "attention":
+        pytest.skip("reads it, or is one file")
+    named = {"MODEL": micro_run / "model", "RUN": micro_run, "RECIPE": micro_recipe, "{}": tmp_path / ("n" * 250)}
+    told = the_error(transduce(*(named.get(word, word) for word in words)))
+    assert "File name too long" in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [each for each in PATHS if each[0] in ("train", "prepare", "demo", "average", "corpus", "paper")],
+    ids=" ".join,
+)
+def test_a_file_where_a_folder_should_be(
+    transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("a\n")
+    named = {"RUN": micro_run, "RECIPE": micro_recipe, "{}": file}
+    assert str(file) in the_error(transduce(*(named.get(word, word) for word in words)))
+    assert file.read_text() == "a\n"
+
+
+def odd_folder(tmp_path: Path) -> Path:
+    """A folder whose name is not UTF-8."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except (OSError, UnicodeError):
+        pytest.skip("no such names here")
+    return folder
+
+
+def test_names_that_are_not_utf8_serve(micro_model: Path, tmp_path: Path) -> None:
+    folder = odd_folder(tmp_path)
+    text, out = folder / "text", folder / "out"
+    text.write_bytes(b"The dog sleeps.\n")
+    done = command("translate", micro_model, "--in", text, "--out", out, "--device", "cpu")
+    assert (done.returncode, out.read_bytes().count(b"\n")) == (0, 1), done.stderr
+    assert command("score", "--ref", text, out).returncode == 0
+    made = command("corpus", "get", "grammar", "--pairs", 20, "--out", folder / "grammar", "--json")
+    assert made.returncode == 0
+    assert json.loads(made.stdout)["folder"] == str(folder / "grammar")
+    plain = command("corpus", "get", "grammar", "--pairs", 20, "--out", folder / "again")
+    assert plain.stdout.startswith(os.fsencode(tmp_path) + b"/caf\\udce9/again: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "RECIPE", "--out", "{}"],
+        ["train", "RECIPE", "--store", "{}"],
+        ["train", "RECIPE", "--treebank", "{}"],
+        ["demo", "--out", "{}"],
+        ["average", "RUN", "--out", "{}"],
+        ["init", "--src", "{}", "--tgt", "{}"],
+        ["init", "--tsv", "RECIPE", "--direction", "en-de", "--out", "{}"],
+        ["paper", "table1", "--out", "{}"],
+    ],
+    ids=" ".join,
+)
+def test_names_that_have_to_be_utf8_are_refused_before_the_work(
+    transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
+) -> None:
+    folder = odd_folder(tmp_path)
+    named = {"RUN": micro_run, "RECIPE": micro_recipe, "{}": folder / "x"}
+    # Arguments of a process; those of this one are text, and have what is no UTF-8 as lone surrogates.
+    told = the_error(transduce(*(named.get(word, word) for word in words)))
+    assert r"caf\udce9/x is not UTF-8" in told
+    assert not list(folder.iterdir())
+
+
+# What is shown
+
+
+def test_lines_have_no_controls_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"warning: {CONTROLS}")
+    said = capsys.readouterr().err
+    assert said == "warning: \\x1b[2J\\x07\\x00\\r\\n\\x7f\\x9b\\u202e\\u2066\\u2028\\ud800\n"
+    assert len(visible("x" * 10**6)) < LONGEST_LINE + 10
+    assert visible(f"{'x' * 10**6}; try --this").endswith("; try --this")
+    assert visible("Süßes 犬 🐕 — «x»") == "Süßes 犬 🐕 — «x»"
+
+
+def test_json_is_for_any_terminal() -> None:
+    line = json_line({CONTROLS: ["süß", CONTROLS]})
+    assert line.isprintable()
+    assert json.loads(line) == {CONTROLS: ["süß", CONTROLS]}
+    line.encode("utf-8")
+
+
+def test_files_do_not_speak_to_the_terminal(transduce: CommandLine, own_run: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text('preset = "\\u001b]0;mine\\u0007"\n')
+    assert "\\x1b]0;mine" in the_error(transduce("train", recipe))
+    holder = {"host": "a\x1b[2J\u202eb" + "c" * 10**6, "process": 1, "since": "now\x9b"}
+    (own_run / "lock.json").write_text(json.dumps(holder))
+    assert "a\\x1b[2J\\u202ebccc" in the_error(transduce("train", "--resume", "--out", own_run, "--device", "cpu"))
+    assert "\x1b" not in transduce("doctor", own_run).out
+    assert "\x1b" not in the_error(transduce("model", "\x1b[31mred"))
+    assert "\\x1b" in transduce("\x1b[31mred").err
+    assert "\x1b" not in transduce("doctor", "\x1b[31mred").out
+
+
+def test_errors_quote_trees_in_brief() -> None:
+    word = "x" * 10**6
+    for text in (f"(S {word} {word})", f"({word}", f"{word}", f"(S (NP {word}) {word})", f"(S (NP a)) {word}"):
+        with pytest.raises(TreeError) as caught:
+            parse_tree(text)
+        assert len(str(caught.value)) < 700
+    assert quoted(16**5000) == "int of thousands of digits"
+
+
+def test_a_drawing_is_xml_whatever_its_words_are() -> None:
+    odd = [chr(n) for n in (*range(32), *range(0x7F, 0xA0), 0xD800, 0xDFFF, 0xFFFE, 0xFFFF, 0x1FFFF, 0x10FFFF)]
+    leaves = tuple(Tree("<&\uffff>", word=f"a{character}&b") for character in odd)
+    drawing = ElementTree.fromstring(draw_tree(Tree("TOP", leaves)).encode("utf-8", "strict"))
+    words = [each.text for each in drawing.iter() if each.get("class") == "word"]
+    assert len(words) == len(odd)
+    assert "a\ufffd&b" in words
+
+
+# Mistakes of ours
+
+
+def test_what_nobody_foresaw_is_one_line(
+    transduce: CommandLine, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for error in (
+        RecursionError("deep"),
+        OverflowError("a\nb"),
+        ZeroDivisionError(),
+        RuntimeError("\x1b"),
+        KeyError("k"),
+    ):
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("transduce.cli.model._config", fail)
+        monkeypatch.delenv("TRANSDUCE_TRACEBACK", raising=False)
+        assert run(["model", "tiny"]) == 1
+        said = capfd.readouterr().err
+        assert said.count("\n") == 1
+        assert said.startswith(f"error: {type(error).__name__}: ")
+        assert "(cli/model.py, line " in said
+        assert "TRANSDUCE_TRACEBACK=1 shows where" in said
+        monkeypatch.setenv("TRANSDUCE_TRACEBACK", "1")
+        assert run(["model", "tiny"]) == 1
+        assert "Traceback (most recent call last)" in capfd.readouterr().err
+
+    def have_no_memory(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("transduce.cli.model._config", have_no_memory)
+    assert run(["model", "tiny"]) == 1
+    assert capfd.readouterr().err.endswith("error: memory does not suffice\n")
+
+
+def test_an_interrupt_while_modules_are_read(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("transduce.cli.main._run", interrupt)
+    assert (run([]), capfd.readouterr().err) == (130, "interrupted\n")
+
+
+# Hang-ups
+
+
+def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "transduce", *map(str, arguments)],
+        **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
+    )
+
+
+def said_until(process: subprocess.Popen[str], words: str) -> str:
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if words in line:
+            return said
+    raise AssertionError(said)
+
+
+LONG = ["--set", "training.max_updates=1000000", "--set", "training.log_every_updates=1", "--device", "cpu"]
+
+
+@pytest.mark.parametrize("kind", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_before_the_updates_leaves_nothing(micro_recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
+    run_folder = tmp_path / "run"
+    with start("train", micro_recipe, "--out", run_folder, *LONG, "--set", "data.n_pairs=200000") as process:
+        said_until(process, "run folder: ")
+        process.send_signal(kind)
+        process.send_signal(kind if kind == signal.SIGHUP else signal.SIGHUP)  # as shells and sessions do
+        _, err = process.communicate(timeout=60)
+    assert process.returncode in (128 + kind, 128 + signal.SIGHUP), err
+    assert err.splitlines()[-1].startswith("ended by SIG")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_hang_up_saves(micro_recipe: Path, tmp_path: Path) -> None:
+    run_folder = tmp_path / "run"
+    with start("train", micro_recipe, "--out", run_folder, *LONG) as process:
+        said_until(process, "update 3 ")
+        for _ in range(3):  # a terminal that goes sends it more than once
+            process.send_signal(signal.SIGHUP)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 129, err
+    assert "saved after update " in err
+    assert list((run_folder / "checkpoints").iterdir())
+
+
+def test_a_terminal_that_is_gone_does_not_hinder_saving(micro_recipe: Path, tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    run_folder = tmp_path / "run"
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    settings = [*LONG, "--set", "training.checkpoint_every_updates=5"]
+    process = start(
+        "train", micro_recipe, "--out", run_folder, *settings,
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment,
+    )  # fmt: skip
+    os.close(theirs)
+    while not list(run_folder.glob("checkpoints/update-*")):
+        with contextlib.suppress(OSError):
+            assert os.read(ours, 4096), "it has ended"
+    os.close(ours)  # what is written from now on is an error (EIO)
+    before = len(list(run_folder.glob("checkpoints/*")))
+    assert before
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=60) == 129
+    newest = sorted(run_folder.glob("checkpoints/update-*"))[-1]
+    assert json.loads((newest / "state.json").read_text())["cause"] in ("stop", "schedule")
+    assert not (run_folder / "lock.json").exists()
+
+
+def test_a_hang_up_that_is_ignored_stays_so(micro_recipe: Path, tmp_path: Path) -> None:
+    """As under nohup."""
+    settings = ["--set", "training.max_updates=25", "--set", "training.log_every_updates=1", "--device", "cpu"]
+    process = start(
+        "train", micro_recipe, "--out", tmp_path / "run", *settings,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    with process:
+        said_until(process, "run folder: ")
+        process.send_signal(signal.SIGHUP)
+        said_until(process, "update 3 ")
+        process.send_signal(signal.SIGHUP)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert (tmp_path / "run" / "model" / "config.json").exists()
