@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from transduce.errors import TreeError
+from transduce.errors import TreeError, quoted
 
 __all__ = [
     "ROOT_LABEL",
@@ -26,6 +26,7 @@ __all__ = [
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
 ESCAPES = "written -LRB- and -RRB-"
+MOST_OPEN = 1_000_000  # brackets in each other: memory for more is not given to a line that is no tree
 ROOT_LABELS = frozenset({"ROOT", "S1", ROOT_LABEL})  # what treebanks and parsers call the outermost bracket
 
 
@@ -42,7 +43,9 @@ class Tree:
 
     def __post_init__(self) -> None:
         if (self.word is None) == (not self.children):
-            raise TreeError(f"a tree node needs children or a word, not both or neither; got label {self.label!r}")
+            raise TreeError(
+                f"a tree node needs children or a word, not both or neither; got label {quoted(self.label)}"
+            )
 
     def __str__(self) -> str:
         """On one line."""
@@ -111,7 +114,7 @@ def parse_tree(text: str, *, first_line: int = 1) -> Tree:
     another = next(tokens, None)
     if another is not None:
         token, place = another
-        raise TreeError(f"{place}: the tree has ended, got {token!r}")
+        raise TreeError(f"{place}: the tree has ended, got {quoted(token)}")
     return tree
 
 
@@ -256,9 +259,11 @@ def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator
     open_nodes: list[_OpenNode] = []
     for token, place in tokens:
         if token == "(":
+            if len(open_nodes) == MOST_OPEN:
+                raise TreeError(f"{place}: {MOST_OPEN:,} brackets are open already; no tree is so deep")
             open_nodes.append(_OpenNode(place))
         elif not open_nodes:
-            raise TreeError(f"{place}: expected '(', got {token!r}; outside of brackets there are only blanks")
+            raise TreeError(f"{place}: expected '(', got {quoted(token)}; outside of brackets there are only blanks")
         elif token != ")":
             open_nodes[-1].take(token, place)
         else:
@@ -270,7 +275,7 @@ def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator
                 open_nodes[-1].has_brackets = True
                 open_nodes[-1].children += [] if node is None else [node]
     if open_nodes:
-        raise TreeError(f"{open_nodes[-1].place}: the bracket {open_nodes[-1].label!r} is never closed")
+        raise TreeError(f"{open_nodes[-1].place}: the bracket {quoted(open_nodes[-1].label)} is never closed")
 
 
 class _OpenNode:
@@ -290,16 +295,20 @@ class _OpenNode:
         elif self.word is None and not self.has_brackets:
             self.word = token
         else:
-            raise TreeError(f"{place}: expected '(' or ')', got {token!r}")
+            raise TreeError(f"{place}: expected '(' or ')', got {quoted(token)}")
 
     def as_tree(self, *, is_strict: bool) -> Tree | None:
         """The node, now that its bracket has ended; None if there is no word in it."""
         if self.word is not None and self.has_brackets:
-            raise TreeError(f"{self.place}: the bracket {self.label!r} has a word, {self.word!r}, and other brackets")
+            raise TreeError(
+                f"{self.place}: the bracket {quoted(self.label)} has a word, {quoted(self.word)}, and other brackets"
+            )
         if self.word is not None:
             return Tree(self.label, word=self.word)
         if self.children:
             return Tree(self.label, tuple(self.children))
         if is_strict:
-            raise TreeError(f"{self.place}: the bracket {self.label!r} is empty; brackets that are words are {ESCAPES}")
+            raise TreeError(
+                f"{self.place}: the bracket {quoted(self.label)} is empty; brackets that are words are {ESCAPES}"
+            )
         return None

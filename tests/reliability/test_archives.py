@@ -12,6 +12,7 @@ import runpy
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from transduce.corpora import unpacking
+from transduce.corpora import debian_packages, unpacking
 from transduce.corpora.catalogue import Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import read_control_field, unpack_package
 from transduce.corpora.getting import get_corpus
@@ -377,8 +378,9 @@ def _deb(
 )
 @pytest.mark.parametrize("n_cases", [12, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_damaged_package_is_refused_or_the_same(
-    compress: Compress, ending: str, n_cases: int, tmp_path: Path
+    compress: Compress, ending: str, n_cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(debian_packages, "LONGEST_SILENCE_S", 3)  # dpkg-deb never ends on some of the last kind
     good, deb, out = _ar(_deb(compress=compress, ending=ending)), tmp_path / "a.deb", tmp_path / "out"
     deb.write_bytes(good)
     unpack_package(deb, tmp_path / "right")
@@ -429,6 +431,32 @@ def test_a_package_without_a_part(tmp_path: Path) -> None:
         del members[n]
         assert "cannot be unpacked" in _refused_package(_package(tmp_path, *members))
     assert "cannot be unpacked" in _refused_package(_package(tmp_path))
+
+
+@pytest.mark.parametrize("first", ["", "printf something;"])
+def test_a_dpkg_deb_that_hangs(first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does what it has started."""
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "dpkg-deb"
+    script.write_text(f"#!/bin/sh\n{first} sleep 600 & echo $! > {tmp_path}/child; sleep 600\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(debian_packages, "LONGEST_SILENCE_S", 0.5)
+    (tmp_path / "a.deb").touch()
+    with pytest.raises(DataError, match=r"a\.deb cannot be unpacked: dpkg-deb has brought nothing for 0\.5 s; remove"):
+        unpack_package(tmp_path / "a.deb", tmp_path / "out")
+    child = int((tmp_path / "child").read_text())
+    until = time.monotonic() + 20
+    while _is_alive(child):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
 
 
 @needs_dpkg

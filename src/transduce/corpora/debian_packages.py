@@ -5,14 +5,18 @@ A machine that can reach nothing but its package mirror still has real text in t
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from transduce.corpora.download import checksum_of_file
 from transduce.corpora.unpacking import allowance, regular_files
@@ -35,6 +39,7 @@ _PRINTED_URI = re.compile(
 
 LONGEST_CONTROL = 1 << 20  # bytes of what a package says of itself
 LONGEST_COMPLAINT = 1 << 16
+LONGEST_SILENCE_S = 60  # of dpkg-deb, which on a slow disk brings some MB in a second
 
 
 def fetch_packages(
@@ -151,24 +156,26 @@ def _each_file(deb: Path, part: str, take: Callable[[str, IO[bytes]], None]) -> 
     if not deb.is_file():
         raise DataError(f"{deb} is not a file; a Debian package (.deb) is needed")
     command = ["dpkg-deb", part, str(deb.resolve())]
+    remedy = "install dpkg, which Debian and its kin always have"
     with tempfile.TemporaryFile() as complaints:
-        process = _start(
-            command, folder=deb.parent, stderr=complaints, remedy="install dpkg, which Debian and its kin always have"
-        )
+        process = _start(command, folder=deb.parent, stderr=complaints, remedy=remedy, is_group=True)
         assert process.stdout is not None
+        output = io.BufferedReader(_Output(process.stdout))
         damage: DataError | None = None
         try:
             try:
-                for name, content in regular_files(process.stdout, deb, limit=allowance(deb)):
+                for name, content in regular_files(output, deb, limit=allowance(deb)):
                     take(name, content)
             except DataError as error:
-                if process.stdout.read(1):  # dpkg-deb is still writing: what is wrong is what we found
-                    raise
                 damage = error
+            if not _is_at_end(output):  # dpkg-deb is at work or hangs: what is wrong is what we found
+                assert damage is not None
+                raise damage
             process.wait()
         finally:
             process.stdout.close()
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # on some damaged files its decompressor never ends
             process.wait()
         if process.returncode != 0:
             complaints.seek(0)
@@ -176,6 +183,30 @@ def _each_file(deb: Path, part: str, take: Callable[[str, IO[bytes]], None]) -> 
             raise DataError(f"{deb} cannot be unpacked: {shown(reason)}; remove it and fetch it again") from damage
         if damage is not None:
             raise damage
+
+
+class _Output(io.RawIOBase):
+    """What a program writes; it is an OSError if it writes nothing for long and does not end."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._descriptor = pipe.fileno()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        waiting = select.poll()
+        waiting.register(self._descriptor, select.POLLIN)
+        if not waiting.poll(1000 * LONGEST_SILENCE_S):
+            raise TimeoutError(f"dpkg-deb has brought nothing for {LONGEST_SILENCE_S} s")
+        return os.readv(self._descriptor, [buffer])
+
+
+def _is_at_end(output: IO[bytes]) -> bool:
+    try:
+        return not output.read(1)
+    except TimeoutError:
+        return False
 
 
 def _run(command: list[str], *, folder: Path, remedy: str) -> subprocess.CompletedProcess[str]:
@@ -191,8 +222,13 @@ def _run(command: list[str], *, folder: Path, remedy: str) -> subprocess.Complet
     return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
-def _start(command: list[str], *, folder: Path, stderr: int | IO[bytes], remedy: str) -> subprocess.Popen[bytes]:
-    """Raises DataError if this machine has no such program."""
+def _start(
+    command: list[str], *, folder: Path, stderr: int | IO[bytes], remedy: str, is_group: bool = False
+) -> subprocess.Popen[bytes]:
+    """A program, with ``is_group`` one that is killed with all that it starts.
+
+    Raises DataError if this machine has none.
+    """
     try:
         return subprocess.Popen(
             command,
@@ -201,6 +237,7 @@ def _start(command: list[str], *, folder: Path, stderr: int | IO[bytes], remedy:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
+            start_new_session=is_group,
         )
     except OSError as error:
         raise DataError(f"this machine has no {command[0]} ({error.strerror}); {remedy}") from error

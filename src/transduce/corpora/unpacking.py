@@ -130,7 +130,10 @@ class _Tape:
         self._limit = limit
         self._position = 0
         self._last = b""
-        head = stream.peek(max(map(len, _DECOMPRESSORS)))  # type: ignore[attr-defined]  # every reader of a file has it
+        try:
+            head = stream.peek(max(map(len, _DECOMPRESSORS)))  # type: ignore[attr-defined]  # every reader has it
+        except OSError as error:
+            raise self.damage(str(error)) from error
         if not head:
             raise self.damage("empty file")
         opened = (open_(stream) for magic, open_ in _DECOMPRESSORS.items() if head.startswith(magic))
