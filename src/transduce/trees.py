@@ -26,6 +26,7 @@ __all__ = [
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
 ESCAPES = "written -LRB- and -RRB-"
+MOST_OPEN = 1_000_000  # brackets in each other: memory for more is not given to a line that is no tree
 ROOT_LABELS = frozenset({"ROOT", "S1", ROOT_LABEL})  # what treebanks and parsers call the outermost bracket
 
 
@@ -258,6 +259,8 @@ def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator
     open_nodes: list[_OpenNode] = []
     for token, place in tokens:
         if token == "(":
+            if len(open_nodes) == MOST_OPEN:
+                raise TreeError(f"{place}: {MOST_OPEN:,} brackets are open already; no tree is so deep")
             open_nodes.append(_OpenNode(place))
         elif not open_nodes:
             raise TreeError(f"{place}: expected '(', got {quoted(token)}; outside of brackets there are only blanks")

@@ -5,6 +5,7 @@ A script stands in for apt-get; packages are real ones, built here by dpkg-deb.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -27,8 +28,8 @@ echo "noise on stdout"
 echo "W: noise on stderr" >&2
 case "$*" in
 *--print-uris*)
-    echo "'http://mirror/dog.deb' dog_1%3a2-3_all.deb 1000 SHA256:00"
-    echo "'http://mirror/cat.deb' cat_4_all.deb 1000 SHA256:00" ;;
+    echo "'http://mirror/dog.deb' dog_1%3a2-3_all.deb 1000 SHA256:{sha256}"
+    echo "'http://mirror/cat.deb' cat_4_all.deb 1000 SHA256:{sha256}" ;;
 *download*)
     for deb in dog_1%3a2-3_all.deb cat_4_all.deb; do [ -e $deb ] || echo fetched > $deb; done ;;
 esac
@@ -57,7 +58,7 @@ def write_apt_get(path_folder: Path) -> Callable[[str], None]:
 def calls(tmp_path: Path, write_apt_get: Callable[[str], None]) -> Path:
     """The file in which a working apt-get notes how it was called."""
     path = tmp_path / "calls"
-    write_apt_get(APT_GET.format(calls=path))
+    write_apt_get(APT_GET.format(calls=path, sha256=hashlib.sha256(b"fetched\n").hexdigest()))
     return path
 
 
@@ -89,12 +90,18 @@ def test_packages_are_fetched_into_the_folder_and_nothing_else_is_touched(
 
 
 def test_what_is_there_is_not_announced_again(calls: Path, tmp_path: Path) -> None:
-    (tmp_path / "cat_4_all.deb").write_text("here")
+    (tmp_path / "cat_4_all.deb").write_text("fetched\n")
     told: list[str] = []
     paths = fetch_packages(["cat", "dog"], tmp_path, tell=told.append)
-    assert [path.read_text() for path in paths] == ["here", "fetched\n"]
+    assert [path.read_text() for path in paths] == ["fetched\n"] * 2
     assert len(told) == 2
     assert "dog" in told[1]
+
+
+def test_what_is_there_has_the_checksum_of_the_lists(calls: Path, tmp_path: Path) -> None:
+    (tmp_path / "cat_4_all.deb").write_text("f3tched\n")
+    with pytest.raises(DataError, match=r"cat_4_all\.deb has sha256:\w+, the lists of packages say \w+; remove it and"):
+        fetch_packages(["cat", "dog"], tmp_path)
 
 
 def test_a_package_that_apt_does_not_know(calls: Path, tmp_path: Path) -> None:

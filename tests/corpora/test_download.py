@@ -326,8 +326,6 @@ def test_the_ledger(tmp_path: Path) -> None:
     again = ChecksumLedger(ledger.path)
     again.compare("http://a/file", file, "aa")
     again.compare("http://c/file", file, "cc")
-    with pytest.raises(
-        DataError, match=r"has sha256:aa, at the first download it was sha256:bb; remove it, or .* entry"
-    ):
+    with pytest.raises(DataError, match=r"has sha256:aa, at its first use it was sha256:bb; remove it, or .* entry"):
         again.compare("http://b/file", file, "aa")
     assert '"bytes": 4' in ledger.path.read_text()

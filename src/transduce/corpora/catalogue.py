@@ -4,7 +4,7 @@ A text is a pair (or a triple) of aligned files ``FOLDER/STEM.LANGUAGE`` in a da
 that is not in ``CATALOGUE`` is a folder of the user's own with the texts train, dev and test.
 
 Checksums are those that somebody has published: torchtext 0.9 for Multi30k, sacreBLEU for the test sets, TensorFlow
-Datasets for the training archives. A file without one has it recorded at its first download.
+Datasets for the training archives. A file without one has it recorded once it was first read to its end.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from transduce.errors import DataError
+from transduce.errors import DataError, shown
 from transduce.files import read_json, sha256_of_file, write_json
 
 __all__ = ["ChecksumLedger", "Progress", "checksum_of_file", "download"]
@@ -95,7 +95,7 @@ def _mismatch(path: Path, checksum: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ChecksumLedger:
-    """Checksums of files for which none was published: recorded at the first download, compared at later ones."""
+    """Checksums of files for which none was published: recorded when one was first read to its end, compared later."""
 
     path: Path
 
@@ -104,11 +104,14 @@ class ChecksumLedger:
 
         Raises DataError if they differ.
         """
-        recorded = self._entries().get(address, {}).get("sha256", sha256)
+        entry = self._entries().get(address)
+        if entry is None:
+            return
+        recorded = entry.get("sha256") if isinstance(entry, dict) else entry
         if recorded != sha256:
             raise DataError(
-                f"{path} has sha256:{sha256}, at the first download it was sha256:{recorded}; remove it, or if the new"
-                f" one is right its entry in {self.path}, and try again"
+                f"{path} has sha256:{sha256}, at its first use it was sha256:{shown(recorded)}; remove it, or if the"
+                f" new one is right its entry in {self.path}, and try again"
             )
 
     def record(self, address: str, path: Path, sha256: str) -> None:
@@ -133,7 +136,10 @@ class _Part:
         """What the server called this version; None if it cannot be gone on with."""
         if not self.size() or not self.note.is_file():
             return None
-        note = read_json(self.note)
+        try:
+            note = read_json(self.note)
+        except DataError:  # nobody knows of which version it is a part
+            return None
         version = note.get("version")
         return version if note.get("address") == address and isinstance(version, str) else None
 
@@ -244,7 +250,7 @@ def _chunks(response: Any) -> Iterator[bytes]:
 
 def _content_range(headers: Any) -> tuple[int, int | None]:
     """First byte and size of the whole, from ``bytes 100-199/200``, ``bytes 100-199/*`` or ``bytes */200``."""
-    match = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", headers["Content-Range"] or "")
+    match = re.fullmatch(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18}|\*)", headers["Content-Range"] or "")
     if match is None:
         return -1, None
     start, n_total = match.groups()

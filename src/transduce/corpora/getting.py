@@ -24,7 +24,7 @@ from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_fil
 from transduce.corpora.layout import COMPRESSIONS, find_text
 from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
 from transduce.corpora.parallel_files import read_aligned_files
-from transduce.corpora.unpacking import copy_whole, unpack
+from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
 from transduce.errors import ConfigError, DataError
 from transduce.files import open_binary, sha256_of_file
 
@@ -182,7 +182,9 @@ def _download_missing(
         if is_archive:
             tell(f"unpacking {path}; it is kept, {path.stat().st_size / 1e6:,.1f} MB")
             unpack(path, needed, folder)
-        if remote.checksum is None:
+        else:
+            check_compressed(path)
+        if remote.checksum is None:  # only now that it has been read to its end
             ledger.record(remote.address, path, sha256)
 
 
@@ -254,10 +256,9 @@ def _take_copies(
     """Bring what ``from_folder`` has of the missing texts: from archives or packages first, then as they are."""
     for remote in filter(_is_archive, corpus.remote):
         needed = _needed_members(remote, missing, folder)
-        archive = _copied_archive(remote, corpus, from_folder, ledger=_ledger(folder)) if needed else None
+        archive = _copied_archive(remote, corpus, from_folder) if needed else None
         if archive:
-            tell(f"unpacking {archive}")
-            unpack(archive, needed, folder)
+            _unpack_copy(archive, remote, needed, folder, tell=tell)
     if corpus.name == MADE_FROM_PACKAGES:
         packages = _copied_packages(_languages_of(missing), from_folder)
         if packages:
@@ -272,8 +273,23 @@ def _take_copies(
                         copy_whole(content, folder / text.text.folder / copy.name)
 
 
-def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path, *, ledger: ChecksumLedger) -> Path | None:
-    """The copy of an archive, by its place among downloads or by its name alone. Raises DataError if it is damaged."""
+def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], folder: Path, *, tell: Tell) -> None:
+    """The copy of an archive whose checksum nobody published has to be the one that was taken before, if one was."""
+    ledger = _ledger(folder)
+    sha256 = sha256_of_file(archive) if remote.checksum is None else None
+    if sha256 is not None:
+        ledger.compare(remote.address, archive, sha256)
+    tell(f"unpacking {archive}")
+    unpack(archive, needed, folder)
+    if sha256 is not None:
+        ledger.record(remote.address, archive, sha256)
+
+
+def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Path | None:
+    """The copy of an archive, by its place among downloads or by its name alone.
+
+    Raises DataError if it has not the published checksum.
+    """
     namesakes = {other.checksum for other in corpus.remote if other.name == remote.name}
     place = _archive_place(remote)
     for name in (place, place.removeprefix(f"{DOWNLOADS}/"), remote.name, f"{DOWNLOADS}/{remote.name}"):
@@ -281,7 +297,6 @@ def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path, *, le
         if not path.is_file():
             continue
         if remote.checksum is None:
-            ledger.compare(remote.address, path, sha256_of_file(path))
             return path
         found = checksum_of_file(path, remote.checksum.partition(":")[0])
         if found == remote.checksum:

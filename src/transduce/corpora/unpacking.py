@@ -1,47 +1,247 @@
-"""Texts out of archives: the listed members of a .tar or .tgz, read as a stream; SGML becomes plain lines."""
+"""Texts out of archives: the listed members of a .tar or .tgz, read as a stream; SGML becomes plain lines.
+
+An archive is read from its first byte to its last, also past what is wanted of it, since the sums that tell whether it
+is damaged stand at the ends of its parts. Its texts are put in their places after that.
+"""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
 import shutil
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from transduce.errors import DataError
-from transduce.files import write_lines, written_whole
+from transduce.errors import DataError, shown
+from transduce.files import BROKEN, is_leftover, is_running, open_binary, write_lines, written_whole
 
-__all__ = ["copy_whole", "segments", "unpack"]
+__all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
+
+# What an archive may hold, in bytes: text gets some 3 to 10 times smaller by compression, what is made to fill a disk
+# 1,000 times and more.
+MOST_TIMES_ITS_SIZE = 100
+ALWAYS_ALLOWED = 64 << 20
+
+MOST_ENTRIES = 1_000_000
+MOST_AT_ONCE = 4 << 20  # that tarfile may ask for; of headers it asks for as much as they say they have
+LONGEST_SEGMENT = 16 << 20
+CHUNK_BYTES = 1 << 20
+TAR_BLOCK = 512
+STAGE = "unpacking"  # .unpacking.PID.tmp in a data folder: texts whose archive has not been read to its end
+
+_DECOMPRESSORS: Mapping[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
+    b"\x1f\x8b": lambda stream: io.BufferedReader(gzip.GzipFile(fileobj=stream, mode="rb")),
+    b"BZh": lambda stream: io.BufferedReader(bz2.BZ2File(stream)),
+    b"\xfd7zXZ\0": lambda stream: io.BufferedReader(lzma.LZMAFile(stream)),  # noqa: SIM115  # closed with ``stream``
+}
 
 
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
-    """Write the ``members`` of an archive, name below ``folder`` -> name in the archive, each whole or not at all.
+    """Write the ``members`` of an archive, name below ``folder`` -> name in the archive: all of them or none.
 
     Nothing else of the archive is written, and no path in it is followed. Members that end in ``.sgm`` become plain
-    text, see ``segments``. Raises DataError if the archive cannot be read or has no such member.
+    text, see ``segments``; those that are compressed themselves are checked to their ends, too.
+
+    Raises DataError, and writes nothing, if the archive cannot be read to its end, holds more than ``allowance`` or has
+    no such member.
     """
-    targets = {member: folder / name for name, member in members.items()}
+    names = {member: name for name, member in members.items()}
+    sums: dict[str, str] = {}
+    with archive.open("rb") as stream, _stage(folder) as stage:
+        for entry, content in regular_files(stream, archive, limit=allowance(archive)):
+            member = entry.removeprefix("./")
+            if member not in names:
+                continue
+            if member in sums:
+                _require_same(content, sums[member], where=f"{archive}: {shown(member)}")
+                continue
+            with _Summed(content) as summed:
+                _write_text(stage / names[member], summed, where=f"{archive}: {member}")
+                sums[member] = summed.sha256()
+        missing = sorted(names.keys() - sums)
+        if missing:
+            raise DataError(f"{archive} has no {', '.join(missing)}; it is incomplete or of another version")
+        for name in members:
+            check_compressed(stage / name, named=f"{archive}: {members[name]}")
+        for name in members:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (stage / name).replace(folder / name)
+
+
+def allowance(archive: Path) -> int:
+    """How many bytes an archive may hold: 100 times its size, and 64 MiB."""
+    return ALWAYS_ALLOWED + MOST_TIMES_ITS_SIZE * archive.stat().st_size
+
+
+def regular_files(stream: IO[bytes], archive: Path, *, limit: int) -> Iterator[tuple[str, IO[bytes]]]:
+    """The names and contents of the plain files in a tar archive, compressed or not, in its order.
+
+    Folders, links, devices and files with holes are left out. What is wrong at the very end is raised after the last
+    file: what was made of the contents is good when the iterator has ended.
+
+    Raises DataError, which names ``archive``, if it is damaged or cut, or if there are more than ``limit`` bytes in it.
+    """
+    tape = _Tape(stream, archive, limit=limit)
     try:
-        with archive.open("rb") as stream, tarfile.open(fileobj=stream, mode="r|*") as entries:
-            for entry in entries:
-                member = entry.name.removeprefix("./")
-                content = entries.extractfile(entry) if member in targets and entry.isfile() else None
-                if content is None:
-                    continue
-                with content:
-                    _write_text(targets.pop(member), content, where=f"{archive}: {member}")
-                if not targets:
-                    return
-    except (tarfile.TarError, EOFError) as error:
-        raise DataError(f"{archive} cannot be unpacked: {error}; remove it and get it again") from error
-    raise DataError(f"{archive} has no {', '.join(sorted(targets))}; it is incomplete or of another version")
+        with tarfile.TarFile(fileobj=tape) as entries:  # type: ignore[arg-type]  # what it needs of a file is there
+            n_entries = 0
+            while (entry := entries.next()) is not None:
+                entries.members.clear()  # type: ignore[attr-defined]  # it would keep them all
+                n_entries += 1
+                if n_entries > MOST_ENTRIES:
+                    raise tape.damage(f"it has more than {MOST_ENTRIES:,} entries")
+                if entry.isfile() and not entry.issparse():
+                    content = entries.extractfile(entry)
+                    assert content is not None  # of a plain file there is one
+                    with content:
+                        yield entry.name, content
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:  # headers that say what cannot be
+        raise tape.damage(str(error)) from error
+    tape.require_end()
 
 
-def _write_text(path: Path, content: IO[bytes], *, where: str) -> None:
+def check_compressed(path: Path, *, named: str | None = None) -> None:
+    """Read a ``.gz`` or ``.xz`` file to its end, where its sums are. Raises DataError if they are wrong."""
+    if path.suffix not in (".gz", ".xz"):
+        return
+    try:
+        with open_binary(path) as stream:
+            while stream.read(CHUNK_BYTES):
+                pass
+    except BROKEN as error:
+        raise DataError(f"{named or path} is damaged: {shown(str(error))}; remove it and get it again") from error
+
+
+class _Tape:
+    """What is in an archive, from the first byte to the last, and no more of it than a limit.
+
+    Where tarfile would go back, beyond the end or take more than a header can have, the archive is damaged.
+    """
+
+    def __init__(self, stream: IO[bytes], archive: Path, *, limit: int) -> None:
+        self._archive = archive
+        self._limit = limit
+        self._position = 0
+        self._last = b""
+        try:
+            head = stream.peek(max(map(len, _DECOMPRESSORS)))  # type: ignore[attr-defined]  # every reader has it
+        except OSError as error:
+            raise self.damage(str(error)) from error
+        if not head:
+            raise self.damage("empty file")
+        opened = (open_(stream) for magic, open_ in _DECOMPRESSORS.items() if head.startswith(magic))
+        self._stream = next(opened, stream)
+
+    def tell(self) -> int:
+        """How much has been read."""
+        return self._position
+
+    def seek(self, position: int) -> None:
+        """Read on to a place."""
+        if position < self._position:
+            raise self.damage("an entry says that it begins before the one before it has ended")
+        while position > self._position:
+            self.read(min(CHUNK_BYTES, position - self._position))
+
+    def read(self, n_bytes: int) -> bytes:
+        """As many bytes as are asked for, no fewer."""
+        if not 0 <= n_bytes <= MOST_AT_ONCE:
+            raise self.damage(f"a header says that it has {n_bytes:,} bytes")
+        self._last = self._read(n_bytes)
+        if len(self._last) < n_bytes:
+            raise self.damage(f"unexpected end of data after {self._position:,} bytes of what it holds")
+        return self._last
+
+    def require_end(self) -> None:
+        """After the last entry an archive has zeros alone, and at least a block of them."""
+        if self._last.count(0) != TAR_BLOCK:
+            raise self.damage(f"the entry before byte {self._position:,} of what it holds is none")
+        while rest := self._read(CHUNK_BYTES):
+            if rest.count(0) != len(rest):
+                raise self.damage(f"something stands after its end, before byte {self._position:,} of what it holds")
+
+    def damage(self, reason: str) -> DataError:
+        """What is wrong with the archive, to be raised."""
+        return DataError(f"{self._archive} cannot be unpacked: {shown(reason)}; remove it and get it again")
+
+    def _read(self, n_bytes: int) -> bytes:
+        try:
+            content = self._stream.read(n_bytes)
+        except BROKEN as error:
+            raise self.damage(str(error)) from error
+        self._position += len(content)
+        if self._position > self._limit:
+            raise self.damage(f"it holds more than {self._limit:,} bytes, too many for text of its size")
+        return content
+
+
+class _Summed(io.RawIOBase):
+    """A stream that keeps the SHA-256 of what has been read of it."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+        self._sum = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        part = self._content.read(len(buffer))
+        buffer[: len(part)] = part
+        self._sum.update(part)
+        return len(part)
+
+    def sha256(self) -> str:
+        return self._sum.hexdigest()
+
+
+def _require_same(content: IO[bytes], sha256: str, *, where: str) -> None:
+    """Raises DataError unless a member that comes again is the same."""
+    if hashlib.file_digest(content, "sha256").hexdigest() != sha256:  # type: ignore[arg-type]
+        raise DataError(f"{where} comes twice, with different text; remove the archive and get it again")
+
+
+@contextmanager
+def _stage(folder: Path) -> Iterator[Path]:
+    """A folder in ``folder`` for texts that are not known to be good; what killed processes left of theirs goes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if is_leftover(path, of=STAGE) and not is_running(int(path.suffixes[-2][1:])):
+            shutil.rmtree(path, ignore_errors=True)
+    stage = folder / f".{STAGE}.{os.getpid()}.tmp"
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir()
+    try:
+        yield stage
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _write_text(path: Path, content: io.RawIOBase, *, where: str) -> None:
+    buffered = io.BufferedReader(content, CHUNK_BYTES)
     if where.endswith(".sgm"):
-        write_lines(path, segments(content, where=where))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_lines(path, segments(_bounded_lines(buffered, where=where), where=where))
     else:
-        copy_whole(content, path)
+        copy_whole(buffered, path)
+    buffered.detach()
+
+
+def _bounded_lines(stream: IO[bytes], *, where: str) -> Iterator[bytes]:
+    """The lines of a stream. Raises DataError for one that no segment can be."""
+    number = 0
+    while line := stream.readline(LONGEST_SEGMENT + 1):
+        number += 1
+        if len(line) > LONGEST_SEGMENT:
+            raise DataError(f"{where}:{number} has more than {LONGEST_SEGMENT:,} bytes; it is no line of a test set")
+        yield line
 
 
 def segments(lines: Iterable[bytes], *, where: str) -> Iterator[str]:
@@ -68,4 +268,4 @@ def segments(lines: Iterable[bytes], *, where: str) -> Iterator[str]:
 def copy_whole(content: IO[bytes], path: Path) -> None:
     """Write all of a stream to ``path``, whole or not at all."""
     with written_whole(path) as copy:
-        shutil.copyfileobj(content, copy, 1 << 20)
+        shutil.copyfileobj(content, copy, CHUNK_BYTES)

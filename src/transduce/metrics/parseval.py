@@ -212,14 +212,14 @@ def _compare(gold: _Brackets, test: _Brackets) -> SentenceScore:
     if gold.words != test.words:
         return _not_compared(gold, "error")
     matched = Counter(gold.constituents) & Counter(test.constituents)
-    gold_spans = {(start, end) for _, start, end in gold.constituents}
+    innermost = _innermost_spans(gold.constituents, n_words=len(gold.words))
     return SentenceScore(
         length=gold.length,
         status="valid",
         n_matched=matched.total(),
         n_gold=len(gold.constituents),
         n_test=len(test.constituents),
-        n_crossing=sum(_crosses(start, end, gold_spans) for _, start, end in test.constituents),
+        n_crossing=sum(_crosses(start, end, innermost) for _, start, end in test.constituents),
         n_words=len(gold.words),
         n_right_tags=sum(a == b for a, b in zip(gold.tags, test.tags, strict=True)),
     )
@@ -229,9 +229,28 @@ def _not_compared(gold: _Brackets, status: Status) -> SentenceScore:
     return SentenceScore(gold.length, status, n_words=len(gold.words))
 
 
-def _crosses(start: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:
-    """Whether a span overlaps one of ``spans`` and neither holds the other."""
-    return any(first < start < last < end or start < first < end < last for first, last in spans)
+def _innermost_spans(constituents: Iterable[tuple[str, int, int]], *, n_words: int) -> list[tuple[int, int]]:
+    """For each gap between words, the smallest constituent of a tree that holds words on both sides of it."""
+    opening: list[list[int]] = [[] for _ in range(n_words + 1)]
+    for _, start, end in constituents:
+        opening[start].append(end)
+    whole = (0, n_words)
+    innermost = [whole] * (n_words + 1)
+    is_open: list[tuple[int, int]] = []  # each within the one before it
+    for gap in range(1, n_words):
+        is_open += [(gap - 1, end) for end in sorted(opening[gap - 1], reverse=True)]
+        while is_open and is_open[-1][1] <= gap:
+            is_open.pop()
+        innermost[gap] = is_open[-1] if is_open else whole
+    return innermost
+
+
+def _crosses(start: int, end: int, innermost: Sequence[tuple[int, int]]) -> bool:
+    """Whether a span overlaps a constituent of the gold tree and neither holds the other.
+
+    Of all that reach over one of its ends the innermost is the first to end within it.
+    """
+    return innermost[start][1] < end or innermost[end][0] > start
 
 
 def _percent(part: float, whole: float) -> float:
