@@ -31,7 +31,6 @@ typer.main.get_command(app)
 
 LONGEST_LINE = 2500
 MOST_LINES = 60  # of stderr, where a command is refused
-FLUSH_FAILED = 120  # Python's own exit code where what is left of stdout cannot be written
 MAY_END_BY_SIGPIPE = "may-end-by-sigpipe"  # a file among the streams: this signal is no fault
 READ_STREAMS = ("stdin", "stdout", "stderr")
 
@@ -178,7 +177,7 @@ def _exit_code(words: list[str], *, is_heard: bool) -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError as error:
+    except OSError as error:  # Python ends with code 120 and a complaint of its own
         raise Fault("stdout is left for Python to flush at the end, which fails", repr(error)) from None
     require(code is None or isinstance(code, int), "ended with words as exit code", code)
     return code or 0
