@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-__all__ = ["Case", "Fault", "Format", "Place", "names_of", "require"]
+__all__ = ["Case", "Fault", "Format", "Place", "names_of", "require", "shortened"]
 
 
 class Fault(Exception):
@@ -18,10 +18,15 @@ class Fault(Exception):
         super().__init__(f"{kind}: {detail}" if detail else kind)
 
 
+def shortened(text: str, *, most: int = 3000) -> str:
+    """A text without its middle, where it is long: of a traceback, where it began and where it ended."""
+    return text if len(text) <= most else f"{text[: most // 2]}\n...\n{text[-most // 2 :]}"
+
+
 def require(condition: bool, kind: str, detail: object = "") -> None:
     """Raises Fault where a condition does not hold."""
     if not condition:
-        raise Fault(kind, f"{detail!s:.2000}")
+        raise Fault(kind, shortened(str(detail)))
 
 
 @dataclass(frozen=True, slots=True)

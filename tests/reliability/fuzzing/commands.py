@@ -19,7 +19,7 @@ from typing import Any
 
 import typer
 
-from fuzzing.cases import Fault, Place, require
+from fuzzing.cases import Fault, Place, require, shortened
 from fuzzing.sandbox import guarded
 from transduce.cli.main import app, main
 
@@ -167,13 +167,13 @@ def _exit_code(words: list[str], *, is_heard: bool) -> int:
     except SystemExit as end:
         code = end.code
     except MemoryError:
-        raise Fault("took more than 4 GB", traceback.format_exc()[-3000:]) from None
+        raise Fault("took more than 4 GB", shortened(traceback.format_exc())) from None
     except Exception as error:
         if isinstance(error, OSError) and not is_heard:
             return 1  # an error that could not be told: Python ends so, too
         trace = traceback.format_exc()
         kind = "took more than 4 GB" if _is_out_of_memory(error) else "an uncaught exception"
-        raise Fault(kind, trace[-3000:]) from None
+        raise Fault(kind, shortened(trace)) from None
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -7,7 +7,7 @@ from random import Random
 __all__ = ["ODD_TEXTS", "odd_line", "odd_lines", "strange_toml", "strange_word"]
 
 ODD_TEXTS = (
-    "", " ", "a\nb", "a\rb", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x00", "\x7f", "\x9b31m", "\u2028", "\u202e",
+    "", " ", "a\nb", "a\rb", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x00", "a\x00b", "\x7f", "\x9b31m", "\u2028", "\u202e",
     "\ufeff", "\U0010ffff", "é" * 300, "x" * 100_000, "../../outside/canary", "/dev/zero", "/dev/full", "/",
     ".", "..",
     "~", "%s%n", "{0}", "$(id)", "`id`", "'", '"', "\\", "nan", "None", "true", "0", "-1", "-", "--", "🐕" * 50,
