@@ -11,7 +11,6 @@ import shlex
 import signal
 import sys
 import threading
-import traceback
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any
 
 import typer
 
-from fuzzing.cases import Fault, Place, require, shortened
+from fuzzing.cases import Fault, Place, require, told
 from fuzzing.sandbox import guarded
 from transduce.cli.main import app, main
 
@@ -166,14 +165,13 @@ def _exit_code(words: list[str], *, is_heard: bool) -> int:
         code: Any = 0
     except SystemExit as end:
         code = end.code
-    except MemoryError:
-        raise Fault("took more than 4 GB", shortened(traceback.format_exc())) from None
+    except MemoryError as error:
+        raise Fault("took more than 4 GB", told(error)) from None
     except Exception as error:
         if isinstance(error, OSError) and not is_heard:
             return 1  # an error that could not be told: Python ends so, too
-        trace = traceback.format_exc()
         kind = "took more than 4 GB" if _is_out_of_memory(error) else "an uncaught exception"
-        raise Fault(kind, shortened(trace)) from None
+        raise Fault(kind, told(error)) from None
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -191,7 +189,7 @@ def _check(outcome: Outcome, codes: Collection[int], *, is_heard: bool, speaks_o
     """What holds for every command line."""
     out, err = outcome.out.decode("utf-8", "replace"), outcome.err
     for name, text in (("stdout", out), ("stderr", err)):
-        require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-3000:])
+        require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-2900:])
         known = set(repeats.decode("utf-8", "replace")) if name == "stdout" else set()
         found = controls_in(text) - known
         require(not found, f"control characters on {name}", f"{sorted(found)} in {text[-2000:]!r}")
