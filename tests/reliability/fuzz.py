@@ -1,4 +1,8 @@
-"""Fuzz transduce: ``python tests/reliability/fuzz.py``; one case again: ``... fuzz.py --only 'recipe/set/nan#3'``."""
+"""Fuzz transduce: ``python tests/reliability/fuzz.py --cases 2000``.
+
+One case again, with its command and what was wrong: ``fuzz.py --only 'recipe/set/model.d_ff#3' --scratch NEW``; its
+folder is NEW/lane-0/case afterwards.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,7 +32,7 @@ from fuzzing.lanes import play_all  # noqa: E402
 from fuzzing.report import as_markdown, as_table  # noqa: E402
 from fuzzing.sources import Sources, make_sources  # noqa: E402
 
-# Else each child would import them anew.
+# Else each child would import them anew. Some are of one version of a library.
 IMPORTED_BEFORE = (
     "torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.examination", "transduce.demo",
     "transduce.cli.main", "transduce.cli.progress", "rich.progress", "pydantic.type_adapter", "typer._adapters",
@@ -35,7 +41,7 @@ IMPORTED_BEFORE = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=50, help="of each format")
     parser.add_argument("--formats", nargs="+", help="these alone")
     parser.add_argument("--only", nargs="+", help="cases by their names")
@@ -47,7 +53,8 @@ def main() -> int:
 
     torch.set_num_threads(1)
     for name in IMPORTED_BEFORE:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     importlib.import_module("py3langid").classify("It reads its table of languages when it is first asked.")
     with tempfile.TemporaryDirectory() as temporary:
         scratch = (arguments.scratch or Path(temporary) / "fuzz").resolve()
@@ -90,13 +97,11 @@ def _in_a_child(work: Callable[[], object]) -> None:
         try:
             work()
             code = 0
+        except Exception:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            if code:
-                import traceback
-
-                traceback.print_exc()
             os._exit(code)
     _, status = os.waitpid(child, 0)
     if status:

@@ -17,7 +17,10 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.reliability
+pytestmark = [
+    pytest.mark.reliability,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are limited as Linux can"),
+]
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 FORMATS = (

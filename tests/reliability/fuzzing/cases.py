@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-__all__ = ["Case", "Fault", "Format", "Place", "names_of", "require"]
+__all__ = ["Case", "Fault", "Format", "Place", "names_of", "require", "shortened", "told"]
 
 
 class Fault(Exception):
@@ -18,10 +19,25 @@ class Fault(Exception):
         super().__init__(f"{kind}: {detail}" if detail else kind)
 
 
+def told(error: BaseException) -> str:
+    """The traceback of an error without its middle, where it is long; first, where in transduce it was."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if "/transduce/" in frame.filename]
+    where = [
+        f"where: transduce/{each.filename.split('/transduce/')[-1]}:{each.lineno} {each.name}" for each in inside[-3:]
+    ]
+    return "\n".join([*where[::-1], shortened("".join(traceback.format_exception(error)))])
+
+
+def shortened(text: str, *, most: int = 3000) -> str:
+    """A text without its middle, where it is long."""
+    return text if len(text) <= most else f"{text[: most // 2]}\n...\n{text[-most // 2 :]}"
+
+
 def require(condition: bool, kind: str, detail: object = "") -> None:
     """Raises Fault where a condition does not hold."""
     if not condition:
-        raise Fault(kind, f"{detail!s:.2000}")
+        raise Fault(kind, shortened(str(detail)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import shlex
 import signal
 import sys
 import threading
-import traceback
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any
 
 import typer
 
-from fuzzing.cases import Fault, Place, require
+from fuzzing.cases import Fault, Place, require, told
 from fuzzing.sandbox import guarded
 from transduce.cli.main import app, main
 
@@ -31,7 +30,6 @@ typer.main.get_command(app)
 
 LONGEST_LINE = 2500
 MOST_LINES = 60  # of stderr, where a command is refused
-FLUSH_FAILED = 120  # Python's own exit code where what is left of stdout cannot be written
 MAY_END_BY_SIGPIPE = "may-end-by-sigpipe"  # a file among the streams: this signal is no fault
 READ_STREAMS = ("stdin", "stdout", "stderr")
 
@@ -167,18 +165,17 @@ def _exit_code(words: list[str], *, is_heard: bool) -> int:
         code: Any = 0
     except SystemExit as end:
         code = end.code
-    except MemoryError:
-        raise Fault("took more than 4 GB", traceback.format_exc()[-3000:]) from None
+    except MemoryError as error:
+        raise Fault("took more than 4 GB", told(error)) from None
     except Exception as error:
         if isinstance(error, OSError) and not is_heard:
             return 1  # an error that could not be told: Python ends so, too
-        trace = traceback.format_exc()
         kind = "took more than 4 GB" if _is_out_of_memory(error) else "an uncaught exception"
-        raise Fault(kind, trace[-3000:]) from None
+        raise Fault(kind, told(error)) from None
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError as error:
+    except OSError as error:  # Python ends with code 120 and a complaint of its own
         raise Fault("stdout is left for Python to flush at the end, which fails", repr(error)) from None
     require(code is None or isinstance(code, int), "ended with words as exit code", code)
     return code or 0
@@ -192,7 +189,7 @@ def _check(outcome: Outcome, codes: Collection[int], *, is_heard: bool, speaks_o
     """What holds for every command line."""
     out, err = outcome.out.decode("utf-8", "replace"), outcome.err
     for name, text in (("stdout", out), ("stderr", err)):
-        require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-3000:])
+        require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-2900:])
         known = set(repeats.decode("utf-8", "replace")) if name == "stdout" else set()
         found = controls_in(text) - known
         require(not found, f"control characters on {name}", f"{sorted(found)} in {text[-2000:]!r}")

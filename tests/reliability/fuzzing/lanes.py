@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from fuzzing.cases import Case, Fault, Format, Place
+from fuzzing.cases import Case, Fault, Format, Place, told
 from fuzzing.commands import MAY_END_BY_SIGPIPE
 
 __all__ = ["Played", "play_all"]
@@ -173,11 +173,11 @@ class _Lane:
                 line = self._as_line(name, outcome, time.process_time() - begin)
             except Fault as fault:
                 line = self._as_fault(name, fault, time.process_time() - begin)
-            except MemoryError:
-                fault = Fault("took more than 4 GB", traceback.format_exc()[-3000:])
+            except MemoryError as error:
+                fault = Fault("took more than 4 GB", told(error))
                 line = self._as_fault(name, fault, time.process_time() - begin)
-            except BaseException:  # panics of libraries are no Exception
-                fault = Fault("an uncaught exception", traceback.format_exc()[-3000:])
+            except BaseException as error:  # panics of libraries are no Exception
+                fault = Fault("an uncaught exception", told(error))
                 line = self._as_fault(name, fault, time.process_time() - begin)
             os.write(100, json.dumps(line).encode() + b"\n")
             if len(names) > 1:

@@ -12,6 +12,8 @@ __all__ = ["as_markdown", "as_table", "kind_of"]
 
 MOST_NAMES = 4
 FAULTS = "failures"
+WHERE = re.compile(r"^where: (transduce/\S+?):(\d+) (\S+)$", re.MULTILINE)  # the innermost first
+ERROR = re.compile(r"^[\w.]+(?:Error|Exception|Panic\w*|Interrupt|Warning)\b(?::.*)?$", re.MULTILINE)
 FRAME = re.compile(r'File "[^"]*?/(transduce/[^"]+)", line (\d+)(?:,)? in (\w+)')
 
 
@@ -33,15 +35,16 @@ def as_table(played: Sequence[Played], *, seconds: float) -> str:
     return "\n".join(lines)
 
 
+def _frames_of(each: Played) -> list[tuple[str, str, str]]:
+    """Where in transduce a failure was: file, line, function, the innermost first, as those of a hang are."""
+    return WHERE.findall(each.detail) or FRAME.findall(each.detail)
+
+
 def kind_of(each: Played) -> str:
     """What a failure has in common with others: its kind, and where in transduce it was."""
-    frames = FRAME.findall(each.detail)
-    errors = re.findall(
-        r"^([\w.]+(?:Error|Exception|Panic\w*|Interrupt|Warning)\b)[:\n]", each.detail + "\n", re.MULTILINE
-    )
-    where = f" at {frames[-1][0]} {frames[-1][2]}" if frames else f" ({each.name.partition('#')[0].split('/')[0]})"
-    if each.fault == "hangs" and frames:
-        where = f" at {frames[0][0]} {frames[0][2]}"  # faulthandler tells the innermost first
+    frames = _frames_of(each)
+    errors = [line.partition(":")[0] for line in ERROR.findall(each.detail)]
+    where = f" at {frames[0][0]} {frames[0][2]}" if frames else f" ({each.name.partition('#')[0].split('/')[0]})"
     return each.fault + (f": {errors[-1]}" if errors else "") + where
 
 
@@ -54,15 +57,15 @@ def as_markdown(played: Sequence[Played]) -> str:
     parts = [f"# {sum(map(len, kinds.values()))} failures of {len(kinds)} kinds in {len(played)} cases\n"]
     for kind, members in sorted(kinds.items(), key=lambda item: -len(item[1])):
         first = members[0]
-        frames = FRAME.findall(first.detail)
-        last = (first.detail.strip().splitlines() or [""])[-1][:600]
+        frames = _frames_of(first)
+        last = [*first.detail.strip().splitlines()[-1:], *ERROR.findall(first.detail), ""][
+            -1 if first.detail == "" else -2
+        ]
         parts.append(f"## {len(members)}x {kind}\n")
         parts.append("".join(f"- `{each.name}`\n" for each in members[:MOST_NAMES]))
-        parts.append(f"- command: `{first.command[:400]}`\n- last line: `{last}`\n")
+        parts.append(f"- command: `{first.command[:400]}`\n- last line: `{last[:600]}`\n")
         if frames:
             parts.append(
-                "- where: "
-                + " < ".join(f"{name}:{line} {function}" for name, line, function in frames[-3:][::-1])
-                + "\n"
+                "- where: " + " < ".join(f"{name}:{line} {function}" for name, line, function in frames[:3]) + "\n"
             )
     return "\n".join(parts)

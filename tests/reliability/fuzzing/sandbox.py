@@ -79,8 +79,10 @@ class _Guard:
             real = os.path.join(os.path.realpath(head), tail)
         if real in DEVICES or any(real == folder or real.startswith(folder + "/") for folder in self.allowed):
             return
-        if real.startswith("/proc/") or "/pipe:" in real:
-            return  # a stream of the process itself
+        if event == "os.mkdir" and os.path.lexists(real):
+            return  # the system refuses that, too
+        if real.startswith(("/proc/self/fd/", f"/proc/{os.getpid()}/fd/")):
+            return  # a pipe that is open already
         self.refuse("wrote outside", f"{event} {full!r}, which is {real!r}")
 
 

@@ -23,6 +23,7 @@ STOP_AFTER_S = 3.0
 STEMS_PER_VERB = 20
 FEW_STEMS_PER_VERB = 3
 LONG = frozenset({"demo", "paper", "init"})  # verbs that are asked to stop more often than they end
+ABOUT_THE_SHELL = frozenset({"install_completion", "show_completion"})  # of typer: they ask which shell has called
 FETCHING = frozenset({"corpus get", "demo"})  # they may try to reach the network, where there is none
 REPEATING = frozenset({"translate", "parse", "evaluate"})  # their output repeats text, which is random here
 CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0)))).encode()
@@ -127,7 +128,7 @@ def words_of(verb: str, draw: Random) -> list[str]:
     """A command line of a verb: mostly what it needs, and some of what it knows."""
     command = verbs()[verb]
     words = verb.split()
-    options = [each for each in command.params if each.param_type_name == "option"]
+    options = [each for each in command.params if each.param_type_name == "option" and each.name not in ABOUT_THE_SHELL]
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     has_device = False
     for option in options:

@@ -118,8 +118,7 @@ def _read(place: Place, sources: Sources, draw: Random, settings: Sequence[str],
     if verb in ("prepare", "train"):
         shutil.copytree(sources.text, place.folder / "text")
         cuts = [f"{key}={value}" for key, value in CUTS.items() if key != kept]
-        words = [verb, "r.toml", "--out", "out", *(word for cut in cuts for word in ("--set", cut))]
-        words += [word for setting in settings for word in ("--set", setting)]
+        words = [verb, "r.toml", "--out", "out", *(word for each in (*settings, *cuts) for word in ("--set", each))]
         words += ["--device", "cpu"] if verb == "train" else []
         words += ["--store", sources.run / "store"] if verb == "train" and draw.random() < 0.5 else []
     else:
