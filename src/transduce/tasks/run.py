@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from transduce.config import RunConfig, config_from_mapping
+from transduce.config import ModelConfig, RunConfig, config_from_mapping
 from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import is_leftover, read_json, write_json
@@ -32,6 +32,7 @@ from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import Task, model_over, write_model_card, write_model_folder
+from transduce.tasks.model_memory import require_room_to_train
 from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.tasks.parser import Parser
 from transduce.tasks.parsing import ParsingScores, ParsingValidation, evaluate_parser
@@ -63,6 +64,8 @@ __all__ = [
 
 RUN_FILE, METRICS_FILE, STORE_POINTER = "run.json", "metrics.jsonl", "prepared_at.json"
 STORE, CHECKPOINTS, TENSORBOARD, MODEL = "store", "checkpoints", "tensorboard", "model"
+
+LEAST_VOCABULARY = 4  # of special symbols: how many more there are, the text will tell
 
 # What may be different when a run goes on: how long it is and how it is watched and kept, not what it computes.
 CHANGEABLE = frozenset(
@@ -177,6 +180,7 @@ class _Run:
             begun_with = str(read_json(folder / RUN_FILE, error=CheckpointError).get("torch"))
         if has_run and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on what it began with
             config = resume_config(folder, config)
+        self._require_room(config.model.with_vocabulary(LEAST_VOCABULARY, LEAST_VOCABULARY), config)  # before hours
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
         if has_run:
             _check_same_data(folder, prepared)
@@ -184,6 +188,7 @@ class _Run:
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
         config = config.model_copy(update={"model": model_config})
+        self._require_room(model_config, config)
         self.tell(_sentence_about_batches(self._batches(config).statistics(epoch=0)))
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
@@ -210,7 +215,7 @@ class _Run:
             trainer.resume(self.folder / CHECKPOINTS / found)
             self.tell(f"resumed from {found}")
             self.processes.first(lambda: set_aside_newer(self.folder / CHECKPOINTS / found))
-        curves = _curves(self.folder, trainer) if self.processes.is_first else nullcontext()
+        curves = _curves(self.folder, trainer, self.tell) if self.processes.is_first else nullcontext()
         with curves, around or nullcontext():
             return trainer.run(), trainer.state.update
 
@@ -222,6 +227,10 @@ class _Run:
         model_folder, scores, split = average_run(self.folder, last=last, device=self.device, also=also, tell=self.tell)
         scored_text = self.prepared.text_names[split] if split else None
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
+
+    def _require_room(self, model_config: ModelConfig, config: RunConfig) -> None:
+        n = self.processes.n
+        require_room_to_train(model_config, config.training, self.device, n_processes=n, is_sharded=self.is_sharded)
 
     def _newest_checkpoint(self) -> str | None:
         path = newest_complete(self.folder / CHECKPOINTS, self.tell)
@@ -474,7 +483,7 @@ def _store_of(folder: Path) -> Path:
 
 
 @contextmanager
-def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
+def _curves(folder: Path, trainer: Trainer[Batch], tell: Callable[[str], None]) -> Iterator[None]:
     """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
     metrics = MetricsFile(folder / METRICS_FILE)
     metrics.rewind(trainer.state)
@@ -482,7 +491,7 @@ def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
     if not TensorBoardEvents.is_available():
         yield
         return
-    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update)
+    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update, tell=tell)
     trainer.listeners.append(events)
     try:
         yield

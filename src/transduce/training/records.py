@@ -110,8 +110,12 @@ class MetricsFile:
         """Write one record."""
         if isinstance(record, UpdateRecord) and not record.is_logged:
             return
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(as_json(record)) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(as_json(record)) + "\n")
+        except OSError as error:
+            error.filename = error.filename or str(self.path)  # a write that fails for want of room names no file
+            raise
 
 
 def _is_record(line: str) -> bool:

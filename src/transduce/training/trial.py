@@ -8,13 +8,12 @@ import torch
 
 from transduce.errors import TrainingError
 from transduce.training.gradients import BatchT, GradientMaker, Place
-from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
+from transduce.training.memory import SPARE, Line, PeakMemory, free_bytes, in_words, is_out_of_memory
 from transduce.training.parallel import part_of
 
 __all__ = ["out_of_memory", "try_largest_batches"]
 
 MEASURED_PARTS = (16, 8)  # a sixteenth and an eighth of the rows
-SPARE = 0.9  # of the free memory is what a batch may take: kernels have buffers of their own
 ROUND_TO = 100  # tokens, of a budget that is proposed
 
 
@@ -27,11 +26,11 @@ def try_largest_batches(maker: GradientMaker[BatchT], optimiser: torch.optim.Opt
     devices = [torch.cuda.current_device()] if maker.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         for index in maker.batches.largest(epoch):
-            if maker.processes.n == 1:
-                _require_memory(maker, (epoch, index), optimiser)
             try:
+                if maker.processes.n == 1:
+                    _require_memory(maker, (epoch, index), optimiser)
                 maker.make([(epoch, index)], update=0)
-            except RuntimeError as error:
+            except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 when = "the largest batch was tried before the first update"
@@ -44,15 +43,16 @@ def _require_memory(maker: GradientMaker[BatchT], place: Place, optimiser: torch
     """Raises TrainingError if a batch needs more than is free, as far as small parts of it tell."""
     fixed_bytes = _bytes_of_moments_to_come(maker, optimiser)
     n_rows, free = maker.batches.n_rows(*place), free_bytes(maker.device)
-    if free is None or n_rows < 2 * MEASURED_PARTS[0]:
+    if free is None or n_rows < 2:  # there is no part of a row
         return
-    line = Line.through(*[_measure(maker, place, n_parts) for n_parts in MEASURED_PARTS])
+    n_parts = MEASURED_PARTS if n_rows >= 2 * MEASURED_PARTS[0] else (n_rows, ceil(n_rows / 2))
+    line = Line.through(*[_measure(maker, place, number) for number in n_parts])
     needed, available = line.at(n_rows) + fixed_bytes, SPARE * free
     if needed > available:
         budget = maker.config.max_tokens_per_batch
         fits = line.share_that_fits(n_rows, available - fixed_bytes) * budget
         raise TrainingError(
-            f"the largest batch needs about {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} GB are free; "
+            f"the largest batch needs about {in_words(needed)} beside the weights, {in_words(free)} are free; "
             + _advice(maker, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
         )
 
