@@ -266,4 +266,4 @@ def test_curves_are_what_tensorboard_reads(tmp_path: Path) -> None:
     version, start, scalars = EventFileLoader(str(events.path)).Load()
     assert (version.file_version, start.step, start.session_log.status) == ("brain.Event:2", 5, 1)
     assert scalars.step == 5
-    assert [value.tag for value in scalars.summary.value][0] == "train/loss_nats"
+    assert next(value.tag for value in scalars.summary.value) == "train/loss_nats"
