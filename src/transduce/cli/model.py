@@ -59,9 +59,7 @@ def model(
 
 def _config(name: str) -> ModelConfig:
     """The architecture that a name on the command line means."""
-    from transduce.config import ModelConfig, config_from_mapping
-    from transduce.errors import CheckpointError
-    from transduce.files import read_json
+    from transduce.tasks.model_folder import read_model_config
 
     path = Path(name)
     if path.suffix == ".toml":
@@ -69,8 +67,5 @@ def _config(name: str) -> ModelConfig:
         return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)
-        values = read_json(path / "config.json", error=CheckpointError).get("model")
-        if not isinstance(values, dict):
-            raise CheckpointError(f"{path / 'config.json'}: the table 'model' is missing")
-        return config_from_mapping(ModelConfig, values, where=str(path / "config.json"))
+        return read_model_config(path)
     return preset(name).model

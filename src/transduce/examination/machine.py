@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +18,12 @@ from transduce.corpora import cache_folder
 from transduce.examination.finding import Finding, counted, good, note, problem
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
 from transduce.model.attention import attention, fused_attention
+from transduce.training.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
 
 __all__ = ["cores_to_use", "examine_devices", "examine_disks", "examine_memory", "examine_products", "examine_threads"]
 
 GB = 1e9
 LITTLE_MEMORY, LITTLE_DISK = 1 * GB, 1 * GB  # a small model is trained with more, and so is a corpus unpacked
-PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 # The greatest error of a result, in parts of its greatest entry, that rounding explains with a good margin.
 TOLERANCE: dict[InferencePrecision, float] = {"fp32": 1e-4, "bf16": 5e-2, "int8": 5e-2}
@@ -47,77 +47,32 @@ def examine_threads(proc: Path = PROC, cgroups: Path = CGROUPS) -> Iterator[Find
 def cores_to_use(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     """The cores that this process is allowed, and a container's share of them, rounded up."""
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for folder in _control_groups(proc, cgroups, "cpu"):
-        quota, period = [*_numbers(folder / "cpu.max"), None, None][:2]
+    for folder in control_groups(proc, cgroups, "cpu"):
+        quota, period = [*numbers_in(folder / "cpu.max"), None, None][:2]
         if quota is None:  # version 1
-            quota = next(_numbers(folder / "cpu.cfs_quota_us"), None)
-            period = next(_numbers(folder / "cpu.cfs_period_us"), None)
+            quota = next(numbers_in(folder / "cpu.cfs_quota_us"), None)
+            period = next(numbers_in(folder / "cpu.cfs_period_us"), None)
         if quota is not None and period and quota > 0:
             n_cores = min(n_cores, max(1, math.ceil(quota / period)))
     return n_cores
 
 
-def examine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> Iterator[Finding]:
-    """What the machine has free, or a container may still take."""
-    free = _available(proc)
-    limit: int | None = None
-    for folder in _control_groups(proc, cgroups, "memory"):
-        for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
-            allowed, taken = next(_numbers(folder / most), None), next(_numbers(folder / used), None)
-            if allowed is not None and taken is not None:
-                left = max(0, allowed - taken + _reclaimable(folder / "memory.stat"))
-                if free is None or left < free:
-                    free, limit = left, allowed
+def examine_memory(
+    proc: Path = PROC, cgroups: Path = CGROUPS, limits: Mapping[str, int] | None = None
+) -> Iterator[Finding]:
+    """What the machine has free, or a container or this process may still take."""
+    free = free_memory(proc, cgroups, limits)
     if free is None:
         yield note("memory", "how much is free, this system does not tell")
         return
-    told = f"{free / GB:.1f} GB free" + (f" of the {limit / GB:.1f} GB that this container may use" if limit else "")
-    if free < LITTLE_MEMORY:
+    whose = {"": "", "container": "this container may use", "process": "this process may use (see: ulimit -a)"}[free.of]
+    told = f"{free.n_bytes / GB:.1f} GB free"
+    if free.limit is not None:
+        told += f" of the {free.limit / GB:.1f} GB that {whose}"
+    if free.n_bytes < LITTLE_MEMORY:
         yield problem("memory", f"{told}: too little to train; end other programs, or take a larger machine")
     else:
         yield good("memory", told)
-
-
-def _available(proc: Path) -> int | None:
-    """What Linux says that programs can have without swapping."""
-    try:
-        lines = (proc / "meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
-
-
-def _control_groups(proc: Path, cgroups: Path, controller: str) -> Iterator[Path]:
-    """The folders of limits that hold for this process, inner ones first, of both versions of control groups."""
-    try:
-        lines = (proc / "self" / "cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, place = [*line.split(":", 2), "", ""][:3]
-        if controllers and controller not in controllers.split(","):
-            continue
-        root = cgroups / controller if controllers else cgroups
-        folder = root / place.strip("/")
-        yield from (path for path in (folder, *folder.parents) if path.is_relative_to(root))
-
-
-def _numbers(path: Path) -> Iterator[int]:
-    """The numbers in a small file of the kernel; none where it is not there or says "max"."""
-    try:
-        words = path.read_text().split()
-    except (OSError, UnicodeDecodeError):
-        return
-    yield from (int(word) for word in words if word.lstrip("-").isdigit())
-
-
-def _reclaimable(path: Path) -> int:
-    """Files in memory that the kernel drops when programs want the place."""
-    try:
-        words = [line.split() for line in path.read_text().splitlines()]
-    except OSError:
-        return 0
-    return next((int(value) for name, value in words if name in ("inactive_file", "total_inactive_file")), 0)
 
 
 def examine_disks() -> Iterator[Finding]:

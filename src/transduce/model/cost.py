@@ -9,13 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-import torch
-from torch import nn
-
 from transduce.config import ModelConfig
-from transduce.model.embedding import LearnedPositions, TokenEmbedding
-from transduce.model.experts import MixtureOfExperts
-from transduce.model.make import make_model
 
 __all__ = ["Cost", "cost_of"]
 
@@ -28,6 +22,7 @@ class Cost:
 
     parameters: int
     parameters_without_embeddings: int
+    parameters_of_matrices: int  # of those, in matrices; the others are biases and norms
     flops_per_token: (
         int  # all matrix products with weights, softmax included; a target token and about one source token
     )
@@ -35,67 +30,104 @@ class Cost:
     n_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """How many weights a part of a model has, by what they are for; parts add up, and come several times."""
+
+    matrices: int = 0  # each sees every token once
+    vectors: int = 0  # biases and norms
+    idle: int = 0  # of the matrices, those of experts that a token does not ask
+
+    def __add__(self, other: _Weights) -> _Weights:
+        return _Weights(self.matrices + other.matrices, self.vectors + other.vectors, self.idle + other.idle)
+
+    def __mul__(self, times: int) -> _Weights:
+        return _Weights(self.matrices * times, self.vectors * times, self.idle * times)
+
+
 def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
-    """Count a configuration: the Transformer's by formula, any other's by building it without memory.
+    """Count a configuration by formula: nothing is built, however large it is.
 
     ``n_tokens`` is the sentence length that attention is counted at.
 
     >>> round(cost_of(ModelConfig()).parameters / 1e6, 2)
     63.05
     """
-    if config.system != "transformer" or config.n_experts > 1:
-        return _cost_of_built(config, n_tokens)
-    attention = 2 * config.d_model * config.n_heads * (config.d_k + config.d_v)
-    feed_forward = 2 * config.d_model * config.d_ff
-    feed_forward_biases = config.d_ff + config.d_model
-    norm = 2 * config.d_model
-    encoder_matrices = config.n_encoder_layers * (attention + feed_forward)
-    decoder_matrices = config.n_decoder_layers * (2 * attention + feed_forward)
-    rest = config.n_encoder_layers * (feed_forward_biases + 2 * norm)
-    rest += config.n_decoder_layers * (feed_forward_biases + 3 * norm)
-    if config.norm == "pre":
-        rest += 2 * norm
-    core = encoder_matrices + decoder_matrices + rest
-
+    core = _core(config)
     tgt_table = config.tgt_vocab_size * config.d_model
     src_table = config.src_vocab_size * config.d_model
     tables = {"three-way": tgt_table, "target": tgt_table + src_table, "separate": 2 * tgt_table + src_table}
-    positions = 2 * config.n_positions * config.d_model if config.positions == "learned" else 0
-
+    n_core = core.matrices + core.vectors
     return Cost(
-        parameters=core + tables[config.embeddings] + positions,
-        parameters_without_embeddings=core,
-        flops_per_token=OPERATIONS_PER_WEIGHT * (encoder_matrices + decoder_matrices + tgt_table),
+        parameters=n_core
+        + tables[config.embeddings]
+        + _n_position_tables(config) * config.n_positions * config.d_model,
+        parameters_without_embeddings=n_core,
+        parameters_of_matrices=core.matrices,
+        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.idle + tgt_table),
         attention_flops_per_token=3 * _attention_flops(config, n_tokens),
         n_tokens=n_tokens,
     )
 
 
-def _cost_of_built(config: ModelConfig, n_tokens: int) -> Cost:
-    """Every matrix sees each token once, but for experts that are not asked."""
-    with torch.device("meta"):
-        model = make_model(config)
-    n_parameters = _n_entries(model)
-    tables = [module for module in model.modules() if isinstance(module, TokenEmbedding | LearnedPositions)]
-    outside = sum(map(_n_entries, tables)) + (0 if model.output is None else _n_entries(model.output))
-    inside = {id(weight) for table in tables for weight in table.parameters()} | {id(model.output_weight)}
-    matrices = sum(weight.numel() for weight in model.parameters() if weight.ndim > 1 and id(weight) not in inside)
-    for mixture in (module for module in model.modules() if isinstance(module, MixtureOfExperts)):
-        matrices -= sum(
-            weight.numel() for expert in mixture.experts[mixture.n_active :] for weight in expert.parameters()
-            if weight.ndim > 1
-        )  # fmt: skip
-    return Cost(
-        parameters=n_parameters,
-        parameters_without_embeddings=n_parameters - outside,
-        flops_per_token=OPERATIONS_PER_WEIGHT * (matrices + config.tgt_vocab_size * config.d_model),
-        attention_flops_per_token=3 * _attention_flops(config, n_tokens),
-        n_tokens=n_tokens,
-    )
+def _n_position_tables(config: ModelConfig) -> int:
+    """How many tables of learned positions there are."""
+    return {"transformer": 2, "convs2s": 1}.get(config.system, 0) if config.positions == "learned" else 0
 
 
-def _n_entries(module: nn.Module) -> int:
-    return sum(weight.numel() for weight in module.parameters())
+def _core(config: ModelConfig) -> _Weights:
+    """All but the tables of tokens and positions, and the output matrix."""
+    d, n_encoder, n_decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
+    match config.system:
+        case "transformer":
+            attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v))
+            feed_forward = _feed_forward(config)
+            encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
+            decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
+            return encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
+        case "recurrent":  # its first encoder layer runs both ways, each of half the width
+            asked = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
+            layers = _lstm(d, d // 2) * 2 + _lstm(d, d) * (n_encoder - 1 + n_decoder)
+            return layers + asked + _linear(2 * d, d) * n_decoder
+        case "last-state":
+            return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d)
+        case "convs2s":
+            gated = _convolution(d, config.kernel_width) * 2
+            return gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
+        case "bytenet":
+            narrow = d // 2
+            through = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)
+            block = _norm(d) + _norm(narrow) * 2 + through
+            return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d)
+        case _:
+            assert_never(config.system)
+
+
+def _linear(n_in: int, n_out: int, *, bias: bool = True) -> _Weights:
+    return _Weights(n_in * n_out, n_out if bias else 0)
+
+
+def _norm(width: int) -> _Weights:
+    return _Weights(vectors=2 * width)
+
+
+def _lstm(n_in: int, width: int) -> _Weights:
+    """Four gates, each with a matrix and a bias for what comes in and for the state."""
+    return _Weights(4 * width * (n_in + width), 8 * width)
+
+
+def _convolution(width: int, k: int) -> _Weights:
+    return _Weights(k * width * width, width)
+
+
+def _feed_forward(config: ModelConfig) -> _Weights:
+    """One network, or the experts and what chooses among them."""
+    one = _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
+    if config.n_experts == 1:
+        return one
+    gate = _linear(config.d_model, config.n_experts, bias=False)
+    idle = one.matrices * (config.n_experts - config.n_active_experts)
+    return one * config.n_experts + gate + _Weights(idle=idle)
 
 
 def _attention_flops(config: ModelConfig, n_tokens: int) -> int:

@@ -8,22 +8,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
-from transduce.model import EncoderDecoder, Transformer, make_model
+from transduce.model import EncoderDecoder, Transformer, cost_of, make_model
 from transduce.tasks.line_statistics import LineStatistics
+from transduce.tasks.model_memory import require_room_to_search
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
 from transduce.text.bracket_grammar import SymbolKinds
 from transduce.training import load_weights, read_tensors, write_tensors
 
-__all__ = ["ModelFolder", "Task", "model_over", "read_model_folder", "write_model_card", "write_model_folder"]
+__all__ = [
+    "ModelFolder",
+    "Task",
+    "model_over",
+    "read_model_config",
+    "read_model_folder",
+    "write_model_card",
+    "write_model_folder",
+]
 
 FORMAT = 1
 Task = Literal["translation", "parsing"]
@@ -86,16 +97,10 @@ def write_model_card(folder: Path, card: str) -> None:
 def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     """Read and check a model folder.
 
-    Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, or a
-    weight is no number.
+    Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, a
+    weight is no number, or there is too little memory.
     """
-    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
-        raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
-    verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder)))
-    values = read_json(folder / CONFIG_FILE, error=CheckpointError)
-    if values.get("format") != FORMAT:
-        got = quoted(values.get("format"))
-        raise CheckpointError(f"{folder / CONFIG_FILE}: format {got}, this version reads {FORMAT}")
+    config, values = _read_config(folder)
     task = values.get("task")
     if task not in TASKS:
         raise CheckpointError(f"{folder / CONFIG_FILE}: task {quoted(task)}, this version reads {' and '.join(TASKS)}")
@@ -103,7 +108,6 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
         raise CheckpointError(f"{folder / CONFIG_FILE}: direction should be as in 'en-de', got {quoted(direction)}")
     try:
-        config = config_from_mapping(ModelConfig, _table(values, "model"), where=str(folder / CONFIG_FILE))
         search = config_from_mapping(SearchConfig, _table(values, "search"), where=str(folder / CONFIG_FILE))
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
@@ -115,8 +119,8 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
             f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} symbols, "
             f"the model {config.src_vocab_size} and {config.tgt_vocab_size}"
         )
+    require_room_to_search(config, device, where=folder)
     weights = _read_weights(folder / WEIGHTS_FILE)
-    _require_room(config, weights, where=folder)
     with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
         load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
     try:
@@ -125,6 +129,28 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
         raise CheckpointError(f"{folder}: {error}") from error
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task, statistics)
+
+
+def read_model_config(folder: Path) -> ModelConfig:
+    """The architecture of a model folder. Raises CheckpointError if a file is missing, or the weights are not its."""
+    return _read_config(folder)[0]
+
+
+def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
+    """The architecture, checked against the weights that are there, and all of ``config.json``."""
+    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
+        raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
+    verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder)))
+    values = read_json(folder / CONFIG_FILE, error=CheckpointError)
+    if values.get("format") != FORMAT:
+        got = quoted(values.get("format"))
+        raise CheckpointError(f"{folder / CONFIG_FILE}: format {got}, this version reads {FORMAT}")
+    try:
+        config = config_from_mapping(ModelConfig, _table(values, "model"), where=str(folder / CONFIG_FILE))
+    except ConfigError as error:
+        raise CheckpointError(str(error)) from error
+    _require_like_weights(config, folder)
+    return config, values
 
 
 def model_over(tokenizers: Tokenizers, config: ModelConfig, task: Task) -> EncoderDecoder:
@@ -155,30 +181,24 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _require_room(config: ModelConfig, weights: Mapping[str, Tensor], *, where: Path) -> None:
-    """Raises CheckpointError if ``weights`` cannot be all that ``config`` asks for, without building it.
-
-    Every width is a side of some matrix, and every layer has some tensor.
-    """
-    n_weights = sum(weight.numel() for weight in weights.values())
-    widths = {
-        "d_model": config.d_model,
-        "d_ff": config.d_ff,
-        "n_heads x d_k": config.n_heads * config.d_k,
-        "n_heads x d_v": config.n_heads * config.d_v,
-        "src_vocab_size": config.src_vocab_size,
-        "tgt_vocab_size": config.tgt_vocab_size,
-        "n_positions": config.n_positions if config.positions == "learned" else 1,
-    }
-    for name, width in widths.items():
-        if width > n_weights:
-            raise CheckpointError(
-                f"{where}: {name} is {width:,}, but {WEIGHTS_FILE} has {n_weights:,} weights; they do not fit"
-            )
-    n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if n_layers > len(weights):
+def _require_like_weights(config: ModelConfig, folder: Path) -> None:
+    """Raises CheckpointError if the weights cannot be all that ``config`` asks for; nothing is built or read."""
+    path = folder / WEIGHTS_FILE
+    try:
+        with safe_open(path, framework="pt") as tensors:
+            shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118 - it is no dict
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    wanted, got = cost_of(config).parameters, sum(map(prod, shapes))
+    if wanted != got:
         raise CheckpointError(
-            f"{where}: the model has {n_layers:,} layers, but {WEIGHTS_FILE} has {len(weights):,} tensors; "
+            f"{folder}: {CONFIG_FILE} is of a model of {wanted:,} weights, but {WEIGHTS_FILE} has {got:,}; "
+            "they do not fit"
+        )
+    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    if n_layers > len(shapes):  # every layer has some tensor
+        raise CheckpointError(
+            f"{folder}: the model has {n_layers:,} layers, but {WEIGHTS_FILE} has {len(shapes):,} tensors; "
             "they do not fit"
         )
 

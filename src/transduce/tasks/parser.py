@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_endi
 from transduce.model import EncoderDecoder
 from transduce.search import Constraint
 from transduce.tasks.batch_search import BatchSearch, Found
+from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
@@ -72,7 +73,7 @@ class Parser:
         is_constrained: bool = True,
     ) -> Parser:
         """From a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
-        read = read_model_folder(Path(folder), device=torch.device(device))
+        read = read_model_folder(Path(folder), device=usable_device(device))
         if read.task != "parsing":
             raise CheckpointError(f"{folder} holds a model for {read.task}; use transduce translate")
         return cls(read.model, read.tokenizers, read.search, precision=precision, is_constrained=is_constrained)
@@ -82,8 +83,10 @@ class Parser:
 
         Raises TypeError for a single string, which would be parsed letter by letter.
         """
-        if isinstance(sentences, str):
+        if isinstance(sentences, str | bytes):
             raise TypeError("parse takes a list of sentences; for one sentence, parse([sentence])[0]")
+        if isinstance(sentences, Mapping | Set) or not isinstance(sentences, Iterable):  # the first two have no order
+            raise TypeError(f"parse takes a list of sentences, got {type(sentences).__name__}")
         return [parse.tree for parse in self.parse_lines(sentences, search=search)]
 
     def parse_lines(

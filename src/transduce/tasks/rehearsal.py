@@ -10,6 +10,7 @@ import torch
 
 from transduce.config import RunConfig
 from transduce.tasks.model_folder import model_over
+from transduce.tasks.model_memory import require_room_to_train
 from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.tasks.preparation import Prepared
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
@@ -23,6 +24,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
     """The median over some updates of a new model; nothing is left of them. Raises TrainingError if memory is short."""
     model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
     training = config.training.model_copy(update={"max_updates": N_UPDATES, "max_minutes": None})
+    require_room_to_train(model_config, training, device)
     times: list[float] = []
 
     def listen(record: Record) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import torch
 
-from transduce.config import RunConfig
+from transduce.config import ModelConfig, RunConfig
 from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import is_leftover, read_json, remove, require_regular, write_json
@@ -35,6 +35,7 @@ from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import Task, model_over, write_model_card, write_model_folder
+from transduce.tasks.model_memory import require_room_to_train
 from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.tasks.parser import Parser
 from transduce.tasks.parsing import ParsingScores, ParsingValidation, evaluate_parser
@@ -82,6 +83,7 @@ __all__ = [
 
 METRICS_FILE, STORE_POINTER = "metrics.jsonl", "prepared_at.json"
 STORE, TENSORBOARD, MODEL, NOT_FINITE = "store", "tensorboard", "model", "not-finite"
+LEAST_VOCABULARY = 4  # of special symbols: how many more there are, the text will tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ class _Run:
             self._require_same_run(before, found)
         if before is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on it
             config = resume_config(folder, config)
+        self._require_room(config.model.with_vocabulary(LEAST_VOCABULARY, LEAST_VOCABULARY), config)  # before hours
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
         if before is not None:
             _check_same_data(folder, before, prepared)
@@ -195,6 +198,7 @@ class _Run:
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
         config = config.model_copy(update={"model": model_config})
+        self._require_room(model_config, config)
         self.tell(_sentence_about_batches(self._batches(config).statistics(epoch=0)))
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
@@ -232,7 +236,7 @@ class _Run:
             trainer.resume(self.folder / CHECKPOINTS / found)
             self.tell(f"resumed from {found}")
             self.processes.first(lambda: self._set_aside(self.folder / CHECKPOINTS / found))
-        curves = _curves(self.folder, trainer) if self.processes.is_first else nullcontext()
+        curves = _curves(self.folder, trainer, self.tell) if self.processes.is_first else nullcontext()
         if self.processes.is_first:
             trainer.listeners.append(self._keep_run_file)
         with curves, around or nullcontext():
@@ -280,6 +284,10 @@ class _Run:
         )
         scored_text = prepared.text_names[split] if split else None
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
+
+    def _require_room(self, model_config: ModelConfig, config: RunConfig) -> None:
+        n = self.processes.n
+        require_room_to_train(model_config, config.training, self.device, n_processes=n, is_sharded=self.is_sharded)
 
     def _batches(self, config: RunConfig) -> StoreBatches:
         training = config.training
@@ -518,7 +526,7 @@ def _store_of(folder: Path) -> Path:
 
 
 @contextmanager
-def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
+def _curves(folder: Path, trainer: Trainer[Batch], tell: Callable[[str], None]) -> Iterator[None]:
     """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
     metrics = MetricsFile(folder / METRICS_FILE)
     metrics.rewind(trainer.state)
@@ -526,7 +534,7 @@ def _curves(folder: Path, trainer: Trainer[Batch]) -> Iterator[None]:
     if not TensorBoardEvents.is_available():
         yield
         return
-    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update)
+    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update, tell=tell)
     trainer.listeners.append(events)
     try:
         yield

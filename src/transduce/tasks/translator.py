@@ -6,7 +6,7 @@ lines are searched together; and what was found is put together again as the lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, overload
 import torch
 
 from transduce.config import InferencePrecision, SearchConfig, config_from_mapping
-from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
 from transduce.tasks.batch_search import BatchSearch, Found
@@ -175,6 +175,8 @@ class Translator:
         """
         if isinstance(texts, str | bytes):
             raise TypeError("translate takes a list of texts; for one text, translate([text])[0]")
+        if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):  # the first two have no order
+            raise TypeError(f"translate takes a list of texts, got {type(texts).__name__}")
         texts = list(texts)
         for _ in _strings(texts):  # before the first is translated
             pass
@@ -213,6 +215,8 @@ class Translator:
         """
         if isinstance(texts, str | bytes):
             raise TypeError("translate_iter takes texts; for one text, translate([text])[0]")
+        if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
+            raise TypeError(f"translate_iter takes a stream of texts, got {type(texts).__name__}")
         way = search_with(
             search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
         )
@@ -233,8 +237,8 @@ class Translator:
         split: bool = True,
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
-        if chunk_lines < 1:  # no line would be read at all
-            raise ConfigError(f"chunk_lines should be at least 1, got {chunk_lines}")
+        if not isinstance(chunk_lines, int) or chunk_lines < 1:
+            raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
 
         def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
             found = self.translate_segments(texts, search or self.search, lowers_caps=split)
@@ -360,10 +364,11 @@ def search_with(
 ) -> SearchConfig:
     """A way to search with what was asked for. A beam too small for the n best grows. Raises ConfigError."""
     n_best = 1 if n_best is None else n_best
+    least_beam = n_best if isinstance(n_best, int) else 1  # else it is refused below
     changes: dict[str, Any] = {
         "n_best": n_best,
-        "beam_size": max(search.beam_size, n_best) if beam_size is None else beam_size,
-        "alpha": search.alpha if alpha is None else float(alpha),
+        "beam_size": max(search.beam_size, least_beam) if beam_size is None else beam_size,
+        "alpha": search.alpha if alpha is None else float(alpha) if isinstance(alpha, int) else alpha,
         "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
     }
     return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")

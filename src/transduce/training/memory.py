@@ -7,7 +7,6 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,10 +14,14 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["Line", "PeakMemory", "free_bytes", "is_out_of_memory", "return_freed_pages"]
+from transduce.errors import TransduceError
+from transduce.training.machine_limits import free_memory
 
-CGROUP = Path("/sys/fs/cgroup")
-MEMINFO = Path("/proc/meminfo")
+__all__ = [
+    "SPARE", "Line", "PeakMemory", "free_bytes", "in_words", "is_out_of_memory", "require_free", "return_freed_pages",
+]  # fmt: skip
+
+SPARE = 0.9  # of the free memory is what may be planned for: kernels have buffers of their own
 
 
 def return_freed_pages() -> None:
@@ -107,32 +110,33 @@ def free_bytes(device: torch.device) -> int | None:
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
-    if device.type != "cpu":
-        return None
-    known = [n_bytes for n_bytes in (_free_in_system(), _free_in_cgroup()) if n_bytes is not None]
-    return min(known, default=None)
+    free = free_memory() if device.type == "cpu" else None
+    return None if free is None else free.n_bytes
 
 
-def _free_in_system() -> int | None:
-    try:
-        lines = MEMINFO.read_text(encoding="ascii").splitlines()
-    except OSError:  # not Linux
-        return None
-    values = dict(line.split(":", 1) for line in lines)
-    return int(values["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in values else None
+def require_free(
+    n_bytes: int, device: torch.device, *, what: str, help: str, error: type[TransduceError], n_processes: int = 1
+) -> None:
+    """Raises ``error`` if ``what`` needs more than is free on a device; where the system does not tell, it is tried.
+
+    ``n_processes`` of this machine need as much each, and share it where it is that of CPUs.
+    """
+    free = free_bytes(device)
+    needed = n_bytes * (n_processes if device.type == "cpu" else 1)
+    if free is not None and needed > SPARE * free:
+        raise error(f"{what} needs about {in_words(needed)} of memory, {in_words(free)} are free; {help}")
 
 
-def _free_in_cgroup() -> int | None:
-    """What a container's limit leaves: files that are only kept in memory make room."""
-    try:
-        limit, used = (int((CGROUP / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
-        statistics = (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):  # there is none, or it is "max"
-        return None
-    cached = {name: int(value) for name, value in map(str.split, statistics)}
-    return limit - used + cached.get("inactive_file", 0)
+def in_words(n_bytes: float) -> str:
+    """A size for people.
+
+    >>> in_words(31_200_000_000), in_words(4_000_000)
+    ('31.2 GB', '4 MB')
+    """
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether torch had no memory to give: GPUs have an error of their own, CPUs a RuntimeError like others."""
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether there was no memory to give: torch has an error of its own for GPUs, and for CPUs a RuntimeError."""
+    words = ("DefaultCPUAllocator", "bad_alloc", "Cannot allocate memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(each in str(error) for each in words)

@@ -112,8 +112,12 @@ class MetricsFile:
         """Write one record."""
         if isinstance(record, UpdateRecord) and not record.is_logged:
             return
-        with open_regular(self.path, "ab") as stream:
-            stream.write(json.dumps(as_json(record)).encode("ascii") + b"\n")
+        try:
+            with open_regular(self.path, "ab") as stream:
+                stream.write(json.dumps(as_json(record)).encode("ascii") + b"\n")
+        except OSError as error:
+            error.filename = error.filename or str(self.path)  # a write that fails for want of room names no file
+            raise
 
 
 def _is_record(line: str) -> bool:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import os
+import socket
+import time
+from collections.abc import Callable
+from io import BytesIO, FileIO
 from pathlib import Path
+from typing import Any
 
 from transduce.training.records import CheckpointRecord, Record, SkipRecord, UpdateRecord, ValidationRecord
 
@@ -11,13 +18,21 @@ __all__ = ["TensorBoardEvents"]
 
 
 class TensorBoardEvents:
-    """A listener that writes each logged record as scalars over updates."""
+    """A listener that writes each logged record as scalars over updates.
 
-    def __init__(self, folder: Path, *, updates_done: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
+    They are for looking at: where they cannot be written, on a full disk, that is told once and the run goes on. So
+    they are written here and now, and not by a thread as torch's ``SummaryWriter`` does, which ends with a traceback.
+    """
 
+    _numbers = itertools.count()  # of a process; what tells two files of one second apart
+
+    def __init__(self, folder: Path, *, updates_done: int, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._stream: FileIO | None = None
+        name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
+        self.path = folder / name
         # What an interrupted run wrote past its checkpoint is hidden: the resumed one writes it again.
-        self._writer = SummaryWriter(str(folder), purge_step=updates_done + 1)
+        self._write({"file_version": "brain.Event:2"}, {"step": updates_done + 1, "session_log": {"status": 1}})
 
     @staticmethod
     def is_available() -> bool:
@@ -29,19 +44,44 @@ class TensorBoardEvents:
         match record:
             case UpdateRecord(is_logged=True):
                 names = ("loss_nats", "nll_nats", "learning_rate", "gradient_norm", "tgt_tokens_per_s")
-                self._write(record.update, {f"train/{name}": getattr(record, name) for name in names})
+                self._write_scalars(record.update, {f"train/{name}": getattr(record, name) for name in names})
             case ValidationRecord():
                 scores = {"dev/nll_nats": record.nll_nats, "dev/perplexity": record.perplexity}
                 scored = {"dev/bleu": record.bleu, "dev/f1": record.f1}
                 scores |= {name: score for name, score in scored.items() if score is not None}
-                self._write(record.update, scores)
+                self._write_scalars(record.update, scores)
             case UpdateRecord() | CheckpointRecord() | SkipRecord():
                 pass
 
     def close(self) -> None:
-        """Flush and close the file."""
-        self._writer.close()
+        """Close the file."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()  # nothing is waiting in it
 
-    def _write(self, update: int, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, update)
+    def _write_scalars(self, update: int, values: dict[str, float]) -> None:
+        if self._stream is not None:
+            named = [{"tag": name, "simple_value": value} for name, value in values.items()]
+            self._write({"step": update, "summary": {"value": named}})
+
+    def _write(self, *events: dict[str, Any]) -> None:
+        """Append events, each by the fields of TensorBoard's message for it. The first ones make the file."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        framed = BytesIO()
+        for event in events:
+            RecordWriter(framed).write(Event(wall_time=time.time(), **event).SerializeToString())
+        left = framed.getvalue()
+        try:
+            if self._stream is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._stream = self.path.open("wb", buffering=0)
+            while left:
+                left = left[self._stream.write(left) :]
+        except OSError as error:
+            self.close()
+            self._tell(
+                f"warning: {self.path} cannot be written: {error.strerror or error}; the run goes on without curves for"
+                " TensorBoard"
+            )

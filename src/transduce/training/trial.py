@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 
 import torch
 
 from transduce.errors import TrainingError
 from transduce.training.gradients import BatchT, GradientMaker, Place
-from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
+from transduce.training.memory import SPARE, Line, PeakMemory, free_bytes, in_words, is_out_of_memory
 from transduce.training.parallel import part_of
 
 __all__ = ["out_of_memory", "try_largest_batches"]
 
 MEASURED_PARTS = (16, 8)  # a sixteenth and an eighth of the rows
-SPARE = 0.9  # of the free memory is what a batch may take: kernels have buffers of their own
+FIRST_PARTS = (128, 64)  # of large batches, of which an eighth may be too much already
+CLEARLY = 2.0  # so many times what is free is too much, however rough the estimate
 ROUND_TO = 100  # tokens, of a budget that is proposed
 
 
@@ -27,11 +29,11 @@ def try_largest_batches(maker: GradientMaker[BatchT], optimiser: torch.optim.Opt
     devices = [torch.cuda.current_device()] if maker.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         for index in maker.batches.largest(epoch):
-            if maker.processes.n == 1:
-                _require_memory(maker, (epoch, index), optimiser)
             try:
+                if maker.processes.n == 1:
+                    _require_memory(maker, (epoch, index), optimiser)
                 maker.make([(epoch, index)], update=0)
-            except RuntimeError as error:
+            except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 when = "the largest batch was tried before the first update"
@@ -44,17 +46,29 @@ def _require_memory(maker: GradientMaker[BatchT], place: Place, optimiser: torch
     """Raises TrainingError if a batch needs more than is free, as far as small parts of it tell."""
     fixed_bytes = _bytes_of_moments_to_come(maker, optimiser)
     n_rows, free = maker.batches.n_rows(*place), free_bytes(maker.device)
-    if free is None or n_rows < 2 * MEASURED_PARTS[0]:
+    if free is None or n_rows < 2:  # there is no part of a row
         return
-    line = Line.through(*[_measure(maker, place, n_parts) for n_parts in MEASURED_PARTS])
-    needed, available = line.at(n_rows) + fixed_bytes, SPARE * free
-    if needed > available:
-        budget = maker.config.max_tokens_per_batch
-        fits = line.share_that_fits(n_rows, available - fixed_bytes) * budget
-        raise TrainingError(
-            f"the largest batch needs about {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} GB are free; "
-            + _advice(maker, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
-        )
+    available = SPARE * free
+    for n_parts, limit in _measurements(n_rows):
+        line = Line.through(*[_measure(maker, place, number) for number in n_parts])
+        needed = line.at(n_rows) + fixed_bytes
+        if needed > limit * available:
+            budget = maker.config.max_tokens_per_batch
+            fits = line.share_that_fits(n_rows, available - fixed_bytes) * budget
+            raise TrainingError(
+                f"the largest batch needs about {in_words(needed)} beside the weights, {in_words(free)} are free; "
+                + _advice(maker, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
+            )
+
+
+def _measurements(n_rows: int) -> Iterator[tuple[tuple[int, int], float]]:
+    """Which two parts of a batch are measured, and how much of the free memory may be asked for by what they tell.
+
+    The first are so small that they can be made where the batch is far too large; two rows tell what one takes.
+    """
+    if n_rows >= 2 * FIRST_PARTS[0]:
+        yield FIRST_PARTS, CLEARLY
+    yield MEASURED_PARTS if n_rows >= 2 * MEASURED_PARTS[0] else (n_rows, ceil(n_rows / 2)), 1.0
 
 
 def _measure(maker: GradientMaker[BatchT], place: Place, n_parts: int) -> tuple[int, int]:

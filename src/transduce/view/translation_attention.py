@@ -6,30 +6,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transduce.errors import CheckpointError
+from transduce.errors import CheckpointError, DataError
 from transduce.model import AttentionKind, Transformer
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
 
-__all__ = ["attention_of_translation"]
+__all__ = ["MOST_TOKENS", "attention_of_translation"]
+
+MOST_TOKENS = 512  # of a side, its end symbol included: a page has the squares of both for each head of each layer
 
 
 @torch.no_grad()
 def attention_of_translation(translator: Translator, source: str, translation: str | None = None) -> AttentionMaps:
     """All weights of all layers and heads, for ``source`` and its translation (the model's own where none is given).
 
-    Raises DataError if there is no word in ``source``, CheckpointError if the model is no Transformer.
+    Raises DataError if there is no word in ``source`` or a side is too long to be drawn, CheckpointError if the model
+    is no Transformer.
     """
     model = translator.model
     if not isinstance(model, Transformer):
         raise CheckpointError(f"the attention of system = {model.config.system!r} cannot be drawn; use a Transformer")
+    most = min(MOST_TOKENS, translator.max_source_tokens)
     source = normalise(source)
+    n_src = len(translator.tokenizers.src.encode(source, most_tokens=most))
+    _require_few(n_src + 1, most, "the sentence")
     if translation is None:
         (translation,) = translator.translate([source], split=False)
     translation = normalise(translation)
     src_ids = [*translator.source_ids(source), EOS_ID]
-    tgt_ids = translator.tokenizers.tgt.encode(translation)
+    tgt_ids = translator.tokenizers.tgt.encode(translation, most_tokens=most)
+    _require_few(len(tgt_ids) + 1, most, "its translation")
     kept: dict[AttentionKind, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
 
     def keep(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
@@ -51,3 +58,9 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         decoder=stacked["decoder"],
         cross=stacked["cross"],
     )
+
+
+def _require_few(n_tokens: int, most: int, what: str) -> None:
+    """Raises DataError if a side has more tokens than are drawn."""
+    if n_tokens > most:
+        raise DataError(f"{what} has more than {most:,} tokens, the most that attention is drawn for; shorten it")

@@ -1,0 +1,269 @@
+"""What does not fit into memory is refused in one line, before anything of it is built."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from transduce.config import ModelConfig, TrainingConfig
+from transduce.errors import CheckpointError, TrainingError
+from transduce.examination import machine
+from transduce.files import write_manifest
+from transduce.model import cost_of, make_model
+from transduce.tasks import model_memory
+from transduce.tasks.model_folder import read_model_config, read_model_folder
+from transduce.training import memory
+from transduce.training.machine_limits import FreeMemory, free_memory
+from transduce.training.records import UpdateRecord
+from transduce.training.tensorboard import TensorBoardEvents
+
+pytestmark = pytest.mark.reliability
+
+GROUPS = Path("/sys/fs/cgroup/memory")
+
+
+def command(
+    *arguments: object, timeout: float = 120, limit: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "transduce", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        preexec_fn=limit,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+
+
+def error_of(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+# What is free
+
+
+def fake_machine(folder: Path, groups: str, *, mounts: str = "") -> Path:
+    (folder / "proc" / "self").mkdir(parents=True)
+    (folder / "proc" / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 32000000 kB\n")
+    (folder / "proc" / "self" / "status").write_text("VmPeak: 700 kB\nVmSize: 500000 kB\nVmData: 300000 kB\n")
+    (folder / "proc" / "self" / "cgroup").write_text(groups)
+    if mounts:
+        (folder / "proc" / "self" / "mountinfo").write_text(mounts)
+    return folder / "proc"
+
+
+def limit_of(folder: Path, files: dict[str, object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in files.items():
+        (folder / name).write_text(f"{value}\n")
+
+
+def test_limits_of_both_versions_and_of_all_groups_above(tmp_path: Path) -> None:
+    groups = tmp_path / "groups"
+    proc = fake_machine(tmp_path, "4:memory:/box/inner\n0::/user/job/step\n")
+    assert free_memory(proc, groups, {}) == FreeMemory(32_768_000_000)
+    limit_of(groups / "user" / "job", {"memory.max": 10**9, "memory.current": 400_000_000})
+    limit_of(groups / "user" / "job" / "step", {"memory.max": "max", "memory.current": 400_000_000})
+    assert free_memory(proc, groups, {}) == FreeMemory(600_000_000, 10**9, "container")
+    limit_of(groups / "user" / "job" / "step", {"memory.high": 700_000_000})
+    assert free_memory(proc, groups, {}) == FreeMemory(300_000_000, 700_000_000, "container")
+    statistics = "inactive_file 5\ntotal_inactive_file 10000000\ntotal_active_file 9\ntotal_mapped_file 99"
+    older = {"memory.limit_in_bytes": 900_000_000, "memory.usage_in_bytes": 850_000_000, "memory.stat": statistics}
+    limit_of(groups / "memory" / "box", older)
+    assert free_memory(proc, groups, {}) == FreeMemory(60_000_000, 900_000_000, "container")
+    [finding] = machine.examine_memory(proc, groups, {})
+    assert finding.message.startswith("0.1 GB free of the 0.9 GB that this container may use: too little")
+
+
+def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
+    """The group is named from outside, and mounted without what is above it."""
+    mounts = f"31 23 0:28 /docker/4711 {tmp_path}/seen rw - cgroup cgroup rw,memory\n"
+    proc = fake_machine(tmp_path, "4:memory:/docker/4711/job\n", mounts=mounts)
+    limit_of(tmp_path / "seen" / "job", {"memory.limit_in_bytes": 10**9, "memory.usage_in_bytes": 10**8})
+    assert free_memory(proc, tmp_path / "none", {}) == FreeMemory(900_000_000, 10**9, "container")
+    (proc / "self" / "cgroup").write_text("4:memory:/../elsewhere\n")
+    limit_of(tmp_path / "seen", {"memory.limit_in_bytes": 2 * 10**9, "memory.usage_in_bytes": 10**8})
+    assert free_memory(proc, tmp_path / "none", {}) == FreeMemory(1_900_000_000, 2 * 10**9, "container")
+
+
+def test_limits_of_the_process(tmp_path: Path) -> None:
+    proc = fake_machine(tmp_path, "")
+    limits = {"VmSize": 2_512_000_000, "VmData": 10**10}
+    assert free_memory(proc, tmp_path, limits) == FreeMemory(2_000_000_000, 2_512_000_000, "process")
+    [finding] = machine.examine_memory(proc, tmp_path, limits)
+    assert finding.message == "2.0 GB free of the 2.5 GB that this process may use (see: ulimit -a)"
+    assert free_memory(tmp_path / "no system", tmp_path, {}) is None
+
+
+# Models
+
+
+def config_with(**changes: Any) -> ModelConfig:
+    sizes = {"n_encoder_layers": 2, "n_decoder_layers": 3, "d_model": 16, "d_ff": 12, "d_k": 3, "d_v": 5, "n_heads": 2}
+    return ModelConfig(**{**sizes, "src_vocab_size": 20, "tgt_vocab_size": 20, **changes})
+
+
+@pytest.mark.parametrize("embeddings", ["three-way", "target", "separate"])
+@pytest.mark.parametrize("system", ["transformer", "recurrent", "last-state", "convs2s", "bytenet"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_models_are_counted_by_formula(system: str, positions: str, embeddings: str) -> None:
+    further: list[dict[str, Any]] = [{}]
+    if system == "transformer":
+        further += [{"norm": "pre"}, {"n_experts": 5, "n_active_experts": 2}, {"positions": "words"}]
+    for changes in further:
+        fields = {"system": system, "positions": positions, "embeddings": embeddings, "n_positions": 7, **changes}
+        config = config_with(**fields)
+        with torch.device("meta"):
+            model = make_model(config)
+        assert sum(weight.numel() for weight in model.parameters()) == cost_of(config).parameters
+
+
+def test_what_training_takes_is_counted() -> None:
+    config, n = config_with(), cost_of(config_with()).parameters
+    assert model_memory.bytes_to_train(config, TrainingConfig(), searches=False) == 16 * n
+    assert model_memory.bytes_to_train(config, TrainingConfig()) == 20 * n
+    with_muon = model_memory.bytes_to_train(config, TrainingConfig(optimiser="muon"), searches=False)
+    assert with_muon == 16 * n - 4 * cost_of(config).parameters_of_matrices
+    with pytest.raises(TrainingError, match=r"parameters .* needs about [\d,.]+ GB of memory, .* are free; choose"):
+        model_memory.require_room_to_train(config_with(d_ff=10**11), TrainingConfig(), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("setting", ["model.d_ff=200000000", "model.n_heads=30000000"])
+def test_a_model_that_is_too_large_is_refused_before_any_text(micro_recipe: Path, tmp_path: Path, setting: str) -> None:
+    done = command("train", micro_recipe, "--out", tmp_path / "run", "--set", setting, timeout=30)
+    assert "without any batch) needs about" in error_of(done)
+    assert "preparing" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_folder_is_refused_that_does_not_fit(own_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_memory", lambda: FreeMemory(100_000))
+    with pytest.raises(CheckpointError, match=r"parameters needs about \d+ MB of memory, 0 MB are free; end other"):
+        read_model_folder(own_model, device=torch.device("cpu"))
+
+
+def test_a_configuration_that_is_not_that_of_the_weights(own_model: Path, tmp_path: Path) -> None:
+    path = own_model / "config.json"
+    values = json.loads(path.read_text())
+    values["model"]["n_encoder_layers"] = 900
+    path.write_text(json.dumps(values))
+    assert "has" in error_of(command("model", own_model, timeout=30))  # the manifest tells
+    write_manifest(own_model, exempt=("README.md",))
+    for verb in (["model", own_model], ["translate", own_model, "--in", path]):
+        message = error_of(command(*verb, timeout=30))
+        assert "config.json is of a model of" in message
+        assert "they do not fit" in message
+
+
+def test_the_configuration_of_a_good_folder(micro_model: Path) -> None:
+    assert read_model_config(micro_model).d_model == 32
+    assert command("model", micro_model).returncode == 0
+
+
+# Real limits
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+def test_a_limit_of_address_space(micro_recipe: Path, tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2_500_000_000, 2_500_000_000))
+
+    sizes = [word for name in ("d_model", "d_ff") for word in ("--set", f"model.{name}=5120")]
+    done = command("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *sizes, limit=limit)
+    assert "needs about" in error_of(done)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A control group of version 1 with 900 MB, for those who may make one."""
+    inner = Path("/proc/self/cgroup").read_text() if Path("/proc/self/cgroup").exists() else ""
+    place = next((line.split(":", 2)[2] for line in inner.splitlines() if line.split(":")[1] == "memory"), None)
+    if place is None:
+        pytest.skip("there is no control group of version 1 for memory")
+    group = GROUPS / place.strip("/") / f"transduce-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text("900000000")
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["training.max_tokens_per_batch=100000", "model.d_model=2048"])
+def test_a_small_container(small_group: Path, micro_recipe: Path, tmp_path: Path, setting: str) -> None:
+    def enter() -> None:
+        (small_group / "cgroup.procs").write_text(str(os.getpid()))
+
+    changes = [setting, "data.n_pairs=20000", "model.d_ff=4096", "model.n_encoder_layers=4"]
+    sets = [word for change in changes for word in ("--set", change)]
+    done = command("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *sets, limit=enter)
+    assert "needs about" in error_of(done)
+
+
+# Curves that cannot be written
+
+
+@pytest.mark.skipif(not TensorBoardEvents.is_available(), reason="TensorBoard is not installed")
+def test_curves_are_no_reason_to_end(tmp_path: Path) -> None:
+    told: list[str] = []
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    events = TensorBoardEvents(in_the_way / "tensorboard", updates_done=0, tell=told.append)
+    record = UpdateRecord(1, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True)
+    for _ in range(3):
+        events(record)
+    events.close()
+    assert len(told) == 1
+    assert told[0].startswith(f"warning: {in_the_way}/tensorboard/events.out.tfevents")
+    assert told[0].endswith("the run goes on without curves for TensorBoard")
+
+
+@pytest.mark.skipif(not TensorBoardEvents.is_available(), reason="TensorBoard is not installed")
+def test_curves_stop_where_a_file_may_not_grow(tmp_path: Path) -> None:
+    script = f"""
+import resource, signal
+from pathlib import Path
+from transduce.training.records import UpdateRecord
+from transduce.training.tensorboard import TensorBoardEvents
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, tell=print)
+for update in range(50):
+    events(UpdateRecord(update, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
+events.close()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    [line] = done.stdout.splitlines()
+    assert "File too large; the run goes on" in line
+    assert done.stderr == ""
+    assert next(tmp_path.iterdir()).stat().st_size <= 600
+
+
+@pytest.mark.skipif(not TensorBoardEvents.is_available(), reason="TensorBoard is not installed")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_curves_are_what_tensorboard_reads(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    events = TensorBoardEvents(tmp_path, updates_done=4, tell=print)
+    events(UpdateRecord(5, 0, 2.5, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
+    events.close()
+    version, start, scalars = EventFileLoader(str(events.path)).Load()
+    assert (version.file_version, start.step, start.session_log.status) == ("brain.Event:2", 5, 1)
+    assert scalars.step == 5
+    assert next(value.tag for value in scalars.summary.value) == "train/loss_nats"
