@@ -176,9 +176,10 @@ def _require_room(config: ModelConfig, weights: Mapping[str, Tensor], *, where: 
                 f"{where}: {name} is {width:,}, but {WEIGHTS_FILE} has {n_weights:,} weights; they do not fit"
             )
     n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if n_layers > len(weights):
+    if n_layers * config.n_experts > len(weights):  # each expert of each layer has some, too
+        experts = f" of {config.n_experts:,} experts" if config.n_experts > 1 else ""
         raise CheckpointError(
-            f"{where}: the model has {n_layers:,} layers, but {WEIGHTS_FILE} has {len(weights):,} tensors; "
+            f"{where}: the model has {n_layers:,} layers{experts}, but {WEIGHTS_FILE} has {len(weights):,} tensors; "
             "they do not fit"
         )
 
