@@ -196,9 +196,10 @@ def _require_like_weights(config: ModelConfig, folder: Path) -> None:
             "they do not fit"
         )
     n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if n_layers > len(shapes):  # every layer has some tensor
+    if n_layers * config.n_experts > len(shapes):  # every expert of every layer has some tensor
+        experts = f" of {config.n_experts:,} experts" if config.n_experts > 1 else ""
         raise CheckpointError(
-            f"{folder}: the model has {n_layers:,} layers, but {WEIGHTS_FILE} has {len(shapes):,} tensors; "
+            f"{folder}: the model has {n_layers:,} layers{experts}, but {WEIGHTS_FILE} has {len(shapes):,} tensors; "
             "they do not fit"
         )
 
