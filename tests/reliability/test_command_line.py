@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -520,6 +521,7 @@ def test_a_signal_before_the_updates_leaves_nothing(micro_recipe: Path, tmp_path
     run_folder = tmp_path / "run"
     with start("train", micro_recipe, "--out", run_folder, *LONG, "--set", "data.n_pairs=200000") as process:
         said_until(process, "run folder: ")
+        time.sleep(0.3)  # within the preparation of the text
         process.send_signal(kind)
         process.send_signal(kind if kind == signal.SIGHUP else signal.SIGHUP)  # as shells and sessions do
         _, err = process.communicate(timeout=60)
