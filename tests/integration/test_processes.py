@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from transduce.cli.signals import HANGUP_S
 from transduce.training import read_state
 
 pytestmark = pytest.mark.reliability
@@ -25,7 +26,7 @@ def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
     return subprocess.Popen([*TRANSDUCE, *map(str, arguments)], **{**pipes, **options})  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_the_run_goes_on(micro_recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
     run = tmp_path / "run"
     process = start("train", micro_recipe, "--out", run, "--set", "training.max_updates=100000", "--device", "cpu")
@@ -84,7 +85,7 @@ with StopRequest():
 """
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_ends_it_at_once(kind: signal.Signals) -> None:
     """Even where Python does not come to the first one, since a library computes for minutes."""
     process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
@@ -92,7 +93,7 @@ def test_a_second_signal_ends_it_at_once(kind: signal.Signals) -> None:
     assert process.stdout.readline() == "busy\n"
     asked = time.monotonic()
     process.send_signal(kind)
-    time.sleep(0.2)
+    time.sleep(0.2 if kind != signal.SIGHUP else HANGUP_S + 0.2)  # one hang-up sends several within a moment
     assert process.poll() is None
     process.send_signal(kind)
     process.communicate(timeout=30)
