@@ -253,7 +253,7 @@ def compressed_format(sources: Sources) -> Format:
         known = {"MODEL": str(sources.talker), "FILE": path.name, "GOOD": good.name}
         words = [known.get(word, word.replace("FILE", path.name)) for word in READERS[verb]]
         outcome = run_command(
-            place, words, stop_after_s=4.0 if verb == "init" else STOP_AFTER_S, codes=(0, 1, 2, 143),
+            place, words, stop_after_s=4.0 if verb == "init" else STOP_AFTER_S, codes=(0, 1, 2, *((143,) if verb == "init" else ())),
             speaks_on_stdout=verb.startswith("doctor"),
         )  # fmt: skip
         if outcome.code:
