@@ -185,6 +185,10 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
 }  # fmt: skip
 
 
+# Those of them that the command line names, or the recipe: somebody may want them to be pipes.
+NAMED = frozenset({"out", "a.html", "store/test.src", "store/test.tgt", "../text/train.en", "../small.toml"})
+
+
 def entry_format(sources: Sources) -> Format:
     """Something else than a file in the place of each file."""
 
@@ -204,7 +208,17 @@ def entry_format(sources: Sources) -> Format:
             path.with_name(f"{path.name}.moved").write_bytes(b"")
         ENTRIES[entry](path, place, case.draw())
         words, _ = VERBS[verb]
-        outcome = run_command(place, words, stdin=b"The dog sleeps.\n", speaks_on_stdout=verb.startswith("doctor"))
+        waits = entry == "pipe" and "/".join(file) in NAMED  # for whoever is at the other end, as it should
+        outcome = run_command(
+            place,
+            words,
+            stdin=b"The dog sleeps.\n",
+            speaks_on_stdout=verb.startswith("doctor"),
+            stop_after_s=2.0 if waits else None,
+            codes=(0, 1, 2, *((143,) if waits else ())),
+        )
+        if outcome.code == 143:
+            return "stopped"
         if outcome.code:
             return outcome.word
         if verb == "resume":  # whatever it could not read, it made anew
