@@ -72,7 +72,7 @@ def test_some_cases_of_every_format(tmp_path: Path) -> None:
     fuzzed.require_no_fault()
     assert len(fuzzed.cases) == 50 * len(FORMATS)
     for name in FORMATS:  # neither is all refused at the door, nor does all pass
-        assert 5 <= fuzzed.counts[name, "refused"] <= 48, name
+        assert 5 <= fuzzed.counts[name, "refused"] < 50, name
 
 
 @pytest.mark.slow
