@@ -20,7 +20,8 @@ import typer
 
 from fuzzing.cases import Fault, Place, require, told
 from fuzzing.sandbox import guarded
-from transduce.cli.main import app, main
+from transduce.cli.main import main
+from transduce.cli.verbs import app
 
 __all__ = ["MAY_END_BY_SIGPIPE", "Outcome", "Streams", "controls_in", "run_command"]
 
@@ -81,8 +82,7 @@ def run_command(
     """Run ``transduce`` with these arguments, once in a process, in the folder of a case. Raises Fault.
 
     ``codes`` are the exit codes that are no fault. After ``stop_after_s`` it is asked to stop, by SIGTERM, and must.
-    ``speaks_on_stdout``: what is wrong is told there,
-    and exit code 1 needs no line on stderr. ``repeats`` is text that
+    ``speaks_on_stdout``: what is wrong is told there, and exit code 1 needs no line on stderr. ``repeats`` is text that
     the command may repeat on stdout, as a parser does: the control characters in it may come out again.
     """
     words = [str(argument) for argument in arguments]
@@ -155,6 +155,7 @@ def _surround(place: Place) -> None:
     tempfile.tempdir = str(place.folder / "tmp")
     home = str(place.folder / "home")
     os.environ |= {"HOME": home, "XDG_CACHE_HOME": f"{home}/.cache", "TMPDIR": tempfile.tempdir, "COLUMNS": "200"}
+    os.environ["TRANSDUCE_TRACEBACK"] = "1"  # else what nobody foresaw is told in a line, too
     os.environ.pop("TRANSDUCE_DATA", None)
 
 
@@ -188,6 +189,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _check(outcome: Outcome, codes: Collection[int], *, is_heard: bool, speaks_on_stdout: bool, repeats: bytes) -> None:
     """What holds for every command line."""
     out, err = outcome.out.decode("utf-8", "replace"), outcome.err
+    require("error: memory does not suffice" not in err, "took more than 4 GB", err[-2000:])
     for name, text in (("stdout", out), ("stderr", err)):
         require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-2900:])
         known = set(repeats.decode("utf-8", "replace")) if name == "stdout" else set()

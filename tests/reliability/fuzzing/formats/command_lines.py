@@ -15,7 +15,7 @@ from fuzzing.cases import Case, Format, Place
 from fuzzing.commands import run_command
 from fuzzing.sources import Sources
 from fuzzing.strange_values import odd_lines, strange_word
-from transduce.cli.main import app
+from transduce.cli.verbs import app
 
 __all__ = ["command_line_format"]
 
