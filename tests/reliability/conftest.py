@@ -1,3 +1,9 @@
-"""The fuzzer is a program of its own, not a module of tests."""
+"""The fuzzer is a program and a package of its own, not a module of tests; tests use its ways to damage a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 collect_ignore = ["fuzz.py", "fuzzing"]
+sys.path.append(str(Path(__file__).parent))

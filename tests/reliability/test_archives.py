@@ -8,7 +8,6 @@ import io
 import json
 import lzma
 import os
-import runpy
 import shutil
 import subprocess
 import tarfile
@@ -19,6 +18,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from fuzzing.damage import BYTES
 
 from transduce.corpora import debian_packages, unpacking
 from transduce.corpora.catalogue import Corpus, RemoteFile, Text
@@ -29,7 +29,6 @@ from transduce.errors import DataError
 
 pytestmark = pytest.mark.reliability
 
-BYTES: dict[str, Callable[[bytes, Random], bytes]] = runpy.run_path(str(Path(__file__).with_name("damage.py")))["BYTES"]
 EDITS = [BYTES[name] for name in ("flip_a_bit", "truncate", "zero_a_range", "swap_two_blocks", "grow")]
 MEMBERS = {"a.en": "dev/a.en", "a.de": "dev/a.de", "b.en": "dev/b.sgm"}
 Compress = Callable[[bytes], bytes]

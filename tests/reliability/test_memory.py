@@ -138,12 +138,17 @@ def test_what_training_takes_is_counted() -> None:
     with_muon = model_memory.bytes_to_train(config, TrainingConfig(optimiser="muon"), searches=False)
     assert with_muon == 16 * n - 4 * cost_of(config).parameters_of_matrices
     with pytest.raises(TrainingError, match=r"parameters .* needs about [\d,.]+ GB of memory, .* are free; choose"):
-        model_memory.require_room_to_train(config_with(d_ff=10**11), TrainingConfig(), torch.device("cpu"))
+        model_memory.require_room_to_train(
+            config_with(d_model=10**6, d_ff=10**6), TrainingConfig(), torch.device("cpu")
+        )
 
 
-@pytest.mark.parametrize("setting", ["model.d_ff=200000000", "model.n_heads=30000000"])
-def test_a_model_that_is_too_large_is_refused_before_any_text(micro_recipe: Path, tmp_path: Path, setting: str) -> None:
-    done = command("train", micro_recipe, "--out", tmp_path / "run", "--set", setting, timeout=30)
+@pytest.mark.parametrize("sizes", [{"d_ff": 10**6, "d_model": 10**6}, {"n_heads": 10**4, "d_k": 10**5, "d_v": 10**5}])
+def test_a_model_that_is_too_large_is_refused_before_any_text(
+    micro_recipe: Path, tmp_path: Path, sizes: dict[str, int]
+) -> None:
+    settings = [word for name, size in sizes.items() for word in ("--set", f"model.{name}={size}")]
+    done = command("train", micro_recipe, "--out", tmp_path / "run", *settings, timeout=30)
     assert "without any batch) needs about" in error_of(done)
     assert "preparing" not in done.stderr
     assert not (tmp_path / "run").exists()
