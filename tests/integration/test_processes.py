@@ -21,9 +21,16 @@ pytestmark = pytest.mark.reliability
 TRANSDUCE = [sys.executable, "-m", "transduce"]
 
 
+def heed_hang_ups() -> None:
+    """In a child: else it ignores them where these tests were begun under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*TRANSDUCE, *map(str, arguments)], **{**pipes, **options})  # type: ignore[call-overload]
+    return subprocess.Popen(  # type: ignore[call-overload]
+        [*TRANSDUCE, *map(str, arguments)], **{**pipes, "preexec_fn": heed_hang_ups, **options}
+    )
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -88,7 +95,9 @@ with StopRequest():
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_ends_it_at_once(kind: signal.Signals) -> None:
     """Even where Python does not come to the first one, since a library computes for minutes."""
-    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True, preexec_fn=heed_hang_ups
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "busy\n"
     asked = time.monotonic()

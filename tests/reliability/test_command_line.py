@@ -496,10 +496,15 @@ def test_an_interrupt_while_modules_are_read(
 # Hang-ups
 
 
+def heed_hang_ups() -> None:
+    """In a child: else it ignores them where these tests were begun under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(
-        [sys.executable, "-m", "transduce", *map(str, arguments)],
-        **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
+        [sys.executable, "-m", "transduce", *map(str, arguments)], **{**pipes, "preexec_fn": heed_hang_ups, **options}
     )
 
 
