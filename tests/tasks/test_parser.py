@@ -262,9 +262,9 @@ def test_the_treebank_by_sections(tmp_path: Path, transduce: Callable[..., Any])
 
 
 def test_what_does_not_go_together_is_refused(model: Path, micro_model: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="holds a model for translation; use transduce translate"):
+    with pytest.raises(CheckpointError, match="holds a model for translation, not for parsing"):
         Parser.load(micro_model)
-    with pytest.raises(CheckpointError, match="holds a model for parsing; use transduce parse"):
+    with pytest.raises(CheckpointError, match="holds a model for parsing, not for translation"):
         Translator.load(model)
     with pytest.raises(TypeError, match="takes a list of sentences"):
         Parser.load(model).parse("The dog sleeps .")

@@ -129,7 +129,7 @@ def _config_and_folder(
     """What to train, and where."""
     from transduce.recipes import read_recipe, with_settings
     from transduce.tasks import read_run_config
-    from transduce.tasks.run import require_run
+    from transduce.tasks.run_file import require_run
 
     if resume and out is None:
         raise ConfigError("--resume goes on with the run in --out; name it")

@@ -10,10 +10,11 @@ import torch
 
 from transduce.config import SPLITS
 from transduce.data import StoreSummary, TokenStore
+from transduce.errors import shown
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.examination.text import examine_two_files
 from transduce.model import cost_of
-from transduce.tasks import Parser, Translator, open_prepared
+from transduce.tasks import TASKS, Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
@@ -137,6 +138,9 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     odd = [name for name, weight in read.model.named_parameters() if not _is_finite(weight)]
     if odd:
         yield problem(folder / WEIGHTS_FILE, f"{_odd_tensors(odd)}; average older checkpoints")
+        return
+    if read.task not in TASKS:
+        yield problem(folder, f"is a model for {shown(read.task)}, this version knows {' and '.join(TASKS)}")
         return
     yield from survived(folder, (_parse if read.task == "parsing" else _translate)(folder, read))
 

@@ -27,8 +27,8 @@ from transduce.examination.folders import (
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
-from transduce.tasks.run import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
 from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, BegunWith, changes_since, read_run_file
+from transduce.tasks.run_folder import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
 from transduce.tasks.run_lock import LOCK_FILE, holder_of
 from transduce.training import SkipRecord, checkpoint_folders
 

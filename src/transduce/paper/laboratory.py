@@ -28,9 +28,9 @@ from transduce.files import read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
 from transduce.recipes import with_settings
-from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, scores_of, task_of, train
+from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
 from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
-from transduce.tasks.run import CHECKPOINTS, holds_run
+from transduce.tasks.run_file import CHECKPOINTS, holds_run
 from transduce.tasks.run_lock import only_writer
 from transduce.training import Record, newest_complete, read_state
 
@@ -289,9 +289,7 @@ class Laboratory:
             elif split == result.scored_split and result.scores is not None:
                 scores[split] = result.scores.as_json()
             else:
-                of_split = scores_of(
-                    model_folder, task_of(config), text, device=self.device, also=TOKENISED_BLEUS.keys()
-                )
+                of_split = task_of(config).evaluate(model_folder, text, device=self.device, also=TOKENISED_BLEUS.keys())
                 scores[split] = of_split.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")

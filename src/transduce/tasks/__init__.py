@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from transduce.tasks.evaluation import Evaluation, dev_perplexity, evaluate
+from transduce.tasks.average import average_run, dev_perplexity
+from transduce.tasks.evaluation import Evaluation, evaluate
+from transduce.tasks.known_tasks import TASKS, task_of
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.reranking import Reranker, log_probabilities
-from transduce.tasks.run import RunResult, average_run, read_run_config, resume_config, scores_of, task_of, train
+from transduce.tasks.run import RunResult, train
+from transduce.tasks.run_file import read_run_config, resume_config
+from transduce.tasks.task import Task
 from transduce.tasks.translation_parts import ScoredText, Translation
 from transduce.tasks.translator import Translator
 
 __all__ = [
+    "TASKS",
     "Evaluation",
     "NewRecipe",
     "OwnText",
@@ -23,6 +28,7 @@ __all__ = [
     "Reranker",
     "RunResult",
     "ScoredText",
+    "Task",
     "Translation",
     "Translator",
     "average_run",
@@ -35,7 +41,6 @@ __all__ = [
     "prepare",
     "read_run_config",
     "resume_config",
-    "scores_of",
     "tagged_words",
     "task_of",
     "train",

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import torch
-
-from transduce.config import RunConfig, SearchConfig
+from transduce.config import SearchConfig
 from transduce.errors import DataError
-from transduce.metrics import TokenisedBleu, TranslationScores, perplexity, score_translations
-from transduce.model import EncoderDecoder
-from transduce.tasks.preparation import Prepared
+from transduce.metrics import TokenisedBleu, TranslationScores, score_translations
 from transduce.tasks.reranking import Reranker
-from transduce.tasks.translation import TranslationValidation
 from transduce.tasks.translator import Translator
 
-__all__ = ["Evaluation", "dev_perplexity", "evaluate"]
+__all__ = ["Evaluation", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +43,3 @@ def evaluate(
     translations = [each.text for each in translator.translate_lines(sources, search=search, split=split)]
     scores = score_translations(translations, references, language=translator.tgt_language, also=also)
     return Evaluation(scores, tuple(translations))
-
-
-def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig) -> float:
-    """Per token of the dev text, not smoothed, in the precision of training. Table 3, PPL.
-
-    Raises DataError if there is no dev text.
-    """
-    text = prepared.text("dev")
-    if prepared.dev is None or text is None:
-        raise DataError(f"{prepared.folder} has no dev text")
-    validation = TranslationValidation(
-        lambda: model,
-        prepared.tokenizers,
-        prepared.dev,
-        text,
-        config,
-        device=model.output_weight.device,
-    )
-    with torch.no_grad():
-        return perplexity(validation.mean_nll_nats(), 1)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,13 +22,11 @@ from transduce.files import atomic_folder, read_json, verify_manifest, write_jso
 from transduce.model import EncoderDecoder, Transformer, cost_of, make_model
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_room_to_search
-from transduce.text import UNK_ID, Tokenizer, Tokenizers
-from transduce.text.bracket_grammar import SymbolKinds
+from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
 __all__ = [
     "ModelFolder",
-    "Task",
     "model_over",
     "read_model_config",
     "read_model_folder",
@@ -37,8 +35,6 @@ __all__ = [
 ]
 
 FORMAT = 1
-Task = Literal["translation", "parsing"]
-TASKS: tuple[Task, ...] = get_args(Task)
 WEIGHT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
@@ -51,7 +47,7 @@ class ModelFolder:
     tokenizers: Tokenizers
     search: SearchConfig
     direction: str  # "en-de"; of a parser, only the first counts
-    task: Task
+    task: str  # its name: what the model was trained for
     statistics: LineStatistics | None = None  # of the training text; none in folders of earlier versions
 
 
@@ -63,7 +59,7 @@ def write_model_folder(
     tokenizers: Tokenizers,
     search: SearchConfig,
     direction: str,
-    task: Task,
+    task: str,
     card: str,
     statistics: LineStatistics | None = None,
 ) -> None:
@@ -102,8 +98,8 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     """
     config, values = _read_config(folder)
     task = values.get("task")
-    if task not in TASKS:
-        raise CheckpointError(f"{folder / CONFIG_FILE}: task {quoted(task)}, this version reads {' and '.join(TASKS)}")
+    if not isinstance(task, str):
+        raise CheckpointError(f"{folder / CONFIG_FILE}: task should be a name, got {quoted(task)}")
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
         raise CheckpointError(f"{folder / CONFIG_FILE}: direction should be as in 'en-de', got {quoted(direction)}")
@@ -124,7 +120,7 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
         load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
     try:
-        model = model_over(tokenizers, config, task)
+        model = model_over(tokenizers, config)
     except DataError as error:
         raise CheckpointError(f"{folder}: {error}") from error
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
@@ -153,18 +149,13 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     return config, values
 
 
-def model_over(tokenizers: Tokenizers, config: ModelConfig, task: Task) -> EncoderDecoder:
-    """A new model, which knows where words begin if it asks for that: a parser's words are the leaves of trees."""
+def model_over(tokenizers: Tokenizers, config: ModelConfig) -> EncoderDecoder:
+    """A new model, which knows where words begin if it asks for that."""
     model = make_model(config)
     if isinstance(model, Transformer) and model.src_words is not None and model.tgt_words is not None:
         model.src_words.learn(tokenizers.src.word_beginnings)
-        model.tgt_words.learn(_leaves(tokenizers.tgt) if task == "parsing" else tokenizers.tgt.word_beginnings)
+        model.tgt_words.learn(tokenizers.tgt.word_beginnings)
     return model
-
-
-def _leaves(symbols: Tokenizer) -> list[int]:
-    """The symbols that stand for words; one that is not known does, too, as a parser reads it."""
-    return [UNK_ID, *SymbolKinds.of(symbols.vocabulary).tags]
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

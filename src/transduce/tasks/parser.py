@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from transduce.config import InferencePrecision, SearchConfig
-from transduce.errors import CheckpointError
+from transduce.errors import CheckpointError, shown
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
 from transduce.model import EncoderDecoder
 from transduce.search import Constraint
@@ -75,7 +75,9 @@ class Parser:
         """From a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
         read = read_model_folder(Path(folder), device=usable_device(device))
         if read.task != "parsing":
-            raise CheckpointError(f"{folder} holds a model for {read.task}; use transduce translate")
+            raise CheckpointError(
+                f"{folder} holds a model for {shown(read.task)}, not for parsing; its card says how to use it"
+            )
         return cls(read.model, read.tokenizers, read.search, precision=precision, is_constrained=is_constrained)
 
     def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:

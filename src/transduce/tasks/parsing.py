@@ -1,21 +1,25 @@
-"""Parsing as a training task: what validation and the evaluation at the end mean. Section 6.3, Table 4."""
+"""Parsing as a task: perplexity and labelled F1 on the way, PARSEVAL at the end. Section 6.3, Table 4."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from transduce.config import SearchConfig
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
-from transduce.metrics import Parseval, parseval
+from transduce.metrics import Parseval, TokenisedBleu, parseval
 from transduce.model import EncoderDecoder
 from transduce.tasks.parser import Parser, tagged_words
+from transduce.tasks.task import Task
 from transduce.tasks.validation import TaskValidation
 from transduce.training import Validation
 from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
 
-__all__ = ["ABOUT_SCORES", "ParsingScores", "ParsingValidation", "evaluate_parser", "gold_tree"]
+__all__ = ["ABOUT_SCORES", "Parsing", "ParsingScores", "evaluate_parser", "gold_tree"]
 
 SIGNATURE = "parseval|COLLINS.prm|punctuation tags given"
 ABOUT_SCORES = "The parser was told which words are punctuation, as is usual."
@@ -62,3 +66,22 @@ def evaluate_parser(
 def gold_tree(source: str, symbols: str) -> Tree:
     """The tree of a prepared pair. Raises TreeError if they do not fit."""
     return delinearise(symbols.split(), [escape_brackets(word) for word in split_words(source)])
+
+
+class Parsing(Task):
+    """Sentences to the trees over their words. Section 6.3."""
+
+    name = "parsing"
+    doing = "parsing"
+    validation = ParsingValidation
+
+    def evaluate(
+        self,
+        model_folder: Path,
+        text: tuple[list[str], list[str]],
+        *,
+        device: str | torch.device = "cpu",
+        also: Collection[TokenisedBleu] = (),
+    ) -> ParsingScores:
+        """PARSEVAL of the trees of the sources; there is no BLEU of trees."""
+        return evaluate_parser(Parser.load(model_folder, device=device), *text)

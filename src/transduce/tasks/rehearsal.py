@@ -33,7 +33,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
 
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
         torch.manual_seed(training.seed)
-        model = model_over(prepared.tokenizers, model_config, "translation").to(device)
+        model = model_over(prepared.tokenizers, model_config).to(device)
         batches = StoreBatches(
             prepared.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device
         )

@@ -1,22 +1,10 @@
 """A run from recipe to model folder: prepare, train, average, evaluate. Sections 5 and 6.1.
 
-A run folder::
-
-    run.json    what the run was begun with; each checkpoint has a copy
-    metrics.jsonl  tensorboard/
-    store/    the prepared text; or prepared_at.json, which says where it lies
-    checkpoints/update-00001000/
-    not-finite/    batches that were left out, or ended the run
-    model/     the averaged model folder
-    lock.json    while a process writes
-
-Several processes train one run together; the first of them writes. A folder in it may be a link, to a larger disk for
-instance; a file may not: nothing is written, or read, through one.
+``run_folder.py`` says what is where. Several processes train one run together; the first of them writes.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -28,32 +16,36 @@ import torch
 from transduce.config import ModelConfig, RunConfig
 from transduce.data import Batch, BatchStatistics
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
-from transduce.files import is_leftover, read_json, remove, require_regular, write_json
-from transduce.metrics import TokenisedBleu, TranslationScores, customary_bleus
+from transduce.files import read_json, write_json
+from transduce.metrics import TokenisedBleu, TranslationScores
 from transduce.model import EncoderDecoder
-from transduce.tasks.evaluation import evaluate
-from transduce.tasks.line_statistics import LineStatistics, line_statistics
-from transduce.tasks.model_card import model_card
-from transduce.tasks.model_folder import Task, model_over, write_model_card, write_model_folder
+from transduce.tasks.average import average_begun_run
+from transduce.tasks.known_tasks import task_of
+from transduce.tasks.model_folder import model_over
 from transduce.tasks.model_memory import require_room_to_train
 from transduce.tasks.objective import PairObjective, StoreBatches
-from transduce.tasks.parser import Parser
-from transduce.tasks.parsing import ParsingScores, ParsingValidation, evaluate_parser
+from transduce.tasks.parsing import ParsingScores
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.run_file import (
     CHECKPOINTS,
     RUN_FILE,
     BegunWith,
     holds_run,
-    read_run_config,
     read_run_file,
     require_made_by,
     require_run,
     resume_config,
 )
-from transduce.tasks.run_lock import LOCK_FILE, only_writer
-from transduce.tasks.translation import TranslationValidation
-from transduce.tasks.translator import Translator
+from transduce.tasks.run_folder import (
+    METRICS_FILE,
+    STORE,
+    STORE_POINTER,
+    TENSORBOARD,
+    require_own_folder,
+    require_same_data,
+    store_of,
+)
+from transduce.tasks.run_lock import only_writer
 from transduce.training import (
     CheckpointRecord,
     Listener,
@@ -63,26 +55,17 @@ from transduce.training import (
     StopReason,
     TensorBoardEvents,
     Trainer,
-    average_weights,
-    averaged_checkpoints,
-    checkpoint_folders,
     learning_rate,
     load_weights,
     newest_complete,
-    read_state,
     set_aside_misnamed,
     set_aside_newer,
     shard,
     whole_weights,
 )
 
-__all__ = [
-    "CHECKPOINTS", "RUN_FILE", "RunResult", "average_run", "holds_run", "read_run_config", "require_own_entries",
-    "require_run", "resume_config", "scores_of", "task_of", "train",
-]  # fmt: skip
+__all__ = ["RunResult", "train"]
 
-METRICS_FILE, STORE_POINTER = "metrics.jsonl", "prepared_at.json"
-STORE, TENSORBOARD, MODEL, NOT_FINITE = "store", "tensorboard", "model", "not-finite"
 LEAST_VOCABULARY = 4  # of special symbols: how many more there are, the text will tell
 
 
@@ -168,7 +151,7 @@ class _Run:
     @cached_property
     def prepared(self) -> Prepared:
         """The text of a run that has begun."""
-        return open_prepared(_store_of(self.folder))
+        return open_prepared(store_of(self.folder))
 
     def begin(
         self, config: RunConfig, *, resume: bool, store: Path | None, data_folder: Path | None
@@ -178,7 +161,7 @@ class _Run:
         Returns the settings as JSON, and the name of the checkpoint to go on from, if there is one.
         """
         folder = self.folder
-        _require_own_folder(folder)
+        require_own_folder(folder)
         has_run = holds_run(folder)
         if resume:
             require_run(folder)
@@ -193,7 +176,7 @@ class _Run:
         self._require_room(config.model.with_vocabulary(LEAST_VOCABULARY, LEAST_VOCABULARY), config)  # before hours
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
         if before is not None:
-            _check_same_data(folder, before, prepared)
+            require_same_data(folder, before, prepared)
         if store is not None and not (folder / STORE).exists():
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
@@ -228,7 +211,7 @@ class _Run:
     ) -> tuple[StopReason, int]:
         """Make the updates, from the checkpoint ``found`` on; returns why they ended and how many there are."""
         torch.manual_seed(config.training.seed)
-        model = model_over(self.prepared.tokenizers, config.model, task_of(config)).to(self.device)
+        model = model_over(self.prepared.tokenizers, config.model).to(self.device)
         if self.is_sharded:
             shard(model)
         trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
@@ -272,7 +255,7 @@ class _Run:
         self.tell(f"training ended after {updates:,} updates ({reason})")
         assert self.begun is not None
         prepared = open_prepared(self.prepared.folder)  # anew, since what it is evaluated on may have changed
-        model_folder, scores, split = _average(
+        model_folder, scores, split = average_begun_run(
             self.folder,
             self.begun,
             prepared,
@@ -309,19 +292,6 @@ class _Run:
         should_stop: Callable[[], bool],
     ) -> Trainer[Batch]:
         training, prepared = config.training, self.prepared
-        text = prepared.text("dev")
-        validate = None
-        if prepared.dev is not None and text is not None:
-            validation = ParsingValidation if config.data.target == "trees" else TranslationValidation
-            validate = validation(
-                lambda: self._undivided(model, task_of(config)),
-                prepared.tokenizers,
-                prepared.dev,
-                text,
-                config,
-                device=self.device,
-                processes=self.processes,
-            )
         return Trainer(
             model=model,
             objective=PairObjective(model, training),
@@ -329,155 +299,22 @@ class _Run:
             learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
-            validate=validate,
+            validate=task_of(config).validate(
+                lambda: self._undivided(model), prepared, config, device=self.device, processes=self.processes
+            ),
             listeners=listeners if self.processes.is_first else (),
             should_stop=should_stop,
             processes=self.processes,
             begun_with=None if self.begun is None else self.begun.as_json(),
         )
 
-    def _undivided(self, model: EncoderDecoder, task: Task) -> EncoderDecoder:
+    def _undivided(self, model: EncoderDecoder) -> EncoderDecoder:
         """The model, or a copy with all its weights where it is divided among processes."""
         if not self.is_sharded:
             return model
-        copy = model_over(self.prepared.tokenizers, model.config, task).to(self.device).eval()
+        copy = model_over(self.prepared.tokenizers, model.config).to(self.device).eval()
         load_weights(copy, whole_weights(model), where=self.folder)
         return copy
-
-
-def _require_own_folder(folder: Path) -> None:
-    """Raises TrainingError if there is something else in a folder than a run, or what one begins with.
-
-    What a killed process has left of its files is removed.
-    """
-    begins_with = {STORE, STORE_POINTER, LOCK_FILE}
-    strangers = []
-    for path in folder.iterdir():
-        if any(is_leftover(path, of=name) for name in begins_with | {RUN_FILE, METRICS_FILE}):
-            if path.is_symlink() or not path.is_dir():  # folders are removed by who makes them anew
-                remove(path)
-        elif path.name not in begins_with:
-            strangers.append(path)
-    if strangers and not holds_run(folder):
-        if checkpoint_folders(folder / CHECKPOINTS):
-            require_run(folder)
-        raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
-    require_own_entries(folder)
-
-
-def require_own_entries(folder: Path) -> None:
-    """Raises TrainingError if a file of a run folder is none, or a folder none, or a link to somebody else's."""
-    for name in (RUN_FILE, METRICS_FILE, STORE_POINTER):
-        if os.path.lexists(folder / name):
-            require_regular(folder / name, error=TrainingError)
-    for name in (STORE, CHECKPOINTS, TENSORBOARD, MODEL, NOT_FINITE):
-        path = folder / name
-        if os.path.lexists(path) and not path.is_dir():
-            what = "a link to no folder" if path.is_symlink() else "no folder"
-            raise TrainingError(f"{path} is {what}, and a run has a folder there; move it away")
-        is_written = name != STORE and os.path.lexists(path)
-        if is_written and path.is_symlink() and not _is_own(path):
-            raise TrainingError(f"{path} leads to the folder of another user, {path.resolve()}; move it away")
-
-
-def _is_own(path: Path) -> bool:
-    """Whether a folder is of who runs this; the administrator may have any."""
-    return not hasattr(os, "geteuid") or os.geteuid() in (0, path.stat().st_uid)
-
-
-def average_run(
-    folder: Path,
-    *,
-    last: int,
-    out: Path | None = None,
-    device: str | torch.device = "cpu",
-    also: Collection[TokenisedBleu] | None = None,
-    tell: Callable[[str], None] = lambda line: None,
-) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
-    """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
-
-    ``also`` is as for ``train``. Returns the folder, the scores and the split that they are of.
-    Raises CheckpointError if there is no checkpoint.
-    """
-    begun = read_run_file(folder)
-    prepared = open_prepared(_store_of(folder))
-    return _average(folder, begun, prepared, last=last, out=out, device=device, also=also, tell=tell)
-
-
-def _average(
-    folder: Path,
-    begun: BegunWith,
-    prepared: Prepared,
-    *,
-    last: int,
-    out: Path | None,
-    device: str | torch.device,
-    also: Collection[TokenisedBleu] | None,
-    tell: Callable[[str], None],
-) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
-    """``average_run``, of a run whose beginning and text have been read."""
-    config = begun.config
-    chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
-    if not chosen:
-        raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
-    for checkpoint in reversed(chosen):
-        require_made_by(checkpoint, begun, folder)
-    _check_same_data(folder, begun, prepared)
-    weights = average_weights(chosen)
-    model_folder = out or folder / MODEL
-
-    state = read_state(chosen[-1])
-    write_model_folder(
-        model_folder,
-        config=config.model,
-        weights=weights,
-        tokenizers=prepared.tokenizers,
-        search=config.search,
-        direction=config.data.direction,
-        task=task_of(config),
-        card=model_card(config, prepared, state, n_averaged=len(chosen)),
-        statistics=_line_statistics(config, prepared),
-    )
-    tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
-    test, dev = prepared.text("test"), prepared.text("dev")
-    text, split = (test, "test") if test else (dev, "dev")
-    if text is None:
-        return model_folder, None, None
-    doing = "parsing" if task_of(config) == "parsing" else "translating"
-    tell(f"{doing} {len(text[0]):,} sentences of {prepared.text_names[split]}")
-    if also is None:
-        also = customary_bleus(prepared.text_names[split])
-    scores = scores_of(model_folder, task_of(config), text, device=device, also=also)
-    write_model_card(
-        model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
-    )
-    return model_folder, scores, split
-
-
-def _line_statistics(config: RunConfig, prepared: Prepared) -> LineStatistics | None:
-    """What a translator should know of the text that it was trained on."""
-    if task_of(config) != "translation":
-        return None
-    return line_statistics(prepared.train, prepared.tokenizers, config.data.src_language)
-
-
-def scores_of(
-    model_folder: Path,
-    task: Task,
-    text: tuple[list[str], list[str]],
-    *,
-    device: str | torch.device = "cpu",
-    also: Collection[TokenisedBleu] = (),
-) -> TranslationScores | ParsingScores:
-    """What a model folder comes to on prepared text: sources, and translations or symbols of trees."""
-    if task == "parsing":
-        return evaluate_parser(Parser.load(model_folder, device=device), *text)
-    return evaluate(Translator.load(model_folder, device=device), *text, also=also).scores
-
-
-def task_of(config: RunConfig) -> Task:
-    """What a run trains for."""
-    return "parsing" if config.data.target == "trees" else "translation"
 
 
 def _prepared(
@@ -486,7 +323,7 @@ def _prepared(
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
     if store is not None:
         return open_prepared(store, expected=config.data)
-    kept = _store_of(folder)
+    kept = store_of(folder)
     if kept.exists():
         return open_prepared(kept, expected=config.data)
     if kept != folder / STORE:
@@ -496,33 +333,12 @@ def _prepared(
     return prepare(config.data, kept, data_folder=data_folder, tell=tell)
 
 
-def _check_same_data(folder: Path, begun: BegunWith, prepared: Prepared) -> None:
-    """Raises DataError if a run was begun on other ids than those in ``prepared``."""
-    if begun.data_fingerprint != prepared.fingerprint:
-        raise DataError(
-            f"{prepared.folder} is not what the run in {folder} was begun with: its fingerprint is "
-            f"{prepared.fingerprint[:12]}, it was {begun.data_fingerprint[:12]}; give the folder of then, or begin a "
-            "new run"
-        )
-
-
 def _sentence_about_batches(statistics: BatchStatistics) -> str:
     """How the first epoch looks: how many batches, how many real tokens, how much padding."""
     return (
         f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
         f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_share:.1%} padding"
     )
-
-
-def _store_of(folder: Path) -> Path:
-    """Where the prepared text of a run lies: inside it, or where ``prepared_at.json`` points."""
-    pointer = folder / STORE_POINTER
-    if not os.path.lexists(pointer):
-        return folder / STORE
-    place = read_json(pointer).get("folder")
-    if not isinstance(place, str):
-        raise DataError(f"{pointer} should name the folder of the prepared text; name it anew with --store")
-    return Path(place)
 
 
 @contextmanager

@@ -1,16 +1,24 @@
-"""Translation as a training task: what validation means."""
+"""Translation as a task: perplexity and BLEU on the way, sacreBLEU and chrF at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 
-from transduce.metrics import sacrebleu_score
+import torch
+
+from transduce.config import RunConfig
+from transduce.metrics import TokenisedBleu, TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
+from transduce.tasks.evaluation import evaluate
+from transduce.tasks.line_statistics import LineStatistics, line_statistics
+from transduce.tasks.preparation import Prepared
+from transduce.tasks.task import Task
 from transduce.tasks.translator import Translator
 from transduce.tasks.validation import TaskValidation
 from transduce.training import Validation
 
-__all__ = ["TranslationValidation"]
+__all__ = ["Translation"]
 
 
 class TranslationValidation(TaskValidation):
@@ -30,3 +38,26 @@ class TranslationValidation(TaskValidation):
     def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
         score = sacrebleu_score(outputs, self._references)
         return Validation(nll_nats, bleu=score.score, signature=score.signature)
+
+
+class Translation(Task):
+    """Text of one language to text of another. Sections 5 and 6.1."""
+
+    name = "translation"
+    doing = "translating"
+    validation = TranslationValidation
+
+    def evaluate(
+        self,
+        model_folder: Path,
+        text: tuple[list[str], list[str]],
+        *,
+        device: str | torch.device = "cpu",
+        also: Collection[TokenisedBleu] = (),
+    ) -> TranslationScores:
+        """BLEU and chrF of the translations of the sources."""
+        return evaluate(Translator.load(model_folder, device=device), *text, also=also).scores
+
+    def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
+        """How long its lines are, and how many sentences they have."""
+        return line_statistics(prepared.train, prepared.tokenizers, config.data.src_language)

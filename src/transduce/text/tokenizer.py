@@ -22,6 +22,7 @@ from tokenizers import models
 
 from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
+from transduce.text.bracket_grammar import SymbolKinds
 from transduce.text.chunks import chunks
 from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, between_blanks, byte_level
 from transduce.text.masks import MASKS
@@ -52,6 +53,11 @@ class Tokenizer:
         self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
         self.size = self._library.get_vocab_size()
 
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether it is a closed list of symbols, as trees are written with, and not for text."""
+        return bool(json.loads(self._description)["model"]["type"] == "WordLevel")
+
     def encode(self, text: str, *, most_tokens: int | None = None) -> list[int]:
         """The ids of ``text``, without begin and end symbols.
 
@@ -77,7 +83,7 @@ class Tokenizer:
     @cached_property
     def _longest(self) -> int | None:
         """Bytes of the longest token; None where tokens are words of a closed list, of any length."""
-        if json.loads(self._description)["model"]["type"] == "WordLevel":
+        if self.is_closed:
             return None
         return max(len(token) for token in self.vocabulary)
 
@@ -120,10 +126,13 @@ class Tokenizer:
 
     @property
     def word_beginnings(self) -> list[int]:
-        """The ids of tokens that begin with the space before a word, in text of a language.
+        """The ids of tokens that begin with the space before a word; of symbols of trees, those that stand for a word.
 
         Text is normalised before it is encoded: a blank of any other kind inside a word makes two of it.
+        Raises DataError for symbols that are not those of trees.
         """
+        if self.is_closed:
+            return [UNK_ID, *SymbolKinds.of(self.vocabulary).tags]  # a parser reads one that is not known as a word
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
 
     @cached_property
@@ -187,8 +196,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     _check_description(read_json(path, error=CheckpointError), path)
     try:
         tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
-        is_closed = json.loads(tokenizer._description)["model"]["type"] == "WordLevel"  # symbols, no text
-        is_lossless = is_closed or tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
+        is_lossless = tokenizer.is_closed or tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
     except Exception as error:  # the library raises no narrower type
         reason = " ".join(str(error).split())  # it may quote the file
         raise CheckpointError(f"{path} is not a tokenizer that can be used: {reason:.200}") from error

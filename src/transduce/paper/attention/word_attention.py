@@ -71,7 +71,7 @@ def untrained(translator: Translator, *, seed: int = 1) -> Translator:
     """The same model with weights as they are drawn before training: what a search finds where nothing is learned."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = model_over(translator.tokenizers, translator.model.config, "translation")
+        model = model_over(translator.tokenizers, translator.model.config)
     direction = f"{translator.src_language}-{translator.tgt_language}"
     model = model.eval().to(translator.model.output_weight.device)
     return Translator(model, translator.tokenizers, translator.search, direction=direction)

@@ -27,7 +27,7 @@ from transduce.files import write_manifest
 from transduce.model import Transformer
 from transduce.tasks.model_folder import ModelFolder, read_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared
-from transduce.tasks.run import read_run_config
+from transduce.tasks.run_file import read_run_config
 from transduce.tasks.translator import Translator
 from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, normalise
 from transduce.training import TrainState, checkpoint_folders

@@ -1,0 +1,103 @@
+"""What a run comes to: the mean of its last checkpoints as a model folder, its scores and its card. Section 6.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import torch
+
+from transduce.config import RunConfig
+from transduce.errors import CheckpointError, DataError
+from transduce.metrics import TokenisedBleu, TranslationScores, customary_bleus, perplexity
+from transduce.model import EncoderDecoder
+from transduce.tasks.known_tasks import task_of
+from transduce.tasks.model_card import model_card
+from transduce.tasks.model_folder import write_model_card, write_model_folder
+from transduce.tasks.parsing import ParsingScores
+from transduce.tasks.preparation import Prepared, open_prepared
+from transduce.tasks.run_file import CHECKPOINTS, BegunWith, read_run_file, require_made_by
+from transduce.tasks.run_folder import MODEL, require_same_data, store_of
+from transduce.training import average_weights, averaged_checkpoints, read_state
+
+__all__ = ["average_begun_run", "average_run", "dev_perplexity"]
+
+
+def average_run(
+    folder: Path,
+    *,
+    last: int,
+    out: Path | None = None,
+    device: str | torch.device = "cpu",
+    also: Collection[TokenisedBleu] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
+    """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
+
+    ``also`` is as for ``train``. Returns the folder, the scores and the split that they are of.
+    Raises CheckpointError if there is no checkpoint.
+    """
+    begun = read_run_file(folder)
+    prepared = open_prepared(store_of(folder))
+    return average_begun_run(folder, begun, prepared, last=last, out=out, device=device, also=also, tell=tell)
+
+
+def average_begun_run(
+    folder: Path,
+    begun: BegunWith,
+    prepared: Prepared,
+    *,
+    last: int,
+    out: Path | None,
+    device: str | torch.device,
+    also: Collection[TokenisedBleu] | None,
+    tell: Callable[[str], None],
+) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
+    """``average_run``, of a run whose beginning and text have been read."""
+    config, task = begun.config, task_of(begun.config)
+    chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
+    if not chosen:
+        raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
+    for checkpoint in reversed(chosen):
+        require_made_by(checkpoint, begun, folder)
+    require_same_data(folder, begun, prepared)
+    weights = average_weights(chosen)
+    model_folder = out or folder / MODEL
+
+    state = read_state(chosen[-1])
+    write_model_folder(
+        model_folder,
+        config=config.model,
+        weights=weights,
+        tokenizers=prepared.tokenizers,
+        search=config.search,
+        direction=config.data.direction,
+        task=task.name,
+        card=model_card(config, prepared, state, n_averaged=len(chosen)),
+        statistics=task.line_statistics(prepared, config),
+    )
+    tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
+    test, dev = prepared.text("test"), prepared.text("dev")
+    text, split = (test, "test") if test else (dev, "dev")
+    if text is None:
+        return model_folder, None, None
+    tell(f"{task.doing} {len(text[0]):,} sentences of {prepared.text_names[split]}")
+    if also is None:
+        also = customary_bleus(prepared.text_names[split])
+    scores = task.evaluate(model_folder, text, device=device, also=also)
+    write_model_card(
+        model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
+    )
+    return model_folder, scores, split
+
+
+def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig) -> float:
+    """Per token of the dev text, not smoothed, in the precision of training. Table 3, PPL.
+
+    Raises DataError if there is no dev text.
+    """
+    validate = task_of(config).validate(lambda: model, prepared, config, device=model.output_weight.device)
+    if validate is None:
+        raise DataError(f"{prepared.folder} has no dev text")
+    with torch.no_grad():
+        return perplexity(validate.mean_nll_nats(), 1)
