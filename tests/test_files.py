@@ -52,6 +52,25 @@ def test_lines_end_at_line_feeds_alone(tmp_path: Path, suffix: str) -> None:
     assert list(read_lines(path)) == ODD_LINES
 
 
+def test_all_streams_of_an_xz_file_are_read_or_refused(tmp_path: Path) -> None:
+    one, two = lzma.compress(b"one\n" * 1000), lzma.compress(b"two\n" * 100_000)
+    path = tmp_path / "text.xz"
+    for content in (one + two, one + bytes(8) + two + bytes(4)):  # with padding
+        path.write_bytes(content)
+        assert list(read_lines(path)) == ["one"] * 1000 + ["two"] * 100_000
+    for damaged in (
+        one + b"\0" * 3 + b"x",
+        one + bytes([two[0] ^ 1]) + two[1:],
+        one + two[:-1],
+        one + two[:40],
+        one[:-1],
+        b"",
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"text\.xz cannot be read after line \d+"):
+            list(read_lines(path))
+
+
 def test_windows_line_ends_and_a_byte_order_mark_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "windows.txt"
     path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n\xef\xbb\xbfthree")

@@ -30,6 +30,7 @@ __all__ = [
     "LONGEST_LINE",
     "MANIFEST_NAME",
     "CutLine",
+    "XzStreams",
     "atomic_folder",
     "bring_back",
     "decoded_lines",
@@ -64,7 +65,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
 _WARILY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
-_FLAGS = {"rb": os.O_RDONLY, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT, "a+b": os.O_RDWR | os.O_APPEND | os.O_CREAT}
+_FLAGS = {
+    "rb": os.O_RDONLY,
+    "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT,
+    "a+b": os.O_RDWR | os.O_APPEND | os.O_CREAT,
+    "x+b": os.O_RDWR | os.O_CREAT | os.O_EXCL,
+}
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -77,7 +83,7 @@ def open_binary(path: Path) -> IO[bytes]:
             case ".gz":
                 return io.BufferedReader(gzip.open(path))
             case ".xz":
-                return io.BufferedReader(lzma.open(path))
+                return io.BufferedReader(XzStreams(path.open("rb")), io.DEFAULT_BUFFER_SIZE)
             case _:
                 return path.open("rb")
     except FileNotFoundError as error:
@@ -86,11 +92,54 @@ def open_binary(path: Path) -> IO[bytes]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def open_regular(
-    path: Path, mode: Literal["rb", "ab", "a+b"] = "rb", *, error: type[TransduceError] = DataError
-) -> IO[bytes]:
-    """Open a file that has to be a regular one, in a folder that transduce writes; "ab" and "a+b" make it if need be.
+class XzStreams(io.RawIOBase):
+    """All streams of an .xz file, one after the other.
 
+    ``lzma.open`` takes a stream whose header is damaged for the end of the file, if there was one before it.
+    """
+
+    def __init__(self, compressed: IO[bytes]) -> None:
+        self._compressed, self._stream, self._rest = compressed, lzma.LZMADecompressor(), b""
+        self._is_between = False  # a stream has ended and none begun
+
+    def readable(self) -> bool:
+        """As every input."""
+        return True
+
+    def close(self) -> None:
+        """Close the file, too."""
+        self._compressed.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes; 0 at the end. Raises LZMAError for damaged streams and EOFError for one that is cut."""
+        while True:
+            if self._stream.eof:
+                self._rest, self._stream = self._stream.unused_data, lzma.LZMADecompressor(lzma.FORMAT_XZ)
+                self._is_between = True
+            if not self._rest and self._stream.needs_input:
+                self._rest = self._compressed.read(io.DEFAULT_BUFFER_SIZE)
+                if not self._rest:
+                    if self._is_between:
+                        return 0
+                    raise EOFError("compressed file ended before the end-of-stream marker was reached")
+            if self._is_between:
+                self._rest = self._rest.lstrip(b"\0")  # padding
+                self._is_between = not self._rest
+                if self._is_between:
+                    continue
+            content, self._rest = self._stream.decompress(self._rest, len(buffer)), b""
+            if content:
+                buffer[: len(content)] = content
+                return len(content)
+
+
+def open_regular(
+    path: Path, mode: Literal["rb", "ab", "a+b", "x+b"] = "rb", *, error: type[TransduceError] = DataError
+) -> IO[bytes]:
+    """Open a file that has to be a regular one, in a folder that transduce writes.
+
+    "ab" and "a+b" make it if need be, "x+b" always.
     Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does.
     """
     with suppress(FileNotFoundError):
@@ -100,7 +149,7 @@ def open_regular(
     except OSError:
         require_regular(path, error=error)  # it may have come between
         raise
-    stream = open(descriptor, mode)  # noqa: SIM115  (it is the caller's to close)
+    stream = open(descriptor, mode.replace("x", "r"))  # noqa: SIM115  (it is the caller's to close)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         stream.close()
         raise error(f"{path} is no regular file; move it away, or put the file itself there")

@@ -153,3 +153,17 @@ def test_a_disk_without_locks_has_the_file(tmp_path: Path, monkeypatch: pytest.M
             pass
     with only_writer(tmp_path):
         pass
+
+
+def test_of_two_that_begin_at_once_on_such_a_disk_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other has made the file, and not written yet who it is."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    (tmp_path / "lock.json").touch()
+    with pytest.raises(TrainingError, match=r"has just begun, or was killed .* --break-lock"), only_writer(tmp_path):
+        pass
+    with only_writer(tmp_path, break_lock=True):
+        pass

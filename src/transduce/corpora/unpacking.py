@@ -10,7 +10,6 @@ import bz2
 import gzip
 import hashlib
 import io
-import lzma
 import os
 import shutil
 import tarfile
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import DataError, shown
-from transduce.files import BROKEN, is_leftover, is_running, open_binary, write_lines, written_whole
+from transduce.files import BROKEN, XzStreams, is_leftover, is_running, open_binary, write_lines, written_whole
 
 __all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
 
@@ -39,7 +38,7 @@ STAGE = "unpacking"  # .unpacking.PID.tmp in a data folder: texts whose archive 
 _DECOMPRESSORS: Mapping[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda stream: io.BufferedReader(gzip.GzipFile(fileobj=stream, mode="rb")),
     b"BZh": lambda stream: io.BufferedReader(bz2.BZ2File(stream)),
-    b"\xfd7zXZ\0": lambda stream: io.BufferedReader(lzma.LZMAFile(stream)),  # noqa: SIM115  # closed with ``stream``
+    b"\xfd7zXZ\0": lambda stream: io.BufferedReader(XzStreams(stream)),
 }
 
 

@@ -56,9 +56,14 @@ def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
     Raises TrainingError if another process of this machine holds it, or one of another machine may hold it, unless
     ``break_lock`` says that it does not; and if something else has the name of the lock.
     """
-    with made_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours):
+    with made_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours, is_new):
         _require_lock(folder / LOCK_FILE, stream)
         before = _read(stream)
+        if before is None and not (is_ours or is_new or break_lock):
+            raise TrainingError(
+                f"{folder} is being written by a process that has just begun, or was killed as it did; if it is gone, "
+                "go on with --break-lock"
+            )
         if before is not None and not break_lock and not (is_ours and before.host == socket.gethostname()):
             raise TrainingError(
                 f"{folder} is being written by {before}; if that process is gone, go on with --break-lock"
@@ -86,22 +91,30 @@ def holder_of(folder: Path) -> Holder | None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
-    """The lock file, and whether the system has given us its lock; if not, this disk has none.
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool, bool]]:
+    """The lock file; whether the system has given us its lock (if not, this disk has none); whether we have made it.
 
     Raises TrainingError if another process has it, or if it is no regular file.
     """
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            opened = open_regular(path, "a+b", error=TrainingError)
+            opened, is_new = _made_or_found(path)
         except FileNotFoundError:  # its last holder has just removed the folder that it had made
             continue
         with opened as stream:
             is_ours = _take(stream, path)
             if _is_still_at(path, stream):
-                yield stream, is_ours
+                yield stream, is_ours, is_new
                 return
+
+
+def _made_or_found(path: Path) -> tuple[IO[bytes], bool]:
+    """The lock file, and whether it was made now: of several processes, one makes it."""
+    try:
+        return open_regular(path, "x+b", error=TrainingError), True
+    except FileExistsError:
+        return open_regular(path, "a+b", error=TrainingError), False
 
 
 def _take(stream: IO[bytes], path: Path) -> bool:
