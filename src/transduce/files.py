@@ -33,10 +33,12 @@ __all__ = [
     "atomic_folder",
     "bring_back",
     "decoded_lines",
+    "descriptor_named",
     "is_leftover",
     "is_running",
     "made_folder",
     "open_binary",
+    "open_in_place",
     "open_regular",
     "raw_lines",
     "read_json",
@@ -60,6 +62,7 @@ LONGEST_LINE = 4 << 20  # bytes that are held of one line, as many as a long nov
 BEGINNING = 1000  # bytes that are kept of a line beyond that where it is not refused
 SKIPPED_AT_A_TIME = 1 << 20  # bytes of its rest
 BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
+MOST_LINKS = 40  # that lead to one another, as for the system
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
@@ -195,14 +198,42 @@ def decoded_lines(stream: IO[bytes], name: str, *, errors: str = "strict") -> It
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
     """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error.
 
-    A pipe or a device is written to as it is: another file in its place would be no pipe.
+    A pipe, a device or what ``/dev/stdout`` names is written to as it is: another file in its place would be no pipe.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as stream:
-            yield stream
+    in_place = open_in_place(path)
+    if in_place is not None:
+        try:
+            with in_place as stream:
+                yield stream
+        except OSError as error:
+            error.filename = error.filename or str(path)
+            raise
         return
     with _replacement(path) as stream:
         yield stream
+
+
+def open_in_place(path: Path) -> IO[bytes] | None:
+    """A stream to what is written as it is, never replaced: a pipe, a device, a descriptor; None for all else.
+
+    Where ``/dev/stdout`` leads to a file, it goes on after what is there: others may write to the same stream.
+    """
+    descriptor = descriptor_named(path)
+    if descriptor is not None:
+        return open(os.dup(descriptor), "wb")
+    return path.open("wb") if path.exists() and not path.is_file() and not path.is_dir() else None
+
+
+def descriptor_named(path: Path) -> int | None:
+    """The number of the open descriptor that ``/dev/stdout``, ``/dev/fd/3`` or a link to these names."""
+    folders = {"/dev/fd", os.path.realpath("/proc/self/fd")}
+    for _ in range(MOST_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in folders and path.exists():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
 
 
 @contextmanager
