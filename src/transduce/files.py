@@ -3,6 +3,7 @@
 Lines are split on ``"\\n"`` alone: U+2028, form feeds and other Unicode separators are part of a line.
 A folder with a manifest is written under a temporary name, flushed and renamed: a reader sees all of it or nothing.
 Files of folders that transduce writes are regular files: links among them are not followed, pipes not waited for.
+Those of a model folder may be links, as tools make them that keep large files in one place: it is read only.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ MOST_LINKS = 40  # that lead to one another, as for the system
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
-_WARILY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_WARILY = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 _FLAGS = {"rb": os.O_RDONLY, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT, "a+b": os.O_RDWR | os.O_APPEND | os.O_CREAT}
 
 
@@ -90,18 +92,23 @@ def open_binary(path: Path) -> IO[bytes]:
 
 
 def open_regular(
-    path: Path, mode: Literal["rb", "ab", "a+b"] = "rb", *, error: type[TransduceError] = DataError
+    path: Path,
+    mode: Literal["rb", "ab", "a+b"] = "rb",
+    *,
+    error: type[TransduceError] = DataError,
+    may_be_link: bool = False,
 ) -> IO[bytes]:
     """Open a file that has to be a regular one, in a folder that transduce writes; "ab" and "a+b" make it if need be.
 
-    Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does.
+    Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does. With ``may_be_link`` a
+    link to a regular file is one, too.
     """
-    with suppress(FileNotFoundError):
-        require_regular(path, error=error)  # first, since opening a device may do something to it
+    with suppress(FileNotFoundError):  # first, since opening a device may do something to it
+        require_regular(path, error=error, may_be_link=may_be_link)
     try:
-        descriptor = os.open(path, _FLAGS[mode] | _WARILY, 0o666)
+        descriptor = os.open(path, _FLAGS[mode] | (_WARILY & ~_NO_LINK if may_be_link else _WARILY), 0o666)
     except OSError:
-        require_regular(path, error=error)  # it may have come between
+        require_regular(path, error=error, may_be_link=may_be_link)  # it may have come between
         raise
     stream = open(descriptor, mode)  # noqa: SIM115  (it is the caller's to close)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -110,9 +117,12 @@ def open_regular(
     return stream
 
 
-def require_regular(path: Path, *, error: type[TransduceError] = DataError) -> None:
-    """Raises ``error`` if what is at ``path`` is no regular file, and FileNotFoundError if there is nothing."""
-    mode = path.lstat().st_mode
+def require_regular(path: Path, *, error: type[TransduceError] = DataError, may_be_link: bool = False) -> None:
+    """Raises ``error`` if what is at ``path`` is no regular file, and FileNotFoundError if there is nothing.
+
+    With ``may_be_link`` what a link leads to counts. Raises OSError if that cannot be known, as in a loop.
+    """
+    mode = path.stat(follow_symlinks=may_be_link).st_mode
     if stat.S_ISREG(mode):
         return
     kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -299,13 +309,14 @@ def write_json(path: Path, value: object) -> None:
         stream.write((json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8"))
 
 
-def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[str, Any]:
+def read_json(path: Path, *, error: type[TransduceError] = DataError, may_be_link: bool = False) -> dict[str, Any]:
     """The JSON object in ``path``.
 
-    Raises ``error`` if the file is missing, is no regular one, is not JSON or holds no object.
+    Raises ``error`` if the file is missing, is no regular one, is not JSON or holds no object. With ``may_be_link`` a
+    link to a regular file is one, too.
     """
     try:
-        with open_regular(path, error=error) as stream:
+        with open_regular(path, error=error, may_be_link=may_be_link) as stream:
             value = json.loads(stream.read())
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
@@ -472,17 +483,18 @@ def verify_manifest(
     error: type[TransduceError],
     required: Iterable[str] = (),
     only: Iterable[str] | None = None,
+    may_be_links: bool = False,
 ) -> None:
     """Check every file of ``folder`` against its manifest, or ``only`` some.
 
     Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing or no regular file,
-    or if a size or a checksum differs.
+    or if a size or a checksum differs. With ``may_be_links`` links to regular files are such files, too.
     """
     required, present = [*required, *(only or ())], _names_in(folder, error=error)
     for name in (*required, MANIFEST_NAME):
         if name not in present:
             raise error(f"{folder} has no {name}; {INCOMPLETE}")
-    files = read_json(folder / MANIFEST_NAME, error=error).get("files")
+    files = read_json(folder / MANIFEST_NAME, error=error, may_be_link=may_be_links).get("files")
     if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
         raise error(f"{folder / MANIFEST_NAME} should have a table 'files'")
     unlisted = [name for name in required if name not in files]
@@ -491,7 +503,7 @@ def verify_manifest(
     for name in files if only is None else only:
         if name not in present:  # the system is not asked for a name that a damaged manifest makes up
             raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
-        _verify_file(folder / name, files[name], error=error)
+        _verify_file(folder / name, files[name], error=error, may_be_link=may_be_links)
 
 
 def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
@@ -504,10 +516,10 @@ def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
         raise error(f"{folder} cannot be read: {cause.strerror or cause}") from cause
 
 
-def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError]) -> None:
+def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError], may_be_link: bool) -> None:
     """Check the size and the checksum of one file against its entry in a manifest."""
     try:
-        with open_regular(path, error=error) as stream:
+        with open_regular(path, error=error, may_be_link=may_be_link) as stream:
             n_bytes = os.fstat(stream.fileno()).st_size
             if n_bytes != entry.get("bytes"):
                 raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
