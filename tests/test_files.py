@@ -15,6 +15,7 @@ import pytest
 from transduce.errors import CheckpointError, DataError
 from transduce.files import (
     atomic_folder,
+    descriptor_named,
     open_regular,
     read_json,
     read_lines,
@@ -192,7 +193,7 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, mode: Literal["rb
 def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, target = tmp_path / "path", tmp_path / "target"
     path.symlink_to(target)
-    monkeypatch.setattr("transduce.files.require_regular", lambda path, error: None)
+    monkeypatch.setattr("transduce.files.require_regular", lambda path, **options: None)
     with pytest.raises(OSError, match="symbolic links"):
         open_regular(path, "ab")
     assert not target.exists()
@@ -296,3 +297,28 @@ def test_what_has_a_temporary_name_already_is_not_followed(tmp_path: Path) -> No
         write_text(temporary / "a", "ours")
     assert (tmp_path / "precious" / "file").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "precious"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open descriptors")
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_names_a_descriptor_is_gone_on_with_and_never_replaced(tmp_path: Path, is_linked: bool) -> None:
+    (tmp_path / "target").write_text("of before\n")
+    with (tmp_path / "target").open("ab", buffering=0) as target:
+        path = Path(f"/dev/fd/{target.fileno()}")
+        if is_linked:  # as /dev/stdout is one
+            (tmp_path / "stdout").symlink_to(path)
+            path = tmp_path / "stdout"
+        write_text(path, "new\n")
+        target.write(b"of after\n")
+        assert path.is_symlink() or not is_linked
+    assert (tmp_path / "target").read_text() == "of before\nnew\nof after\n"
+    assert descriptor_named(tmp_path / "target") is None
+    assert len(list(tmp_path.iterdir())) == 1 + is_linked
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open descriptors")
+def test_a_descriptor_that_is_only_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("of before")
+    with (tmp_path / "target").open("rb") as target, pytest.raises(OSError, match=rf"'/dev/fd/{target.fileno()}'"):
+        write_text(Path(f"/dev/fd/{target.fileno()}"), "new")
+    assert (tmp_path / "target").read_text() == "of before"

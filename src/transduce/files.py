@@ -3,6 +3,7 @@
 Lines are split on ``"\\n"`` alone: U+2028, form feeds and other Unicode separators are part of a line.
 A folder with a manifest is written under a temporary name, flushed and renamed: a reader sees all of it or nothing.
 Files of folders that transduce writes are regular files: links among them are not followed, pipes not waited for.
+Those of a model folder may be links, as tools make them that keep large files in one place: it is read only.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ __all__ = [
     "atomic_folder",
     "bring_back",
     "decoded_lines",
+    "descriptor_named",
     "is_leftover",
     "is_running",
     "made_folder",
     "open_binary",
+    "open_in_place",
     "open_regular",
     "raw_lines",
     "read_json",
@@ -61,10 +64,12 @@ LONGEST_LINE = 4 << 20  # bytes that are held of one line, as many as a long nov
 BEGINNING = 1000  # bytes that are kept of a line beyond that where it is not refused
 SKIPPED_AT_A_TIME = 1 << 20  # bytes of its rest
 BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
+MOST_LINKS = 40  # that lead to one another, as for the system
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
-_WARILY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_WARILY = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 _FLAGS = {
     "rb": os.O_RDONLY,
     "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT,
@@ -135,19 +140,24 @@ class XzStreams(io.RawIOBase):
 
 
 def open_regular(
-    path: Path, mode: Literal["rb", "ab", "a+b", "x+b"] = "rb", *, error: type[TransduceError] = DataError
+    path: Path,
+    mode: Literal["rb", "ab", "a+b", "x+b"] = "rb",
+    *,
+    error: type[TransduceError] = DataError,
+    may_be_link: bool = False,
 ) -> IO[bytes]:
     """Open a file that has to be a regular one, in a folder that transduce writes.
 
     "ab" and "a+b" make it if need be, "x+b" always.
-    Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does.
+    Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does. With ``may_be_link`` a
+    link to a regular file is one, too.
     """
-    with suppress(FileNotFoundError):
-        require_regular(path, error=error)  # first, since opening a device may do something to it
+    with suppress(FileNotFoundError):  # first, since opening a device may do something to it
+        require_regular(path, error=error, may_be_link=may_be_link)
     try:
-        descriptor = os.open(path, _FLAGS[mode] | _WARILY, 0o666)
+        descriptor = os.open(path, _FLAGS[mode] | (_WARILY & ~_NO_LINK if may_be_link else _WARILY), 0o666)
     except OSError:
-        require_regular(path, error=error)  # it may have come between
+        require_regular(path, error=error, may_be_link=may_be_link)  # it may have come between
         raise
     stream = open(descriptor, mode.replace("x", "r"))  # noqa: SIM115  (it is the caller's to close)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -156,9 +166,12 @@ def open_regular(
     return stream
 
 
-def require_regular(path: Path, *, error: type[TransduceError] = DataError) -> None:
-    """Raises ``error`` if what is at ``path`` is no regular file, and FileNotFoundError if there is nothing."""
-    mode = path.lstat().st_mode
+def require_regular(path: Path, *, error: type[TransduceError] = DataError, may_be_link: bool = False) -> None:
+    """Raises ``error`` if what is at ``path`` is no regular file, and FileNotFoundError if there is nothing.
+
+    With ``may_be_link`` what a link leads to counts. Raises OSError if that cannot be known, as in a loop.
+    """
+    mode = path.stat(follow_symlinks=may_be_link).st_mode
     if stat.S_ISREG(mode):
         return
     kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -244,14 +257,42 @@ def decoded_lines(stream: IO[bytes], name: str, *, errors: str = "strict") -> It
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
     """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error.
 
-    A pipe or a device is written to as it is: another file in its place would be no pipe.
+    A pipe, a device or what ``/dev/stdout`` names is written to as it is: another file in its place would be no pipe.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as stream:
-            yield stream
+    in_place = open_in_place(path)
+    if in_place is not None:
+        try:
+            with in_place as stream:
+                yield stream
+        except OSError as error:
+            error.filename = error.filename or str(path)
+            raise
         return
     with _replacement(path) as stream:
         yield stream
+
+
+def open_in_place(path: Path) -> IO[bytes] | None:
+    """A stream to what is written as it is, never replaced: a pipe, a device, a descriptor; None for all else.
+
+    Where ``/dev/stdout`` leads to a file, it goes on after what is there: others may write to the same stream.
+    """
+    descriptor = descriptor_named(path)
+    if descriptor is not None:
+        return open(os.dup(descriptor), "wb")
+    return path.open("wb") if path.exists() and not path.is_file() and not path.is_dir() else None
+
+
+def descriptor_named(path: Path) -> int | None:
+    """The number of the open descriptor that ``/dev/stdout``, ``/dev/fd/3`` or a link to these names."""
+    folders = {"/dev/fd", os.path.realpath("/proc/self/fd")}
+    for _ in range(MOST_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in folders and path.exists():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
 
 
 @contextmanager
@@ -317,13 +358,14 @@ def write_json(path: Path, value: object) -> None:
         stream.write((json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8"))
 
 
-def read_json(path: Path, *, error: type[TransduceError] = DataError) -> dict[str, Any]:
+def read_json(path: Path, *, error: type[TransduceError] = DataError, may_be_link: bool = False) -> dict[str, Any]:
     """The JSON object in ``path``.
 
-    Raises ``error`` if the file is missing, is no regular one, is not JSON or holds no object.
+    Raises ``error`` if the file is missing, is no regular one, is not JSON or holds no object. With ``may_be_link`` a
+    link to a regular file is one, too.
     """
     try:
-        with open_regular(path, error=error) as stream:
+        with open_regular(path, error=error, may_be_link=may_be_link) as stream:
             value = json.loads(stream.read())
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
@@ -490,17 +532,18 @@ def verify_manifest(
     error: type[TransduceError],
     required: Iterable[str] = (),
     only: Iterable[str] | None = None,
+    may_be_links: bool = False,
 ) -> None:
     """Check every file of ``folder`` against its manifest, or ``only`` some.
 
     Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing or no regular file,
-    or if a size or a checksum differs.
+    or if a size or a checksum differs. With ``may_be_links`` links to regular files are such files, too.
     """
     required, present = [*required, *(only or ())], _names_in(folder, error=error)
     for name in (*required, MANIFEST_NAME):
         if name not in present:
             raise error(f"{folder} has no {name}; {INCOMPLETE}")
-    files = read_json(folder / MANIFEST_NAME, error=error).get("files")
+    files = read_json(folder / MANIFEST_NAME, error=error, may_be_link=may_be_links).get("files")
     if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
         raise error(f"{folder / MANIFEST_NAME} should have a table 'files'")
     unlisted = [name for name in required if name not in files]
@@ -509,7 +552,7 @@ def verify_manifest(
     for name in files if only is None else only:
         if name not in present:  # the system is not asked for a name that a damaged manifest makes up
             raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
-        _verify_file(folder / name, files[name], error=error)
+        _verify_file(folder / name, files[name], error=error, may_be_link=may_be_links)
 
 
 def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
@@ -522,10 +565,10 @@ def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
         raise error(f"{folder} cannot be read: {cause.strerror or cause}") from cause
 
 
-def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError]) -> None:
+def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError], may_be_link: bool) -> None:
     """Check the size and the checksum of one file against its entry in a manifest."""
     try:
-        with open_regular(path, error=error) as stream:
+        with open_regular(path, error=error, may_be_link=may_be_link) as stream:
             n_bytes = os.fstat(stream.fileno()).st_size
             if n_bytes != entry.get("bytes"):
                 raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -79,3 +80,37 @@ def test_files_and_folders_that_are_none_of_ours(transduce: CommandLine, micro_m
     assert told(transduce, tmp_path / "many").endswith("name a model, as in RUN/model")
     shutil.copytree(micro_model, tmp_path / "many" / "one")
     assert told(transduce, tmp_path / "many").endswith(f"name a model; there is {tmp_path / 'many' / 'one'}")
+
+
+def linked(model: Path, folder: Path) -> Path:
+    """A model folder of links into another folder, as tools make them that keep large files in one place."""
+    (folder / "kept").mkdir(parents=True)
+    (folder / "model").mkdir()
+    for number, path in enumerate(sorted(model.iterdir())):
+        shutil.copy(path, folder / "kept" / str(number))
+        (folder / "model" / path.name).symlink_to(Path("..", "kept", str(number)))
+    return folder / "model"
+
+
+def test_the_files_of_a_model_folder_may_be_links(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    folder = linked(micro_model, tmp_path)
+    outcomes = [transduce("translate", each, stdin=b"The dog sleeps.\n") for each in (micro_model, folder)]
+    assert [outcome.code for outcome in outcomes] == [0, 0]
+    assert outcomes[0].out == outcomes[1].out
+    assert transduce("doctor", folder).code == 0
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("to", ["nowhere", "pipe", "itself", "folder", "/dev/zero"])
+def test_a_link_in_a_model_folder_that_leads_to_no_file_is_told(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path, name: str, to: str
+) -> None:
+    folder = linked(micro_model, tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (folder / name).unlink()
+    (folder / name).symlink_to(folder / name if to == "itself" else tmp_path / to)
+    outcome = transduce("translate", folder, stdin=b"The dog sleeps.\n")
+    assert outcome.code == 1
+    assert outcome.err.count("\n") == 1
+    assert name in outcome.err

@@ -71,6 +71,20 @@ def test_what_cannot_be_read_or_written_is_found_before_the_model_is_read(
     assert text.read_text() == "A cat.\n"
 
 
+@pytest.mark.parametrize("option", ["--src", "--ref"])
+def test_an_evaluation_does_not_overwrite_what_it_reads(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path, option: str
+) -> None:
+    texts = {"--src": tmp_path / "text.en", "--ref": tmp_path / "text.de"}
+    for text in texts.values():
+        text.write_text("A cat.\n")
+    words = [word for pair in texts.items() for word in pair]
+    outcome = transduce("evaluate", micro_model, *words, "--out", texts[option])
+    assert outcome.code == 1
+    assert f"--out {texts[option]} would overwrite {texts[option]}, which {option} reads; name another" in outcome.err
+    assert texts[option].read_text() == "A cat.\n"
+
+
 class Interrupted:
     """A translator of three lines, after which somebody presses Ctrl-C."""
 
@@ -121,6 +135,19 @@ def test_a_full_disk_is_told_with_the_line(tmp_path: Path, suffix: str) -> None:
     ):
         write("a line")
     assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open descriptors")
+def test_lines_to_a_descriptor_come_after_what_it_has(tmp_path: Path) -> None:
+    with (tmp_path / "target").open("wb", buffering=0) as target:
+        target.write(b"of before\n")
+        with written_lines(Path(f"/dev/fd/{target.fileno()}")) as write:
+            write("a line")
+        with pytest.raises(KeyError), written_lines(Path(f"/dev/fd/{target.fileno()}")):
+            raise KeyError
+        target.write(b"of after\n")
+    assert (tmp_path / "target").read_text() == "of before\na line\nof after\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
 def test_a_device_stays_a_device(tmp_path: Path) -> None:

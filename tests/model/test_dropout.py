@@ -46,3 +46,9 @@ def test_the_same_seed_gives_the_same_mask_and_rest_gives_none() -> None:
 
 def test_16_bit_floats_stay_16_bit() -> None:
     assert dropout(torch.ones(8, dtype=torch.bfloat16), 0.1, training=True).dtype == torch.bfloat16
+
+
+def test_a_probability_next_to_1_keeps_something_to_scale() -> None:
+    out = dropout(torch.ones(100_000), 1 - 1e-9, training=True)
+    assert out.isfinite().all()
+    assert 0 < out.count_nonzero() < 100

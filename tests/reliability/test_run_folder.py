@@ -154,6 +154,19 @@ def test_folders_may_be_links_to_a_larger_disk(own_run: Path, micro_run: Path, t
     assert problems(own_run) == []
 
 
+def test_a_folder_for_checkpoints_may_be_made_before_the_run(micro_recipe: Path, tmp_path: Path) -> None:
+    run, disk = tmp_path / "run", tmp_path / "disk"
+    run.mkdir()
+    disk.mkdir()
+    (run / "checkpoints").symlink_to(disk)
+    (run / "model").mkdir()
+    train(read_recipe(micro_recipe, ["training.max_updates=2"]), run)
+    assert [path.name for path in disk.glob("update-*")] == ["update-00000002"]
+    (tmp_path / "other" / "checkpoints" / "mine").mkdir(parents=True)
+    with pytest.raises(TrainingError, match="not empty and holds no run"):
+        train(read_recipe(micro_recipe), tmp_path / "other")
+
+
 @pytest.mark.parametrize("name", ["checkpoints", "store", "tensorboard", "model", "not-finite"])
 def test_links_that_lead_nowhere_are_no_folders(own_run: Path, tmp_path: Path, name: str) -> None:
     if (own_run / name).exists():

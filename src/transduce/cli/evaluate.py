@@ -28,6 +28,7 @@ from transduce.cli.options import (
 from transduce.cli.output import STANDARD, print_json, print_scores
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import aligned_lines, require_stdin_once
+from transduce.cli.text_output import require_not_read
 from transduce.errors import ConfigError, DataError
 
 __all__ = ["evaluate"]
@@ -75,6 +76,8 @@ def evaluate(
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")
     require_writable("--out", out)
+    require_not_read(out, src, option="--src")
+    require_not_read(out, ref, option="--ref")
     require_stdin_once({"--src": src, "--ref": ref})
     require_model_folders(folders, rerank, reads_text_by="--src {}")
     pairs: list[tuple[str, str]] = []

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from transduce.cli.output import STANDARD
 from transduce.cli.streams import is_stdout_open
 from transduce.errors import ConfigError
-from transduce.files import made_folder
+from transduce.files import descriptor_named, made_folder
 
 __all__ = ["Verb", "require_folder", "require_utf8_name", "require_writable"]
 
@@ -72,6 +72,8 @@ def require_writable(option: str, path: Path | None) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if descriptor_named(path) is not None:
+            return
         if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
             target = path.resolve()
             _require_room_in_name(target)

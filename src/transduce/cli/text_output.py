@@ -13,7 +13,7 @@ from typing import IO
 
 from transduce.cli.output import STANDARD, say
 from transduce.errors import ConfigError, DataError
-from transduce.files import made_folder
+from transduce.files import made_folder, open_in_place
 
 __all__ = ["is_terminal", "part_of", "require_not_read", "written_lines"]
 
@@ -29,13 +29,13 @@ def is_terminal(out: Path | None) -> bool:
     return out in (None, STANDARD) and sys.stdout.isatty()
 
 
-def require_not_read(out: Path | None, read: Path | None) -> None:
-    """Raises ConfigError if the file of ``--out`` is that of ``--in``, or becomes it while it is written."""
+def require_not_read(out: Path | None, read: Path | None, *, option: str = "--in") -> None:
+    """Raises ConfigError if the file of ``--out`` is that of another option, or becomes it while it is written."""
     if out is None or read is None or STANDARD in (out, read) or not read.is_file():
         return
     for path in (out, part_of(out)):
         if path.is_file() and path.samefile(read):
-            raise ConfigError(f"--out {out} would overwrite {read}, which --in reads; name another file")
+            raise ConfigError(f"--out {out} would overwrite {read}, which {option} reads; name another file")
 
 
 @contextmanager
@@ -43,31 +43,32 @@ def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
     """What writes a line: to stdout for None and ``-``, else to a file, compressed where its name is .gz or .xz.
 
     A file is written as ``NAME.part``, line by line, and gets its name when the block ends without an error. After an
-    error or a Ctrl-C it stays a part, and says how many lines it has. A pipe or a device is written to as it is.
+    error or a Ctrl-C it stays a part, and says how many lines it has. A pipe, a device or what ``/dev/stdout`` names is
+    written to as it is.
     """
     if out is None or out == STANDARD:
         yield lambda line: print(line, flush=True)
         return
-    is_special = out.exists() and not out.is_file()
-    part = out if is_special else part_of(out)
+    in_place = open_in_place(out)
+    part = part_of(out) if in_place is None else out
     with made_folder(part.parent):
-        writer = _LineFile(part, out.suffix)
+        writer = _LineFile(part, in_place or part.open("wb"), out.suffix, is_part=in_place is None)
         try:
             yield writer
             writer.close()
         except BaseException:
             writer.give_up(out)
             raise
-        if not is_special:
+        if in_place is None:
             part.replace(out.resolve())
 
 
 class _LineFile:
     """A file to which lines are written; each is on its way to the disk before the next one comes."""
 
-    def __init__(self, path: Path, suffix: str) -> None:
+    def __init__(self, path: Path, raw: IO[bytes], suffix: str, *, is_part: bool) -> None:
         self.path, self.n_lines = path, 0
-        self._raw = path.open("wb")
+        self._raw, self._is_part = raw, is_part
         self._stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile
         match suffix:
             case ".gz":
@@ -92,7 +93,7 @@ class _LineFile:
             if self._stream is not self._raw:
                 self._stream.close()
             self._raw.flush()
-            if self.path.is_file():
+            if self._is_part:
                 os.fsync(self._raw.fileno())
             self._raw.close()
         except OSError as error:
@@ -105,7 +106,7 @@ class _LineFile:
                 stream.close()
             except OSError:  # what made it end may well be this
                 continue
-        if not self.path.is_file():
+        if not self._is_part:
             return
         if self.n_lines:
             say(f"{out} was not written; its first {self.n_lines:,} lines are in {self.path}")

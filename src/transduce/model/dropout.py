@@ -27,7 +27,7 @@ def dropout(x: Tensor, p_drop: float, *, training: bool) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p_drop, training=True)
-    n_dropped = round(p_drop * RESOLUTION)
+    n_dropped = min(round(p_drop * RESOLUTION), RESOLUTION - 1)  # what is kept needs a scale
     return x * _factor(x.shape, n_dropped, scale=RESOLUTION / (RESOLUTION - n_dropped), dtype=x.dtype)
 
 

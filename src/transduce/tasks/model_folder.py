@@ -136,8 +136,9 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     """The architecture, checked against the weights that are there, and all of ``config.json``."""
     if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
         raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
-    verify_manifest(folder, error=CheckpointError, required=(CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder)))
-    values = read_json(folder / CONFIG_FILE, error=CheckpointError)
+    required = (CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder))
+    verify_manifest(folder, error=CheckpointError, required=required, may_be_links=True)
+    values = read_json(folder / CONFIG_FILE, error=CheckpointError, may_be_link=True)
     if values.get("format") != FORMAT:
         got = quoted(values.get("format"))
         raise CheckpointError(f"{folder / CONFIG_FILE}: format {got}, this version reads {FORMAT}")
@@ -159,7 +160,7 @@ def model_over(tokenizers: Tokenizers, config: ModelConfig) -> EncoderDecoder:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    weights = read_tensors(path)
+    weights = read_tensors(path, may_be_link=True)
     for name, weight in weights.items():
         if shown(name) != name:
             raise CheckpointError(f"{path} has an unknown tensor {shown(name)}; it belongs to another architecture")

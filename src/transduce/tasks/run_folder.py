@@ -46,13 +46,18 @@ def require_own_folder(folder: Path) -> None:
         if any(is_leftover(path, of=name) for name in begins_with | {RUN_FILE, METRICS_FILE}):
             if path.is_symlink() or not path.is_dir():  # folders are removed by who makes them anew
                 remove(path)
-        elif path.name not in begins_with:
+        elif path.name not in begins_with and not _is_made_beforehand(path):
             strangers.append(path)
     if strangers and not holds_run(folder):
         if checkpoint_folders(folder / CHECKPOINTS):
             require_run(folder)
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
     require_own_entries(folder)
+
+
+def _is_made_beforehand(path: Path) -> bool:
+    """Whether somebody has made an empty folder for a run to fill, or a link to one on a larger disk."""
+    return path.name in (CHECKPOINTS, TENSORBOARD, MODEL) and path.is_dir() and not any(path.iterdir())
 
 
 def require_own_entries(folder: Path) -> None:

@@ -193,7 +193,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
     Raises CheckpointError if the file is missing, corrupt, or a tokenizer of another system.
     """
-    _check_description(read_json(path, error=CheckpointError), path)
+    _check_description(read_json(path, error=CheckpointError, may_be_link=True), path)
     try:
         tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
         is_lossless = tokenizer.is_closed or tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE

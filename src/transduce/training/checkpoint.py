@@ -143,19 +143,19 @@ def _require_finite(tensors: Mapping[str, Tensor], *, where: Path) -> None:
             raise CheckpointError(f"{where}: tensor {shown(name)} holds values that are not finite")
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """A safetensors file. Raises CheckpointError if it cannot be read, or is no regular file."""
-    return dict(tensors_in(path))
+def read_tensors(path: Path, *, may_be_link: bool = False) -> dict[str, Tensor]:
+    """A safetensors file. Raises CheckpointError if it cannot be read, or is no regular file nor a link to one."""
+    return dict(tensors_in(path, may_be_link=may_be_link))
 
 
-def tensors_in(path: Path) -> Iterator[tuple[str, Tensor]]:
+def tensors_in(path: Path, *, may_be_link: bool = False) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a safetensors file with their names, one after the other. Raises CheckpointError likewise.
 
     They are copied out of the map of the file that the library makes: else a run that was resumed would end without a
     word as soon as somebody cuts the checkpoint that it went on from.
     """
     try:
-        require_regular(path, error=CheckpointError)
+        require_regular(path, error=CheckpointError, may_be_link=may_be_link)
         with safe_open(path, framework="pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118  (it is no dict)
                 yield name, tensors.get_tensor(name).clone()
