@@ -23,7 +23,7 @@ def prepare(
     settings: SettingsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make training data: learn the tokenizer, and encode text to a memory-mapped token store. Section 5.1."""
+    """Make training data: learn the tokenizer, and encode text to a token store. Section 5.1."""
     from transduce.recipes import read_recipe
     from transduce.tasks import prepare as prepare_text
 

@@ -1,4 +1,4 @@
-"""Ids on disk to batches: the memory-mapped token store, batches under a token budget, collation."""
+"""Ids on disk to batches: the token store, batches under a token budget, collation."""
 
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length, require_fit
 from transduce.data.collate import Batch, collate, pad_rows
