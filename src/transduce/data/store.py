@@ -219,7 +219,7 @@ class RaggedIds:
 
 _MEND = "bring back the prepared text as it was, then go on with --resume"
 _NPY_BEGIN = b"\x93NUMPY\x01\x00"
-_NPY_HEADER = re.compile(rb"\{'descr': '([<|][a-z]\d{1,2})', 'fortran_order': False, 'shape': \((\d{1,15}),\), \} *\n")
+_NPY_HEADER = re.compile(rb"\{'descr': '([<|][fiu]\d)', 'fortran_order': False, 'shape': \((\d{1,15}),\), \} *\n")
 
 
 class _ArrayFile:
