@@ -130,6 +130,36 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
     assert records_in(tmp_path / "cut.jsonl") == records_in(tmp_path / "whole.jsonl")
 
 
+@pytest.mark.parametrize("n_batches", [1, 4, 9])
+def test_a_run_that_is_stopped_within_an_update_begins_it_anew(
+    make_trainer: MakeTrainer, tmp_path: Path, n_batches: int
+) -> None:
+    """Updates of 5 batches: who asks a process to stop may not have the patience for a whole one."""
+    options: dict[str, Any] = {"p_drop": 0.4, "n_accumulate": 5, "max_updates": 4}
+    whole = make_trainer(checkpoints=tmp_path / "whole", **options)
+    whole.run()
+    stopped = make_trainer(checkpoints=tmp_path / "cut", validate=None, **options)
+    backward, n_made = stopped.gradients._backward, 0
+
+    def count(*arguments: Any, **further: Any) -> torch.Tensor:
+        nonlocal n_made
+        n_made += 1
+        return backward(*arguments, **further)
+
+    stopped.gradients._backward = count  # type: ignore[method-assign]
+    stopped.should_stop = lambda: n_made >= n_batches
+    assert stopped.run() == "asked"
+    assert (n_made, stopped.state.update) == (n_batches, n_batches // 5)
+    assert all(weight.grad is None for weight in stopped.model.parameters())
+    resumed = make_trainer(checkpoints=tmp_path / "cut", **options)
+    found = checkpoint_folders(tmp_path / "cut")
+    assert len(found) == n_batches // 5
+    if found:
+        resumed.resume(found[-1])
+    assert resumed.run() == "max_updates"
+    assert all(map(torch.equal, weights(resumed), weights(whole)))
+
+
 def test_what_was_written_after_the_checkpoint_is_forgotten(make_trainer: MakeTrainer, tmp_path: Path) -> None:
     """A killed run has records beyond its last checkpoint; the resumed one writes them again, once."""
     file = MetricsFile(tmp_path / "metrics.jsonl")

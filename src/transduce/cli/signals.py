@@ -117,7 +117,7 @@ class StopRequest:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
-            say("stopping after this update and saving; once more to stop at once")
+            say("stopping after this batch and saving; once more to stop at once")
 
 
 def _end_at_the_second(pipe: int, asking: list[int]) -> None:

@@ -7,7 +7,7 @@ was stopped and resumed draws the same dropout masks as one that was not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -109,15 +109,25 @@ class GradientMaker(Generic[BatchT]):
         self.device = self._weights[0].device
         self._loss_of, self._without_sync = in_parallel(model, objective, processes)
 
-    def make(self, places: Sequence[Place], *, update: int) -> Gradient:
-        """The gradient over the batches at ``places``, divided once by all their target tokens, then clipped."""
+    def make(
+        self, places: Sequence[Place], *, update: int, should_stop: Callable[[], bool] = lambda: False
+    ) -> Gradient | None:
+        """The gradient over the batches at ``places``, divided once by all their target tokens, then clipped.
+
+        None, without a gradient, if ``should_stop`` says so between two batches. It is asked where one process trains;
+        several decide together, between updates.
+        """
         counts = [self.batches.n_tokens(*place) for place in places]
         n_src_tokens, n_tgt_tokens = (sum(side) for side in zip(*counts, strict=True))
         own = list(self.own_shares(places))
         self.clear()
-        sums_P2 = torch.stack(
-            [self._backward(share, update=update, n_tgt_tokens=n_tgt_tokens, is_last=share is own[-1]) for share in own]
-        )
+        sums: list[Tensor] = []
+        for share in own:
+            if sums and self.processes.n == 1 and should_stop():
+                self.clear()
+                return None
+            sums.append(self._backward(share, update=update, n_tgt_tokens=n_tgt_tokens, is_last=share is own[-1]))
+        sums_P2 = torch.stack(sums)
         norm = self._clip()
         by_process = self.processes.gather(sums_P2.flatten())
         # (process, its sums) to (sum, share): the first share of each process, then the second of each, ...

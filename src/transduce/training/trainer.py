@@ -150,11 +150,17 @@ class Trainer(Generic[BatchT]):
         return None
 
     def _update(self) -> None:
-        """One step of the optimiser over ``n_accumulate`` batches; or none, where something is not finite."""
+        """One step of the optimiser over ``n_accumulate`` batches; or none, where something is not finite.
+
+        Nor where it is asked to stop between two batches: the update is begun anew when the run goes on.
+        """
         places, epoch, next_batch = self._next_places()
         self.model.train()
         with self._saving_what_was_done(f"update {self.state.update + 1}"):
-            gradient = self.gradients.make(places, update=self.state.update)
+            gradient = self.gradients.make(places, update=self.state.update, should_stop=self.should_stop)
+        if gradient is None:
+            self._is_asked = True
+            return
         after = self.state.with_changes(epoch=epoch, next_batch=next_batch)
         if not gradient.is_finite:
             self._leave_out(places, gradient, after)
