@@ -586,3 +586,20 @@ def test_a_hang_up_that_is_ignored_stays_so(micro_recipe: Path, tmp_path: Path) 
         _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert (tmp_path / "run" / "model" / "config.json").exists()
+
+
+@pytest.mark.parametrize("verb", ["model {}", "translate {}", "corpus list"])
+def test_a_working_folder_that_is_gone(tmp_path: Path, micro_model: Path, verb: str) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+
+    def remove_it() -> None:
+        os.chdir(gone)
+        gone.rmdir()
+
+    done = subprocess.run(
+        [sys.executable, "-m", "transduce", *verb.format(micro_model).split()],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=remove_it, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == ["error: the working folder is not there any more; change to another, as in: cd"]

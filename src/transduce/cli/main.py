@@ -40,6 +40,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Whatever goes wrong is told in one line."""
     try:
+        _require_working_folder()
         return _run(arguments)
     except ElsewhereError as error:
         say(f"error: {error}")
@@ -61,6 +62,14 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         say_error(_unforeseen(error))
         return 1
+
+
+def _require_working_folder() -> None:
+    """Raises DataError if somebody has removed it: then the libraries of torch would end the process."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise DataError("the working folder is not there any more; change to another, as in: cd") from error
 
 
 def _run(arguments: Sequence[str]) -> int:
