@@ -322,3 +322,11 @@ def test_a_descriptor_that_is_only_read_is_named(tmp_path: Path) -> None:
     with (tmp_path / "target").open("rb") as target, pytest.raises(OSError, match=rf"'/dev/fd/{target.fileno()}'"):
         write_text(Path(f"/dev/fd/{target.fileno()}"), "new")
     assert (tmp_path / "target").read_text() == "of before"
+
+
+def test_a_folder_cannot_be_a_link_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for replace in (True, False):
+        with pytest.raises((DataError, OSError), match=r"loop"), atomic_folder(tmp_path / "loop", replace=replace):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]

@@ -415,7 +415,10 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         raise DataError(f"{folder} is no folder; nothing was written; name another place or move it away")
     if folder.exists() and not replace and any(folder.iterdir()):
         raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
-    folder = folder.resolve()
+    try:
+        folder = folder.resolve()
+    except (OSError, RuntimeError) as error:  # a link to itself: of which kind the error is, Python's version decides
+        raise DataError(f"{folder} is a link that leads nowhere; nothing was written; move it away") from error
     with made_folder(folder.parent):
         bring_back(folder)
         for path in folder.parent.iterdir():

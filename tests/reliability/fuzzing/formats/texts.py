@@ -24,6 +24,7 @@ __all__ = ["compressed_format", "text_format"]
 
 STOP_AFTER_S = 15.0
 GOOD = b"The dog sleeps."
+CONTROLS = bytes([*range(32), 127])
 TRAIN = ["train", "small.toml", "--out", "out", "--device", "cpu", "--set", "training.max_updates=1"]
 
 
@@ -200,7 +201,7 @@ CONTAINERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 BOMBS = {
     "gz-bomb": (".gz", lambda: gzip.compress(bytes(200 << 20), 1, mtime=0)),
     "xz-bomb": (".xz", lambda: lzma.compress(bytes(200 << 20), preset=0)),
-    "gz-lines-bomb": (".gz", lambda: gzip.compress(b"\n" * (20 << 20), 1, mtime=0)),
+    "gz-lines-bomb": (".gz", lambda: gzip.compress(b"\n" * (4 << 20), 1, mtime=0)),
     "zip-bomb": (".zip", lambda: _zip(["word/a"], bytes(200 << 20))),
     "zip-many": (".zip", lambda: _zip([f"a/{n}" for n in range(3000)], b"")),
 }
@@ -259,6 +260,7 @@ def compressed_format(sources: Sources) -> Format:
             stop_after_s=4.0 if is_long else STOP_AFTER_S,
             codes=(0, 1, 2, *((143,) if is_long else ())),
             speaks_on_stdout=verb.startswith("doctor"),
+            repeats=CONTROLS if verb.startswith("translate") else b"",  # what is no text is translated, too
         )
         if outcome.code:
             return "stopped" if outcome.code == 143 else outcome.word
