@@ -137,3 +137,14 @@ def test_trees_to_train_on(content: bytes, tmp_path: Path) -> None:
         list(read_trees([path]))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
+
+
+def test_of_many_lines_that_are_no_trees_some_are_told(tmp_path: Path, transduce: CommandLine) -> None:
+    (tmp_path / "gold").write_bytes(b"(S (NN a))\n" * 300)
+    (tmp_path / "test").write_bytes(b"(S (NN a))\n" * 100 + b"(S (NN a)\n" * 200)
+    outcome = transduce("parseval", tmp_path / "gold", tmp_path / "test", "--json")
+    assert (outcome.code, json.loads(outcome.out)["errors"]) == (0, 200)
+    told = outcome.err.splitlines()
+    assert len(told) == 11
+    assert "line 110" in told[9]
+    assert "200 of 300" in told[10]

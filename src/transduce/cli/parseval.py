@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parseval"]
 
+MOST_TOLD = 10  # lines that are no trees, one by one
+
 
 def parseval(
     gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
@@ -83,9 +85,11 @@ def _gold_trees(path: Path, *, is_plain: bool) -> list[Tree | None]:
 def _test_trees(path: Path, *, is_plain: bool) -> list[Tree | TreeError | None]:
     """Whatever a parser has written goes into the figures; what is no tree is told."""
     trees = list(_trees(path, is_plain=is_plain))
-    for tree in trees:
-        if isinstance(tree, TreeError):
-            say(f"warning: {name_of(path)}: {tree}; the sentence counts as an error")
+    wrong = [tree for tree in trees if isinstance(tree, TreeError)]
+    for error in wrong[:MOST_TOLD]:
+        say(f"warning: {name_of(path)}: {error}; the sentence counts as an error")
+    if len(wrong) > MOST_TOLD:
+        say(f"warning: {len(wrong):,} of {len(trees):,} lines of {name_of(path)} are no trees and count as errors")
     return trees
 
 
