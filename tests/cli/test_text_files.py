@@ -212,3 +212,23 @@ def test_translations_on_stdout_and_scores_on_stderr(transduce: CommandLine, mic
     page = transduce("attention", micro_model, "--src", "A cat.", "--out", "-")
     assert page.out.startswith("<!")
     assert page.err.strip() == outcome.out.splitlines()[0]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_being_written_is_not_written_through_a_link(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "precious").write_text("precious")
+    part = tmp_path / "out.part"
+    match kind:
+        case "link":
+            part.symlink_to("precious")
+        case "pipe":
+            os.mkfifo(part)
+        case _:
+            part.mkdir()
+    with (
+        pytest.raises(DataError, match=r"out\.part is a \w+, not a regular file"),
+        written_lines(tmp_path / "out") as write,
+    ):
+        write("line")
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "out").exists()

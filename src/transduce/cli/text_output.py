@@ -13,7 +13,7 @@ from typing import IO
 
 from transduce.cli.output import STANDARD, say
 from transduce.errors import ConfigError, DataError
-from transduce.files import made_folder, open_in_place
+from transduce.files import made_folder, open_in_place, open_regular
 
 __all__ = ["is_terminal", "part_of", "require_not_read", "written_lines"]
 
@@ -52,7 +52,7 @@ def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
     in_place = open_in_place(out)
     part = part_of(out) if in_place is None else out
     with made_folder(part.parent):
-        writer = _LineFile(part, in_place or part.open("wb"), out.suffix, is_part=in_place is None)
+        writer = _LineFile(part, in_place or _emptied(part), out.suffix, is_part=in_place is None)
         try:
             yield writer
             writer.close()
@@ -61,6 +61,13 @@ def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
             raise
         if in_place is None:
             part.replace(out.resolve())
+
+
+def _emptied(part: Path) -> IO[bytes]:
+    """A file that is begun anew. Raises DataError if something else than a file has its name."""
+    stream = open_regular(part, "ab")
+    stream.truncate(0)
+    return stream
 
 
 class _LineFile:

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -189,6 +190,21 @@ VERBS: dict[str, tuple[list[str], list[str]]] = {
 NAMED = frozenset({"out", "a.html", "store/test.src", "store/test.tgt", "../text/train.en", "../small.toml"})
 
 
+# Those that somebody may have on a larger disk.
+LINKABLE = frozenset(
+    {"new", "store", "checkpoints", "tensorboard", "model", "not-finite", "new/store", "new/checkpoints"}
+)
+
+
+def _with_elsewhere(place: Place) -> Place:
+    """The same place, where links lead to a folder of the case's own: they may be written through."""
+    elsewhere = place.folder / "elsewhere"
+    (elsewhere / "folder").mkdir(parents=True)
+    for path in (elsewhere / "canary", elsewhere / "folder" / "canary"):
+        path.write_bytes(b"canary")
+    return replace(place, outside=elsewhere)
+
+
 def entry_format(sources: Sources) -> Format:
     """Something else than a file in the place of each file."""
 
@@ -206,9 +222,11 @@ def entry_format(sources: Sources) -> Format:
             path.rename(path.with_name(f"{path.name}.moved"))
         elif entry in ("link_to_copy", "unreadable"):
             path.with_name(f"{path.name}.moved").write_bytes(b"")
-        ENTRIES[entry](path, place, case.draw())
+        name = "/".join(file)
+        ENTRIES[entry](path, _with_elsewhere(place) if name in NAMED | LINKABLE else place, case.draw())
         words, _ = VERBS[verb]
-        waits = entry == "pipe" and "/".join(file) in NAMED  # for whoever is at the other end, as it should
+        # For whoever is at the other end, or for ever, as it should.
+        waits = entry in ("pipe", "link_to_zeros", "link_to_full") and name in NAMED
         outcome = run_command(
             place,
             words,
