@@ -442,6 +442,7 @@ def test_a_megabyte_in_a_line(transduce: CommandLine, model: Path, tmp_path: Pat
     for max_characters in (5000, 2 * MEGABYTE):  # dropped by its characters, or by its tokens
         recipe = recipe_of(tmp_path / "r.toml", train_src=text, train_tgt=text, dev_src=text, dev_tgt=text)
         changed = ["--set", f"data.max_characters={max_characters}", "--set", "data.drop_identical=false"]
+        changed += ["--set", "data.max_dropped_share=1"]
         outcome = transduce("prepare", recipe, "--out", tmp_path / f"{max_characters}", *changed, "--json")
         assert outcome.code == 0, outcome.err
         is_kept = kind == "spaces" or (max_characters > 5000 and kind != "no text")  # it may take few tokens

@@ -91,8 +91,8 @@ def test_a_folder_of_another_user_is_refused_in_one_line(roots_run: Path) -> Non
     recipe, closed = roots_run.parent / "micro.toml", roots_run.parent / "closed"
     closed.mkdir(mode=0o755)
     for out in (roots_run, closed):
-        _require_refusal(_as_nobody("average", roots_run, "--out", out / "new"), ".new.")
-        _require_refusal(_as_nobody("prepare", recipe, "--out", out / "new"), ".new.")
+        _require_refusal(_as_nobody("average", roots_run, "--out", out / "new"), "new cannot be written")
+        _require_refusal(_as_nobody("prepare", recipe, "--out", out / "new"), "new cannot be written")
         _require_refusal(_as_nobody("train", recipe, "--out", out / "new"), "new")
     _require_refusal(_as_nobody("train", "--resume", "--out", roots_run), "lock.json")
     assert not any(closed.iterdir())
