@@ -27,7 +27,7 @@ TIMED = ("elapsed_s", "tgt_tokens_per_s")
 AS_NOBODY = f"""
 import importlib, os, sys
 for name in ("torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.examination",
-             "transduce.cli.main", "transduce.cli.progress"):
+             "transduce.cli.verbs", "transduce.cli.progress", "encodings.utf_8_sig"):  # all that may be unreadable later
     importlib.import_module(name)
 os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
 from transduce.cli.main import run
