@@ -27,7 +27,7 @@ TIMED = ("elapsed_s", "tgt_tokens_per_s")
 AS_NOBODY = f"""
 import importlib, os, sys
 for name in ("torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.examination",
-             "transduce.cli.verbs", "transduce.cli.progress", "encodings.utf_8_sig"):  # all that may be unreadable later
+             "transduce.cli.verbs", "transduce.cli.progress", "encodings.utf_8_sig"):
     importlib.import_module(name)
 os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
 from transduce.cli.main import run
@@ -94,7 +94,7 @@ def test_a_folder_of_another_user_is_refused_in_one_line(roots_run: Path) -> Non
         _require_refusal(_as_nobody("average", roots_run, "--out", out / "new"), "new cannot be written")
         _require_refusal(_as_nobody("prepare", recipe, "--out", out / "new"), "new cannot be written")
         _require_refusal(_as_nobody("train", recipe, "--out", out / "new"), "new")
-    _require_refusal(_as_nobody("train", "--resume", "--out", roots_run), "lock.json")
+    _require_refusal(_as_nobody("train", "--resume", "--out", roots_run), str(roots_run))
     assert not any(closed.iterdir())
 
 
