@@ -19,7 +19,7 @@ import re
 import shutil
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = [
     "LONGEST_LINE",
     "MANIFEST_NAME",
     "CutLine",
+    "Migration",
     "XzStreams",
     "atomic_folder",
     "bring_back",
@@ -39,6 +40,7 @@ __all__ = [
     "is_leftover",
     "is_running",
     "made_folder",
+    "migrated",
     "open_binary",
     "open_in_place",
     "open_regular",
@@ -68,6 +70,8 @@ MOST_LINKS = 40  # that lead to one another, as for the system
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
+Migration = Callable[[dict[str, Any]], dict[str, Any]]  # the values of one format to those of the next
+
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _WARILY = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 _FLAGS = {
@@ -374,6 +378,31 @@ def read_json(path: Path, *, error: type[TransduceError] = DataError, may_be_lin
     if not isinstance(value, dict):
         raise error(f"{path} should hold a JSON object, got {type(value).__name__}")
     return value
+
+
+def migrated(
+    values: Mapping[str, Any],
+    migrations: Sequence[Migration],
+    *,
+    where: Path,
+    first: int = 0,
+    error: type[TransduceError] = DataError,
+) -> dict[str, Any]:
+    """The values of a JSON file as the newest format has them, without the number of their format (``format``).
+
+    ``migrations[n]`` makes what format ``first + n + 1`` has of what format ``first + n`` had. A file without a number
+    is of format 0, of before there were numbers. Raises ``error`` if the number is not known.
+
+    >>> migrated({"colour": "red"}, [lambda values: {"color": values["colour"]}], where=Path("paint.json"))
+    {'color': 'red'}
+    """
+    newest, found = first + len(migrations), values.get("format", 0)
+    if type(found) is not int or not first <= found <= newest:
+        raise error(f"{where} has format {quoted(found)}, this version reads formats {first} to {newest}")
+    now = {name: value for name, value in values.items() if name != "format"}
+    for migrate in migrations[found - first :]:
+        now = migrate(now)
+    return now
 
 
 def sha256_of_file(path: Path) -> str:
