@@ -69,9 +69,9 @@ BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file 
 MOST_LINKS = 40  # that lead to one another, as for the system
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
 Migration = Callable[[dict[str, Any]], dict[str, Any]]  # the values of one format to those of the next
 
+# What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _WARILY = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 _FLAGS = {
