@@ -11,7 +11,7 @@ from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention, attention, fused_attention
-from transduce.model.layout import Layout, causal_mask
+from transduce.model.layout import EncoderOutput, Layout, causal_mask
 
 
 def numpy_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, allow: np.ndarray) -> np.ndarray:
@@ -96,9 +96,9 @@ def test_separate_widths_change_the_shapes_only_inside() -> None:
     assert itself.w_qkv.widths == [6, 6, 10]
     assert (source.w_q.weight.shape, source.w_kv.weight.shape) == ((6, 16), (16, 16))
     layout, memory_layout = Layout.of(torch.ones(2, 4, dtype=torch.bool)), Layout.of(torch.ones(2, 3, dtype=torch.bool))
-    x_ND, memory_MD = torch.randn(8, 16), torch.randn(6, 16)
+    x_ND, memory = torch.randn(8, 16), EncoderOutput(torch.randn(6, 16), memory_layout)
     assert itself(x_ND, layout, allow_BTS=None).shape == (8, 16)
-    assert source(x_ND, layout, memory_MD, memory_layout, allow_BTS=None).shape == (8, 16)
+    assert source(x_ND, layout, memory).shape == (8, 16)
 
 
 def test_matrices_that_stand_one_above_the_other_begin_as_if_alone() -> None:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import transduce.training.loss as loss_module
+import transduce.loss as loss_module
 from transduce.config import ModelConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
@@ -61,14 +61,14 @@ def torch_states(model: Transformer) -> torch.Tensor:
     def embed(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         return table[ids] * math.sqrt(config.d_model) + sinusoid(ids.shape[1], config.d_model)
 
-    memory = embed(SRC, model.src_embedding.weight)
+    memory = embed(SRC, model.source.embedding.weight)
     for ours in model.encoder:
         layer = nn.TransformerEncoderLayer(config.d_model, config.n_heads, **options).eval()
         copy_attention(ours.self_attention, layer.self_attn)
         copy_rest(ours, layer, ["self_attention_residual", "feed_forward_residual"])
         memory = layer(memory, src_key_padding_mask=SRC == 0)
-    memory = model.encoder_norm(memory)
-    x = embed(TGT, model.tgt_embedding.weight)
+    memory = model.encoder.norm(memory)
+    x = embed(TGT, model.target.embedding.weight)
     for ours in model.decoder:
         layer = nn.TransformerDecoderLayer(config.d_model, config.n_heads, **options).eval()
         copy_attention(ours.self_attention, layer.self_attn)
@@ -76,7 +76,7 @@ def torch_states(model: Transformer) -> torch.Tensor:
         copy_rest(ours, layer, ["self_attention_residual", "cross_attention_residual", "feed_forward_residual"])
         mask = nn.Transformer.generate_square_subsequent_mask(TGT.shape[1], dtype=torch.float64)
         x = layer(x, memory, tgt_mask=mask, memory_key_padding_mask=SRC == 0)
-    return model.decoder_norm(x)[TGT != 0]
+    return model.decoder.norm(x)[TGT != 0]
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -88,8 +88,8 @@ def test_model_equals_torch_layers(norm: str, kernel: str) -> None:
         if isinstance(module, nn.LayerNorm):
             nn.init.normal_(module.weight, 1.0, 0.2)
             nn.init.normal_(module.bias, 0.0, 0.2)
-    model.src_positions.table_PD = sinusoid(1024, 16)  # not the fp32 rounding of it
-    model.tgt_positions.table_PD = sinusoid(1024, 16)
+    model.source.positions.table_PD = sinusoid(1024, 16)  # not the fp32 rounding of it
+    model.target.positions.table_PD = sinusoid(1024, 16)
     torch.testing.assert_close(model(SRC, TGT), torch_states(model), rtol=1e-9, atol=1e-9)
 
 

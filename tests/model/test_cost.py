@@ -7,7 +7,9 @@ import torch
 
 from transduce.config import ModelConfig
 from transduce.model import Transformer, cost_of, describe
+from transduce.model.embedding import TokenEmbedding
 from transduce.recipes import PRESETS, TABLE_3, preset
+from transduce.tasks.word_positions import WordFrontEnd
 
 # The column "params x 10^6" of Table 3 with a vocabulary of 37,000.
 MILLIONS = {
@@ -42,10 +44,19 @@ def test_formula_equals_the_model_for_every_switch(embeddings: str, norm: str, p
         embeddings=embeddings, norm=norm, positions=positions, n_positions=9,
         src_vocab_size=sizes[0], tgt_vocab_size=sizes[1],
     )  # fmt: skip
-    model = Transformer(config)
+
+    def words(embedding: TokenEmbedding) -> WordFrontEnd:
+        return WordFrontEnd(embedding, [], p_drop=0.1)
+
+    maker = words if positions == "words" else None
+    model = Transformer(config, source=maker, target=maker)
     assert sum(weight.numel() for weight in model.parameters()) == cost_of(config).parameters
-    ties = (model.src_embedding.weight is model.tgt_embedding.weight, model.output_weight is model.tgt_embedding.weight)
-    assert ties == {"three-way": (True, True), "target": (False, True), "separate": (False, False)}[embeddings]
+    source, target, output = model.source.embedding.weight, model.target.embedding.weight, model.output_weight
+    assert (source is target, output is target) == {
+        "three-way": (True, True),
+        "target": (False, True),
+        "separate": (False, False),
+    }[embeddings]
 
 
 def test_base_costs_378_million_operations_a_token() -> None:
@@ -60,6 +71,6 @@ def test_description_names_shapes_and_what_is_shared() -> None:
     with torch.device("meta"):
         text = describe(Transformer(ModelConfig()))
     assert "63,045,632" in text
-    assert "src_embedding: TokenEmbedding  shared with tgt_embedding" in text
-    assert "6 x: EncoderLayer" in text
+    assert "embedding: TokenEmbedding  shared with target.embedding" in text
+    assert "6 x: Layer" in text
     assert "w_1: Linear  weight (2048, 512), bias (2048)" in text

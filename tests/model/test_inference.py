@@ -12,6 +12,8 @@ from transduce.config import InferencePrecision, ModelConfig
 from transduce.errors import ConfigError
 from transduce.model import Transformer, for_inference, has_int8_products
 from transduce.model.inference import Int8Linear, PackedLinear, int8_linear_reference
+from transduce.model.transformer import FrontEndMaker
+from transduce.tasks.word_positions import WordFrontEnd
 
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 # What a product may be off, as a share of the largest entry.
@@ -32,11 +34,12 @@ def tiny(**changes: object) -> Transformer:
         src_vocab_size=50,
         tgt_vocab_size=50,
     )
-    model = Transformer(config.model_copy(update=changes)).eval()
-    if model.src_words is not None and model.tgt_words is not None:
-        model.src_words.learn(range(5, 50, 2))
-        model.tgt_words.learn(range(6, 50, 3))
-    return model
+    config = config.model_copy(update=changes)
+    makers: dict[str, FrontEndMaker] = {}
+    if config.positions == "words":
+        makers["source"] = lambda embedding: WordFrontEnd(embedding, range(5, 50, 2), p_drop=config.p_drop)
+        makers["target"] = lambda embedding: WordFrontEnd(embedding, range(6, 50, 3), p_drop=config.p_drop)
+    return Transformer(config, **makers).eval()
 
 
 @pytest.mark.parametrize(
@@ -66,12 +69,12 @@ def test_the_model_is_left_as_it_was_and_does_not_lead_its_copy() -> None:
     assert model.training
     assert all(module.training for module in model.modules())
     assert not any(module.training for module in fast.modules())
-    assert model.output is None
+    assert model.output.weight is model.target.embedding.weight
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
     states_ND = torch.randn(3, 32)
     logits_NV = fast.logits(states_ND)
     with torch.no_grad():
-        model.tgt_embedding.weight.zero_()
+        model.target.embedding.weight.zero_()
     torch.testing.assert_close(fast.logits(states_ND), logits_NV)
 
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from transduce.config import ModelConfig, SearchConfig
+from transduce.data import pad_rows
 from transduce.errors import CheckpointError, ConfigError, ShapeError
-from transduce.model import EncoderDecoder, cost_of, describe, for_inference, make_model, side_losses
+from transduce.model import AuxiliaryLosses, EncoderDecoder, cost_of, describe, for_inference, make_model
 from transduce.model.experts import MixtureOfExperts, balance_loss
 from transduce.model.layers import FeedForward
 from transduce.recipes import read_recipe
@@ -92,6 +93,35 @@ def test_steps_give_what_the_whole_gives(name: str) -> None:
     for row, prefix in enumerate(([1, 13, 5], [1, 12, 6])):
         expected_V = log_p(model, src[1:], torch.tensor([prefix]))[-1]
         torch.testing.assert_close(logits[row].log_softmax(-1), expected_V)
+
+
+@each_system
+@torch.no_grad()
+def test_several_tokens_a_row_are_read_at_once_and_taken_back(name: str) -> None:
+    """Rows of different lengths: prefixes, then drafts of which some are rejected, then a token each."""
+    model = made(name)
+    src = SRC[:2].repeat_interleave(2, dim=0)
+    prefixes = [[1, 10, 11], [1], [1, 13], [1, 14, 15]]
+
+    def expected(row: int, ids: list[int]) -> Tensor:
+        return log_p(model, src[row : row + 1], torch.tensor([ids]))
+
+    state = model.start(SRC[:2]).select(torch.tensor([[0, 0], [1, 1]]))
+    logits, state = model.extend(pad_rows(prefixes), state, torch.tensor([3, 1, 2, 3]))
+    for row, ids in enumerate(prefixes):
+        torch.testing.assert_close(logits[row, : len(ids)].log_softmax(-1), expected(row, ids))
+    drafts = torch.tensor([[5, 6], [7, 8], [9, 10], [11, 12]])
+    logits, state = model.extend(drafts, state)
+    for row, ids in enumerate(prefixes):
+        whole = expected(row, [*ids, *drafts[row].tolist()])
+        torch.testing.assert_close(logits[row].log_softmax(-1), whole[-2:])
+    state = state.rewind(torch.tensor([2, 1, 0, 2])).select(torch.tensor([[1, 0], [2, 3]]))
+    logits, state = model.step(torch.tensor([4, 5, 6, 7]), state)
+    histories = [(1, [1, 7, 4]), (0, [1, 10, 11, 5]), (2, [1, 13, 9, 10, 6]), (3, [1, 14, 15, 7])]
+    for place, (row, ids) in enumerate(histories):
+        torch.testing.assert_close(logits[place].log_softmax(-1), expected(row, ids)[-1])
+    logits, _ = model.step(torch.tensor([8]), state.select(torch.tensor([[3]])))  # one row, some slots are not its past
+    torch.testing.assert_close(logits[0].log_softmax(-1), expected(3, [1, 14, 15, 7, 8])[-1])
 
 
 @each_system
@@ -187,14 +217,14 @@ def test_experts_are_asked_to_share_the_work() -> None:
     torch.manual_seed(1)
     mixture = MixtureOfExperts(ModelConfig(**SMALL | {"n_experts": 4}), FeedForward)
     x_ND = torch.randn(50, 16)
-    with side_losses() as losses:
-        mixture.train()(x_ND)
-        mixture.eval()(x_ND)
-    (loss,) = losses
+    auxiliary = AuxiliaryLosses()
+    mixture.train()(x_ND, auxiliary)
+    mixture(x_ND)  # nobody asks: nothing is kept
+    (loss,) = auxiliary.losses
+    assert auxiliary.total() is loss
     assert 0.01 * 50 * 0.9 < loss.item() < 0.01 * 50 * 4
     loss.backward()
     assert mixture.gate.weight.grad is not None
-    mixture.train()(x_ND)  # nobody asks: nothing is kept
 
 
 def test_what_does_not_go_together_is_refused(micro_recipe: Path) -> None:

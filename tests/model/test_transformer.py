@@ -10,6 +10,8 @@ from transduce.errors import ConfigError, ShapeError
 from transduce.model import Transformer
 from transduce.model.embedding import SinusoidalPositions, sinusoid
 from transduce.model.layout import Layout
+from transduce.model.transformer import FrontEndMaker
+from transduce.tasks.word_positions import WordFrontEnd
 
 CONFIG = ModelConfig(
     n_encoder_layers=2, n_decoder_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=6,
@@ -26,11 +28,12 @@ VARIANTS = [
 
 def random_model(**changes: object) -> Transformer:
     torch.manual_seed(11)
-    model = Transformer(CONFIG.model_copy(update=changes)).double().eval()
-    if model.src_words is not None and model.tgt_words is not None:
-        model.src_words.learn([4, 6, 8, 10])
-        model.tgt_words.learn([5, 7, 9, 12])
-    return model
+    config = CONFIG.model_copy(update=changes)
+    makers: dict[str, FrontEndMaker] = {}
+    if config.positions == "words":
+        makers["source"] = lambda embedding: WordFrontEnd(embedding, [4, 6, 8, 10], p_drop=config.p_drop)
+        makers["target"] = lambda embedding: WordFrontEnd(embedding, [5, 7, 9, 12], p_drop=config.p_drop)
+    return Transformer(config, **makers).double().eval()
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
@@ -48,15 +51,11 @@ def test_step_by_step_equals_all_at_once(changes: dict[str, object]) -> None:
 def test_positions_of_words() -> None:
     """Half for the place, half for the words that have begun, each by the formula of section 3.5."""
     model = random_model(positions="words", p_drop=0.0)
-    assert model.src_words is not None
-    ids = torch.tensor([[3, 4, 5, 6, 2], [4, 3, 2, 0, 0]])
-    assert model.src_words(ids)[0].tolist() == [0, 1, 1, 2, 2]
-    layout = Layout.of(ids != 0)
-    got = model._embed(ids, layout, model.src_embedding, model.src_positions, model.src_words)[: layout.n_real]
+    got, layout = model.source(torch.tensor([[3, 4, 5, 6, 2], [4, 3, 2, 0, 0]]))
     half = sinusoid(8, 8)
     places, words, real = [0, 1, 2, 3, 4, 0, 1, 2], [0, 1, 1, 2, 2, 1, 1, 1], [3, 4, 5, 6, 2, 4, 3, 2]
-    expected = 4.0 * model.src_embedding.weight[real] + torch.cat((half[places], half[words]), dim=1)
-    torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6)
+    expected = 4.0 * model.source.embedding.weight[real] + torch.cat((half[places], half[words]), dim=1)
+    torch.testing.assert_close(got[: layout.n_real], expected, rtol=1e-6, atol=1e-6)
     assert not {name for name in model.state_dict() if "words" in name or "positions" in name}
 
 
@@ -69,17 +68,15 @@ def test_words_are_counted_past_the_end_of_the_first_table() -> None:
     state = model.start(src)
     for _ in range(2):
         _, state = model.step(torch.tensor([5]), state)
-    assert state.n_words_N is not None
-    assert state.n_words_N.tolist() == [2]
-    words = sinusoid(n + 1, 8)[[n]].to(model.src_positions.table_PD)
-    torch.testing.assert_close(model.src_positions(torch.tensor([n]), n + 1), words, rtol=1e-6, atol=1e-6)
+    assert state.places.n_words().tolist() == [[2]]
+    words = sinusoid(n + 1, 8)[[n]].to(model.source.positions.table_PD)
+    torch.testing.assert_close(model.source.positions(torch.tensor([n]), n + 1), words, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(fresh.encode(src[:, :9]).states_MD, model.encode(src[:, :9]).states_MD)
 
 
 def test_words_are_not_counted_before_they_are_known() -> None:
-    model = Transformer(CONFIG.model_copy(update={"positions": "words"}))
-    with pytest.raises(ConfigError, match="needs the ids that begin a word"):
-        model(torch.tensor([[4, 2]]), torch.tensor([[1]]))
+    with pytest.raises(ConfigError, match="positions = 'words'"):
+        Transformer(CONFIG.model_copy(update={"positions": "words"}))
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "words"])
@@ -119,7 +116,7 @@ def test_no_position_sees_a_later_one() -> None:
         embedded.append(output.detach().clone().requires_grad_())
         return embedded[-1]
 
-    handle = model.tgt_embedding.register_forward_hook(watch)
+    handle = model.target.embedding.register_forward_hook(watch)
     states = model.decode(memory, torch.tensor([[1, 4, 5, 6]]))
     handle.remove()
     for position in range(4):
@@ -152,10 +149,10 @@ def test_learned_positions_end() -> None:
 
 
 def test_sinusoids_go_on_past_the_table() -> None:
-    model = random_model(n_positions=4)
-    longer = random_model(n_positions=64)
-    ids = torch.randint(4, 20, (1, 12))
-    torch.testing.assert_close(model.encode(ids).states_MD, longer.encode(ids).states_MD, rtol=1e-6, atol=1e-6)
+    n = SinusoidalPositions.N_AT_FIRST + 3
+    positions = SinusoidalPositions(16)
+    torch.testing.assert_close(positions(torch.arange(n), n), sinusoid(n, 16).float())
+    torch.testing.assert_close(positions(torch.arange(4), 4), sinusoid(4, 16).float())
 
 
 def test_attention_leaves_through_the_sink_alone() -> None:
@@ -184,7 +181,7 @@ def test_each_dropout_acts_in_training_and_only_there(name: str) -> None:
 def test_initial_scores_and_embeddings_have_the_intended_size() -> None:
     torch.manual_seed(0)
     model = Transformer(ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=5000, tgt_vocab_size=5000))
-    assert model.tgt_embedding.weight.std().item() == pytest.approx(512**-0.5, rel=0.02)
+    assert model.target.embedding.weight.std().item() == pytest.approx(512**-0.5, rel=0.02)
     states = model.eval()(torch.randint(4, 5000, (4, 20)), torch.randint(4, 5000, (4, 20)))
     assert 0.5 < model.logits(states).std().item() < 2.0
     bound = (6 / (512 + 2048)) ** 0.5

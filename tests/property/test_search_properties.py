@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transduce.search import Hypothesis, beam_search, greedy_search
+from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
+from transduce.tasks.parser import TreesOfWords
 
 PAD, BOS, EOS = 0, 1, 2
 FORBIDDEN = (PAD, BOS)
@@ -123,7 +124,10 @@ class Case:
         return greedy_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
 
     def limitation(self) -> dict[str, Any]:
-        return {"constraint": self.constraint if self.is_constrained else None, "given_ids": self.given_ids}
+        if not self.is_constrained:
+            return {}
+        share = self.given_ids
+        return {"process": TreesOfWords(self.constraint, share) if share else Constrained(self.constraint)}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha

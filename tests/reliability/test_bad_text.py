@@ -92,7 +92,7 @@ def small_translator() -> Translator:
     )  # fmt: skip
     model = Transformer(config)
     with torch.no_grad():
-        model.tgt_embedding.weight.normal_(std=3.0)  # no symbol is much likelier than others, whatever was read
+        model.target.embedding.weight.normal_(std=3.0)  # no symbol is much likelier than others, whatever was read
     search = SearchConfig(beam_size=2, n_best=2, max_extra_tokens=4)
     return Translator(model.eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
 

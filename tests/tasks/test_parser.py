@@ -20,6 +20,7 @@ from transduce.metrics import parseval
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
+from transduce.tasks.word_positions import WordFrontEnd
 from transduce.text import BOS_ID, EOS_ID, UNK_ID
 from transduce.trees import Tree, parse_tree, plain
 
@@ -199,14 +200,15 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     parser = Parser.load(tmp_path / "run" / "model")
     model = parser.model
     assert isinstance(model, Transformer)
-    assert model.src_words is not None
-    assert model.tgt_words is not None
+    assert isinstance(model.source, WordFrontEnd)
+    assert isinstance(model.target, WordFrontEnd)
     text = "The other dog sleeps ."
     src = torch.tensor([[*parser.tokenizers.src.encode(text), EOS_ID]])
-    assert model.src_words(src)[0, -1] == 5
+    assert model.source.begins_word_V[src].sum() == 5
     symbols = parser.tokenizers.tgt.encode("(S (NP XX~he XX~never XX~og )NP (VP XX~ps )VP . )S")
     assert symbols[3] == UNK_ID  # an ending that no word had stands for a word, too
-    assert model.tgt_words(torch.tensor([[BOS_ID, *symbols]])).tolist() == [[0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]]
+    n_words = model.target.begins_word_V[torch.tensor([BOS_ID, *symbols])].cumsum(0).tolist()
+    assert n_words == [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     (validation,) = (record for record in records if record["kind"] == "validation")
     prepared = open_prepared(tmp_path / "run" / "store")

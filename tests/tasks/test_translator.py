@@ -79,8 +79,8 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
     ends_never = Transformer(model.config).double()
     ends_never.load_state_dict(model.state_dict())
     with torch.no_grad():  # the end symbol's row of the tied matrix: no state is like it
-        ends_never.tgt_embedding.weight[EOS_ID] = 0
-        ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.tgt_embedding.weight[4] * 100
+        ends_never.target.embedding.weight[EOS_ID] = 0
+        ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.target.embedding.weight[4] * 100
     search_all = BatchSearch([ends_never.eval()], random_translator.tokenizers.src)
     for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
         found = search_all(["the dog"], search)

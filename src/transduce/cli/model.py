@@ -38,7 +38,8 @@ def model(
     """Show a model: its module tree with shapes, its parameters, and what a token costs."""
     import torch
 
-    from transduce.model import cost_of, describe, make_model
+    from transduce.model import cost_of, describe
+    from transduce.tasks.model_folder import model_over
 
     config = _config(name)
     if vocab_size is not None:
@@ -48,7 +49,7 @@ def model(
         print_json({"name": name, **asdict(cost), "config": config.model_dump()})
         return
     with torch.device("meta"):  # shapes without memory
-        tree = describe(make_model(config))
+        tree = describe(model_over(None, config))
     print(tree)
     print()
     print(f"parameters                    {cost.parameters:>16,}")

@@ -12,22 +12,36 @@ from transduce.model.describe import describe
 from transduce.model.embedding import LearnedPositions
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.ensemble import Ensemble, EnsembleState
-from transduce.model.experts import side_losses
+from transduce.model.experts import AuxiliaryLosses
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
+from transduce.model.language_model import LanguageModel
+from transduce.model.layout import EncoderOutput
 from transduce.model.make import make_model
-from transduce.model.transformer import EncoderOutput, Transformer
+from transduce.model.output import LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
+from transduce.model.stack import Stack
+from transduce.model.stack_config import StackConfig
+from transduce.model.transformer import Transformer
 
 __all__ = [
     "AttentionKernel",
     "AttentionKind",
     "AttentionSink",
+    "AuxiliaryLosses",
     "Cost",
     "DecodingState",
     "EncoderDecoder",
     "EncoderOutput",
     "Ensemble",
     "EnsembleState",
+    "LanguageModel",
     "LearnedPositions",
+    "LinearOutput",
+    "MultiHeadOutput",
+    "OutputLayer",
+    "ScalarOutput",
+    "Stack",
+    "StackConfig",
+    "TiedOutput",
     "Transformer",
     "cost_of",
     "describe",
@@ -35,5 +49,4 @@ __all__ = [
     "for_inference",
     "has_int8_products",
     "make_model",
-    "side_losses",
 ]

@@ -2,7 +2,7 @@
 
 Shapes: B batch, T positions that ask, S positions that are asked, H heads, G = B * H, K d_k, V d_v, D d_model,
 E several widths side by side; N the real positions of a batch in one list, (N, D), without its padding
-(see ``layout.py``).
+(see ``layout.py``); Q new positions of a decoding step, C slots of its cache (see ``decoding.py``).
 ``allow`` masks are boolean, True = may attend, and broadcast over heads.
 """
 
@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
-from transduce.model.layout import Layout
+from transduce.model.layout import EncoderOutput, Layout
+from transduce.model.stack_config import StackConfig
 
 __all__ = [
     "AttentionKernel",
@@ -31,9 +31,9 @@ __all__ = [
     "MultiHeadAttention",
     "Projections",
     "SelfAttention",
+    "SharedMask",
     "WeightsSink",
     "attention",
-    "blocked_scores",
     "cached_attention",
     "fused_attention",
     "merge_heads",
@@ -99,7 +99,7 @@ def fused_attention(
 def cached_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, blocked_GTS: Tensor | None) -> Tensor:
     """The values of ``attention``, (B, H, T, V), for the few queries of a decoding step: as few operations as can be.
 
-    ``blocked`` is ``blocked_scores`` of the mask, which all layers share.
+    ``blocked`` is what is added to the scores, as ``SharedMask`` makes it.
     """
     q_GTK, k_GSK, v_GSV = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSV.flatten(0, 1)
     nothing = q_GTK.new_empty(1, 1, 1) if blocked_GTS is None else blocked_GTS
@@ -108,10 +108,19 @@ def cached_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, blocked_
     return torch.bmm(scores_GTS.softmax(dim=-1), v_GSV).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
 
 
-def blocked_scores(allow_BTS: Tensor, *, n_heads: int, dtype: torch.dtype) -> Tensor:
-    """What a mask adds to the scores of each head, (B * H, T, S): 0 where one may attend, else minus infinity."""
-    blocked_BTS = torch.zeros_like(allow_BTS, dtype=dtype).masked_fill_(~allow_BTS, -math.inf)
-    return blocked_BTS.unsqueeze(1).expand(-1, n_heads, -1, -1).flatten(0, 1)
+class SharedMask:
+    """A mask of a decoding step as its layers take it: what is added to the scores, made once for all of them."""
+
+    def __init__(self, allow_BTS: Tensor | None, *, n_heads: int) -> None:
+        self.allow_BTS, self.n_heads = allow_BTS, n_heads
+        self._blocked_GTS: Tensor | None = None
+
+    def blocked(self, dtype: torch.dtype) -> Tensor | None:
+        """For each head, (B * H, T, S): 0 where one may attend, else minus infinity; None where nothing is masked."""
+        if self.allow_BTS is not None and self._blocked_GTS is None:
+            blocked_BTS = torch.zeros_like(self.allow_BTS, dtype=dtype).masked_fill_(~self.allow_BTS, -math.inf)
+            self._blocked_GTS = blocked_BTS.unsqueeze(1).expand(-1, self.n_heads, -1, -1).flatten(0, 1)
+        return self._blocked_GTS
 
 
 def split_heads(x_BTD: Tensor, n_heads: int, /) -> Tensor:
@@ -143,7 +152,7 @@ class MultiHeadAttention(nn.Module):
     ``CrossAttention`` say what asks and what is asked.
     """
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__()
         self.n_heads = config.n_heads
         self.p_drop = config.p_drop_attention
@@ -184,7 +193,7 @@ class MultiHeadAttention(nn.Module):
 class SelfAttention(MultiHeadAttention):
     """Each position asks those of the same sentence: queries, keys and values are made of the same states."""
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_k, width_v)
@@ -199,18 +208,19 @@ class SelfAttention(MultiHeadAttention):
         out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
         return out_ND
 
-    def step(self, x_BWD: Tensor, cache: LayerCache, *, blocked_GWC: Tensor | None, n_filled: int) -> Tensor:
-        """The same, (B, W, D), for one new position of each row, whose keys and values go into the next slots."""
-        q_BHWK, new_k_BHWK, new_v_BHWV = self.split(self.w_qkv(x_BWD), self.widths)
-        k_BHCK, v_BHCV = cache.with_slots(new_k_BHWK, new_v_BHWV, n_filled=n_filled)
-        out_BWD: Tensor = self.w_o(merge_heads(cached_attention(q_BHWK, k_BHCK, v_BHCV, blocked_GTS=blocked_GWC)))
-        return out_BWD
+    def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask, n_filled: int) -> Tensor:
+        """A decoding step, (B, Q, D) to (B, Q, D): append the new keys and values to the cache, then attend to all."""
+        q_BHQK, new_k_BHQK, new_v_BHQV = self.split(self.w_qkv(x_BQD), self.widths)
+        k_BHCK, v_BHCV = cache.append(new_k_BHQK, new_v_BHQV, n_filled=n_filled)
+        heads_BHQV = cached_attention(q_BHQK, k_BHCK, v_BHCV, blocked_GTS=mask.blocked(q_BHQK.dtype))
+        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
+        return out_BQD
 
 
 class CrossAttention(MultiHeadAttention):
     """Each position asks those of the source: queries are made of its states, keys and values of the encoder's."""
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_v)
@@ -221,16 +231,14 @@ class CrossAttention(MultiHeadAttention):
         self,
         x_ND: Tensor,
         layout: Layout,
-        memory_MD: Tensor,
-        memory_layout: Layout,
+        memory: EncoderOutput,
         *,
-        allow_BTS: Tensor | None,
         sink: WeightsSink | None = None,
     ) -> Tensor:
-        """(N, D) to (N, D), asking the encoder's output ``memory``, (M, D)."""
+        """(N, D) to (N, D), attending to all real positions of the ``memory``."""
         q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
-        k_BHSK, v_BHSV = self.split(memory_layout.to_grid(self.w_kv(memory_MD)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, sink=sink)
+        k_BHSK, v_BHSV = self.split(memory.layout.to_grid(self.w_kv(memory.states_MD)), self.widths)
+        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=memory.layout.allow_B1S(), sink=sink)
         out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
         return out_ND
 
@@ -239,9 +247,12 @@ class CrossAttention(MultiHeadAttention):
         k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.widths)
         return k_BHSK.contiguous(), v_BHSV.contiguous()
 
-    def step(self, x_BWD: Tensor, cache: LayerCache, *, blocked_G1S: Tensor | None) -> Tensor:
-        """The same, (B, W, D), for one new position of each row: the rows of a sentence ask one copy of its source."""
-        q_BHWK = split_heads(self.w_q(x_BWD), self.n_heads)
-        heads_BHWV = cached_attention(q_BHWK, cache.cross_k_BHSK, cache.cross_v_BHSV, blocked_GTS=blocked_G1S)
-        out_BWD: Tensor = self.w_o(merge_heads(heads_BHWV))
-        return out_BWD
+    def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask) -> Tensor:
+        """A decoding step, (B, Q, D) to (B, Q, D): the rows of a sentence attend to one copy of its source."""
+        assert cache.cross_k_BHSK is not None
+        assert cache.cross_v_BHSV is not None
+        q_BHQK = split_heads(self.w_q(x_BQD), self.n_heads)
+        blocked_G1S = mask.blocked(q_BHQK.dtype)
+        heads_BHQV = cached_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSV, blocked_GTS=blocked_G1S)
+        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
+        return out_BQD

@@ -1,10 +1,11 @@
-"""One token at a time: the decoder's keys and values kept from step to step. Section 3.1 ("auto-regressive").
+"""The decoder's memory from step to step: keys and values in a cache. Section 3.1 ("auto-regressive").
 
 The beams of a sentence often share their past, and change places at every step. So nothing is moved for them: each step
-writes the keys and values of its tokens into new *slots* of the sentence, and a table says which slots are the past of
-which beam. The beams of a sentence are query positions of one attention over all its slots.
+writes the keys and values of its tokens into new *slots* of the sentence, and a table, the ancestry mask, says which
+slots are the past of which beam. The beams of a sentence are query positions of one attention over all its slots.
 
-Shapes: B sentences, W rows (beams) of each, H heads, S source positions, C slots, K d_k, V d_v.
+Shapes: B sentences, W rows (beams) of each, N = B W, T new tokens of a row, H heads, S source positions, C slots,
+Q = W T new slots, K d_k, V d_v.
 """
 
 from __future__ import annotations
@@ -14,50 +15,59 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from transduce.model.front_end import Places
+
 __all__ = ["DecodingState", "LayerCache"]
 
-FEWEST_SLOTS = 128  # room that a cache begins with; it doubles when it is full
+FEWEST_SLOTS = 128  # capacity that a cache begins with; it doubles when it is full
 
 
-@dataclass(frozen=True, slots=True)
 class LayerCache:
-    """What one decoder layer remembers. The buffers of slots are written in place, past those that are filled."""
+    """The keys and values that one layer attends to: those of a source, and those of the tokens so far.
 
-    self_k_BHCK: Tensor
-    self_v_BHCV: Tensor
-    cross_k_BHSK: Tensor
-    cross_v_BHSV: Tensor
+    The buffers of the latter are written in place, past the slots that are filled, and grow when they are full.
+    """
 
-    def with_slots(self, k_BHWK: Tensor, v_BHWV: Tensor, *, n_filled: int) -> tuple[Tensor, Tensor]:
+    def __init__(
+        self,
+        cross_k_BHSK: Tensor | None,
+        cross_v_BHSV: Tensor | None,
+        self_k_BHCK: Tensor | None = None,
+        self_v_BHCV: Tensor | None = None,
+    ) -> None:
+        self.cross_k_BHSK, self.cross_v_BHSV = cross_k_BHSK, cross_v_BHSV
+        self.self_k_BHCK, self.self_v_BHCV = self_k_BHCK, self_v_BHCV
+
+    def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_filled: int) -> tuple[Tensor, Tensor]:
         """Write keys and values into the next slots; returns those of all slots that are filled now."""
-        end = n_filled + k_BHWK.shape[2]
-        self.self_k_BHCK[:, :, n_filled:end] = k_BHWK
-        self.self_v_BHCV[:, :, n_filled:end] = v_BHWV
+        end = n_filled + k_BHQK.shape[2]
+        if self.self_k_BHCK is None or self.self_v_BHCV is None or end > self.self_k_BHCK.shape[2]:
+            n_slots = max(FEWEST_SLOTS, 2 * end)
+            self.self_k_BHCK = _with_capacity(self.self_k_BHCK, n_filled, n_slots, like=k_BHQK)
+            self.self_v_BHCV = _with_capacity(self.self_v_BHCV, n_filled, n_slots, like=v_BHQV)
+        self.self_k_BHCK[:, :, n_filled:end] = k_BHQK
+        self.self_v_BHCV[:, :, n_filled:end] = v_BHQV
         return self.self_k_BHCK[:, :, :end], self.self_v_BHCV[:, :, :end]
-
-    def with_room(self, n_filled: int, n_slots: int) -> LayerCache:
-        """With buffers of ``n_slots``."""
-        return replace(
-            self,
-            self_k_BHCK=_with_room(self.self_k_BHCK, n_filled, n_slots),
-            self_v_BHCV=_with_room(self.self_v_BHCV, n_filled, n_slots),
-        )
 
     def of_sentences(self, sentences_B: Tensor, n_filled: int) -> LayerCache:
         """What belongs to some of the sentences."""
+        cross = (_chosen(each, sentences_B) for each in (self.cross_k_BHSK, self.cross_v_BHSV))
+        if self.self_k_BHCK is None or self.self_v_BHCV is None:
+            return LayerCache(*cross)
         n_slots = self.self_k_BHCK.shape[2]
-        return LayerCache(
-            _with_room(self.self_k_BHCK[:, :, :n_filled].index_select(0, sentences_B), n_filled, n_slots),
-            _with_room(self.self_v_BHCV[:, :, :n_filled].index_select(0, sentences_B), n_filled, n_slots),
-            self.cross_k_BHSK.index_select(0, sentences_B),
-            self.cross_v_BHSV.index_select(0, sentences_B),
-        )
+        kept = (each[:, :, :n_filled].index_select(0, sentences_B) for each in (self.self_k_BHCK, self.self_v_BHCV))
+        return LayerCache(*cross, *(_with_capacity(each, n_filled, n_slots, like=each) for each in kept))
 
 
-def _with_room(filled_BHCK: Tensor, n_filled: int, n_slots: int) -> Tensor:
-    n_sentences, n_heads, _, width = filled_BHCK.shape
-    buffer_BHCK = filled_BHCK.new_empty(n_sentences, n_heads, n_slots, width)
-    buffer_BHCK[:, :, :n_filled] = filled_BHCK[:, :, :n_filled]
+def _chosen(tensor: Tensor | None, sentences_B: Tensor) -> Tensor | None:
+    return None if tensor is None else tensor.index_select(0, sentences_B)
+
+
+def _with_capacity(filled_BHCK: Tensor | None, n_filled: int, n_slots: int, *, like: Tensor) -> Tensor:
+    n_sentences, n_heads, _, width = like.shape
+    buffer_BHCK = like.new_empty(n_sentences, n_heads, n_slots, width)
+    if filled_BHCK is not None:
+        buffer_BHCK[:, :, :n_filled] = filled_BHCK[:, :, :n_filled]
     return buffer_BHCK
 
 
@@ -69,10 +79,10 @@ class DecodingState:
     """
 
     layers: tuple[LayerCache, ...]
-    allow_B1S: Tensor | None  # real source positions; None: all
-    is_past_BWC: Tensor  # bool: which filled slots are the past of a row
-    n_steps: int
-    n_words_N: Tensor | None = None  # that each row has written, where positions count them
+    allow_B1S: Tensor | None  # real source positions; None: all, or no source
+    is_past_BWC: Tensor  # the ancestry mask, bool: which filled slots are the past of a row
+    is_dense: bool  # every slot of a sentence is the past of some row: with one row, of that row
+    places: Places  # of the rows
 
     @property
     def n_beams(self) -> int:
@@ -84,13 +94,25 @@ class DecodingState:
         """How many slots hold something."""
         return self.is_past_BWC.shape[2]
 
-    def with_room(self) -> DecodingState:
-        """The same state with free slots for one more step."""
-        needed = self.n_filled + self.n_beams
-        if needed <= self.layers[0].self_k_BHCK.shape[2]:
-            return self
-        n_slots = max(FEWEST_SLOTS, 2 * needed)
-        return replace(self, layers=tuple(layer.with_room(self.n_filled, n_slots) for layer in self.layers))
+    def seen_by_new(self, n_tokens: int, n_new_N: Tensor | None) -> tuple[Tensor | None, Tensor]:
+        """What T new tokens of each row attend to, (B, Q, C + Q) or None for all, and the ancestry mask with them.
+
+        A token sees the past of its row, the new tokens before it, and itself. Those past ``n_new_N`` nobody will see.
+        """
+        n_sentences, n_beams, _ = self.is_past_BWC.shape
+        itself_WW = torch.eye(n_beams, dtype=torch.bool, device=self.is_past_BWC.device)
+        if n_tokens == 1 and n_new_N is None:
+            is_past_BWC = torch.cat((self.is_past_BWC, itself_WW.expand(n_sentences, -1, -1)), dim=2)
+            return is_past_BWC if n_beams > 1 or not self.is_dense else None, is_past_BWC
+        before_TT = torch.ones(n_tokens, n_tokens, dtype=torch.bool, device=itself_WW.device).tril()
+        new_QQ = torch.kron(itself_WW.int(), before_TT.int()).bool()
+        past_BQC = self.is_past_BWC.repeat_interleave(n_tokens, dim=1)
+        allow_BQC = torch.cat((past_BQC, new_QQ.expand(n_sentences, -1, -1)), dim=2)
+        new_BWQ = itself_WW.repeat_interleave(n_tokens, dim=1).expand(n_sentences, -1, -1)
+        if n_new_N is not None:
+            is_new_NT = torch.arange(n_tokens, device=n_new_N.device) < n_new_N.unsqueeze(1)
+            new_BWQ = new_BWQ & is_new_NT.view(n_sentences, 1, -1)
+        return allow_BQC, torch.cat((self.is_past_BWC, new_BWQ), dim=2)
 
     def select(self, rows_BW: Tensor) -> DecodingState:
         """The state whose rows are ``rows_BW.flatten()`` of this one; each row of the matrix is one sentence's.
@@ -98,11 +120,18 @@ class DecodingState:
         Sentences may leave (a smaller B), and their number of rows may change.
         """
         is_past_BWC = self.is_past_BWC.flatten(0, 1)[rows_BW]
-        n_words_N = None if self.n_words_N is None else self.n_words_N[rows_BW.flatten()]
+        places = self.places.select(rows_BW.flatten())
+        is_dense = self.is_dense and self.n_beams == 1
         sentences_B = rows_BW[:, 0] // self.n_beams
         n_sentences = len(self.is_past_BWC)
         if len(sentences_B) == n_sentences and torch.equal(sentences_B, torch.arange(n_sentences).to(rows_BW)):
-            return replace(self, is_past_BWC=is_past_BWC, n_words_N=n_words_N)
+            return replace(self, is_past_BWC=is_past_BWC, is_dense=is_dense, places=places)
         layers = tuple(layer.of_sentences(sentences_B, self.n_filled) for layer in self.layers)
-        allow_B1S = None if self.allow_B1S is None else self.allow_B1S.index_select(0, sentences_B)
-        return DecodingState(layers, allow_B1S, is_past_BWC, self.n_steps, n_words_N)
+        allow_B1S = _chosen(self.allow_B1S, sentences_B)
+        return DecodingState(layers, allow_B1S, is_past_BWC, is_dense, places)
+
+    def rewind(self, n_N: Tensor) -> DecodingState:
+        """The state before the last ``n`` tokens of each row, as where drafts are rejected. Their slots stay unseen."""
+        n_after_BWC = self.is_past_BWC.flip(2).cumsum(2).flip(2)  # of a row's slots: from here to the end
+        is_past_BWC = self.is_past_BWC & (n_after_BWC > n_N.view(-1, self.n_beams, 1))
+        return replace(self, is_past_BWC=is_past_BWC, is_dense=False, places=self.places.rewind(n_N))

@@ -6,7 +6,6 @@ Shapes: N positions, D d_model, P positions of a table, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import assert_never
 
 import torch
@@ -20,9 +19,7 @@ __all__ = [
     "LearnedPositions",
     "SinusoidalPositions",
     "TokenEmbedding",
-    "WordCount",
     "make_positions",
-    "positional_encoding",
     "sinusoid",
 ]
 
@@ -52,15 +49,14 @@ class TokenEmbedding(nn.Embedding):
 class SinusoidalPositions(nn.Module):
     """A table of sinusoids that grows with the longest sentence seen. Nothing of it is saved."""
 
-    # How long it is at first, at most: n_positions is for learned tables, and a damaged file may say anything.
     N_AT_FIRST = 1024
 
     table_PD: Tensor
 
-    def __init__(self, d_model: int, n_positions: int) -> None:
+    def __init__(self, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
-        self.register_buffer("table_PD", sinusoid(min(n_positions, self.N_AT_FIRST), d_model).float(), persistent=False)
+        self.register_buffer("table_PD", sinusoid(self.N_AT_FIRST, d_model).float(), persistent=False)
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:
         """The encoding (N, D) of each place; ``n_positions`` is above all of them."""
@@ -87,55 +83,13 @@ class LearnedPositions(nn.Embedding):
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
-    """The positional encoding that the configuration asks for; of words, half its width (``positional_encoding``)."""
+    """The positional encoding that the configuration asks for. Raises ConfigError for one that needs more than that."""
     match config.positions:
         case "sinusoidal":
-            return SinusoidalPositions(config.d_model, config.n_positions)
+            return SinusoidalPositions(config.d_model)
         case "words":
-            return SinusoidalPositions(config.d_model // 2, config.n_positions)
+            raise ConfigError("positions = 'words' needs a front end that knows where words begin")
         case "learned":
             return LearnedPositions(config)
         case _:
             assert_never(config.positions)
-
-
-class WordCount(nn.Module):
-    """How many words have begun, by each token of a sentence. For ``positions = "words"``.
-
-    Which ids begin a word, tokenizers know: before it counts it must be told (``learn``), and nothing of it is saved.
-    """
-
-    begins_word_V: Tensor
-
-    def __init__(self, vocab_size: int) -> None:
-        super().__init__()
-        self.register_buffer("begins_word_V", torch.zeros(vocab_size, dtype=torch.int64), persistent=False)
-        self.is_told = False
-
-    def learn(self, ids: Iterable[int]) -> None:
-        """Take the ids that begin a word."""
-        self.begins_word_V.zero_()
-        self.begins_word_V[list(ids)] = 1
-        self.is_told = True
-
-    def forward(self, ids_BT: Tensor) -> Tensor:
-        """(B, T), in no row falling from left to right. Raises ConfigError unless it knows where words begin."""
-        if not self.is_told:
-            raise ConfigError("positions = 'words' needs the ids that begin a word: src_words.learn, tgt_words.learn")
-        return self.begins_word_V[ids_BT].cumsum(dim=1)
-
-
-def positional_encoding(
-    positions: nn.Module, position_N: Tensor, n_positions: int, n_words_N: Tensor | None = None
-) -> Tensor:
-    """(N, D): of the place alone, or, where words are counted, one half for the place and one for the words so far.
-
-    Deviates: the second from section 3.5, which ``positions = "sinusoidal"`` restores. A tree has several symbols for
-    each word, and a word several tokens, so that the places of a word and of what is written for it have little to do
-    with each other; their counts differ by one. By section 3.5's own argument (PE(pos + k) is a linear function of
-    PE(pos)) attention learns to find the word.
-    """
-    of_place_ND: Tensor = positions(position_N, n_positions)
-    if n_words_N is None:
-        return of_place_ND
-    return torch.cat((of_place_ND, positions(n_words_N, n_positions + 1)), dim=-1)

@@ -1,66 +1,82 @@
-"""What every system that translates has: two embeddings, an output matrix, and two ways to run its decoder.
+"""What every encoder-decoder has: an output layer over the target's vocabulary, and two ways to run its decoder.
 
-Shapes: B batch, S source positions, T target positions, N real target positions in a list, D d_model, V vocabulary.
+Shapes: B sentences, S source positions, T target positions, N rows or real target positions in a list, D d_model,
+V vocabulary.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, assert_never, cast
+from typing import Any, assert_never
 
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transduce.config import ModelConfig
 from transduce.model.embedding import TokenEmbedding
+from transduce.model.experts import AuxiliaryLosses
+from transduce.model.output import LinearOutput, TiedOutput, VocabularyOutput
+from transduce.model.weights import NamedOnDisk
 
-__all__ = ["EncoderDecoder"]
+__all__ = ["EncoderDecoder", "make_embeddings", "make_output"]
 
 
-class EncoderDecoder(nn.Module, ABC):
+class EncoderDecoder(NamedOnDisk, ABC):
     """A model over ids padded on the right with 0, as training and search know it."""
+
+    output: VocabularyOutput
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.output: nn.Module | None  # its own matrix; none where it is that of the embedding
-        self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, config.d_model)
-        match config.embeddings:  # section 3.4
-            case "three-way":
-                self.src_embedding = self.tgt_embedding
-                self.output = None
-            case "target":
-                self.src_embedding = TokenEmbedding(config.src_vocab_size, config.d_model)
-                self.output = None
-            case "separate":
-                self.src_embedding = TokenEmbedding(config.src_vocab_size, config.d_model)
-                self.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
-            case _:
-                assert_never(config.embeddings)
 
     @property
     def output_weight(self) -> Tensor:
         """The matrix (V, D) before the softmax. Section 3.4."""
-        return self.tgt_embedding.weight if self.output is None else cast(Tensor, self.output.weight)
+        return self.output.weight
 
     def logits(self, states_ND: Tensor) -> Tensor:
         """Scores before the softmax, (N, V)."""
-        if self.output is None:
-            return F.linear(states_ND, self.tgt_embedding.weight)
-        logits_NV: Tensor = self.output(states_ND)
-        return logits_NV
+        return self.output.logits(states_ND)
 
     @abstractmethod
-    def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), row by row; ``logits`` makes scores of them.
+    def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
+        """The decoder's states at the real target positions, (N, D), row by row; ``output`` makes scores of them.
 
-        ``tgt_BT`` is the decoder's input: it begins with the begin symbol ("shifted right", figure 1).
+        ``tgt_BT`` is the decoder's input: it begins with the begin symbol ("shifted right", figure 1). ``auxiliary``
+        collects what layers would minimise beside the loss.
         """
 
     @abstractmethod
     def start(self, src_BS: Tensor) -> Any:
-        """Encode, and prepare to write one row for each sentence, token by token."""
+        """Encode, and prepare to write one row for each sentence."""
 
     @abstractmethod
+    def extend(self, ids_NT: Tensor, state: Any, n_new_N: Tensor | None = None) -> tuple[Tensor, Any]:
+        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
+
+        Of row n only the first ``n_new_N[n]`` tokens are read (None: all), as rows of a batch differ: prefixes, forced
+        scoring, drafts to verify. Scores at the others mean nothing.
+        """
+
     def step(self, last_ids_N: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
+        logits_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
+        return logits_N1V.squeeze(1), state
+
+
+def make_embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding]:
+    """Those of source and target: one and the same, or two. Section 3.4."""
+    target = TokenEmbedding(config.tgt_vocab_size, config.d_model)
+    is_one = config.embeddings == "three-way"
+    return target if is_one else TokenEmbedding(config.src_vocab_size, config.d_model), target
+
+
+def make_output(config: ModelConfig, embedding: TokenEmbedding) -> VocabularyOutput:
+    """Over the matrix of the target's embedding, or over one of its own. Section 3.4."""
+    match config.embeddings:
+        case "three-way" | "target":
+            return TiedOutput(embedding)
+        case "separate":
+            return LinearOutput(config.d_model, config.tgt_vocab_size)
+        case _:
+            assert_never(config.embeddings)

@@ -27,6 +27,10 @@ class EnsembleState:
         """The chosen rows of each."""
         return EnsembleState(tuple(state.select(rows_BW) for state in self.states))
 
+    def rewind(self, n_N: Tensor) -> EnsembleState:
+        """Each, before the last ``n`` tokens of each row."""
+        return EnsembleState(tuple(state.rewind(n_N) for state in self.states))
+
 
 class Ensemble:
     """A step is as likely as the models find it on average: the mean of their probabilities."""
@@ -39,10 +43,17 @@ class Ensemble:
         """Encode, with each."""
         return EnsembleState(tuple(model.start(src_BS) for model in self.models))
 
+    def extend(
+        self, ids_NT: Tensor, state: EnsembleState, n_new_N: Tensor | None = None
+    ) -> tuple[Tensor, EnsembleState]:
+        """Log-probabilities (N, T, V) of what follows each new token, and the state that has seen them."""
+        each = [model.extend(ids_NT, own, n_new_N) for model, own in zip(self.models, state.states, strict=True)]
+        # In fp32 at least, as search has them.
+        log_p_MNTV = torch.stack([logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in each])
+        mean_NTV = log_p_MNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(each))
+        return mean_NTV, EnsembleState(tuple(after for _, after in each))
+
     def step(self, last_ids_N: Tensor, state: EnsembleState) -> tuple[Tensor, EnsembleState]:
         """Log-probabilities (N, V) of the token after ``last_ids``, and the state that has seen it."""
-        steps = [model.step(last_ids_N, own) for model, own in zip(self.models, state.states, strict=True)]
-        # In fp32 at least, as search has them.
-        log_p_MNV = torch.stack([logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in steps])
-        mean_NV = log_p_MNV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(steps))
-        return mean_NV, EnsembleState(tuple(after for _, after in steps))
+        log_p_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
+        return log_p_N1V.squeeze(1), state

@@ -5,22 +5,33 @@ Shapes: N positions, D d_model, E experts, A active ones, M = N A questions, R o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model.layout import ROUND_UP_TO
+from transduce.model.stack_config import StackConfig
 
-__all__ = ["MixtureOfExperts", "balance_loss", "side_losses"]
+__all__ = ["AuxiliaryLosses", "MixtureOfExperts", "balance_loss"]
 
 # What an uneven use of experts costs beside the loss of a position, in nats. Fedus, Zoph and Shazeer (2021).
 BALANCE = 0.01
+
+
+class AuxiliaryLosses:
+    """What layers minimise beside the loss, in the same sums over positions: filled while a model runs."""
+
+    def __init__(self) -> None:
+        self.losses: list[Tensor] = []
+
+    def add(self, loss: Tensor) -> None:
+        """Take one more."""
+        self.losses.append(loss)
+
+    def total(self) -> Tensor | None:
+        """Their sum; None where there are none."""
+        return sum(self.losses[1:], self.losses[0]) if self.losses else None
 
 
 class Gate(nn.Linear):
@@ -38,7 +49,7 @@ class MixtureOfExperts(nn.Module):
     Without noise in the gates: what keeps the experts in use is ``balance_loss``, added to what training minimises.
     """
 
-    def __init__(self, config: ModelConfig, expert: type[nn.Module]) -> None:
+    def __init__(self, config: StackConfig, expert: type[nn.Module]) -> None:
         super().__init__()
         self.n_active = config.n_active_experts
         if self.n_active > config.n_experts:
@@ -46,14 +57,14 @@ class MixtureOfExperts(nn.Module):
         self.gate = Gate(config.d_model, config.n_experts, bias=False)
         self.experts = nn.ModuleList(expert(config) for _ in range(config.n_experts))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to (..., D)."""
+    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
+        """(..., D) to (..., D); ``auxiliary`` takes the balance loss."""
         x_ND = x.flatten(0, -2)
         scores_NE = self.gate(x_ND).float()
         chosen_NA, expert_NA = scores_NE.topk(self.n_active, dim=-1)
         gate_NA = chosen_NA.softmax(dim=-1)
-        if self.training:
-            _minimise_too(BALANCE * len(x_ND) * balance_loss(scores_NE.softmax(dim=-1), expert_NA))
+        if auxiliary is not None:
+            auxiliary.add(BALANCE * len(x_ND) * balance_loss(scores_NE.softmax(dim=-1), expert_NA))
         expert_M = expert_NA.flatten()
         order_M = expert_M.argsort(stable=True)  # those of one expert stand together
         n_sent_E = torch.bincount(expert_M, minlength=len(self.experts)).tolist()
@@ -81,24 +92,3 @@ def balance_loss(p_NE: Tensor, expert_NA: Tensor) -> Tensor:
     n_experts = p_NE.shape[1]
     sent_E = torch.bincount(expert_NA.flatten(), minlength=n_experts) / expert_NA.numel()
     return n_experts * (sent_E.to(p_NE.dtype) * p_NE.mean(dim=0)).sum()
-
-
-_losses: ContextVar[list[Tensor] | None] = ContextVar("losses beside the main one", default=None)
-
-
-@contextmanager
-def side_losses() -> Iterator[list[Tensor]]:
-    """What layers would have minimised beside the main loss, in the same sums over positions; filled on the way."""
-    collected: list[Tensor] = []
-    token = _losses.set(collected)
-    try:
-        yield collected
-    finally:
-        _losses.reset(token)
-
-
-def _minimise_too(loss: Tensor) -> None:
-    """Give a loss to whoever asked for such; to nobody, if nobody did."""
-    collected = _losses.get()
-    if collected is not None:
-        collected.append(loss)

@@ -24,6 +24,7 @@ from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.experts import Gate
+from transduce.model.output import VocabularyOutput
 
 __all__ = [
     "Int8Linear",
@@ -60,8 +61,20 @@ def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
         raise ConfigError(f"int8 needs a processor with products of int8 (VNNI), {device} has none; use bf16 or fp32")
     make = _maker(precision, device)
     fast = cast(ModelT, _with_products(model, make))
-    fast.output = make(model.output_weight, None)
+    fast.output = _FastOutput(make(model.output_weight, None))
     return fast.eval()
+
+
+class _FastOutput(VocabularyOutput):
+    """The output layer, by a fast product."""
+
+    def __init__(self, product: nn.Module) -> None:
+        super().__init__()
+        self.product = product
+
+    def logits(self, states_ND: Tensor) -> Tensor:
+        logits_NV: Tensor = self.product(states_ND)
+        return logits_NV
 
 
 def fast_precision(device: str | torch.device) -> Precision:

@@ -7,6 +7,7 @@ from torch import nn
 
 from transduce.model.attention import Projections
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
+from transduce.model.output import LinearOutput
 
 __all__ = ["initialise"]
 
@@ -18,10 +19,12 @@ def initialise(model: nn.Module) -> None:
     of section 3.4 brings them to variance 1, the size of the sinusoids, and a tied output matrix gives scores of
     variance about 1. Learned positions are added without that factor, so theirs is the sinusoids' variance, 1 / 2.
     """
-    for module in model.modules():
+    for module in _in_order(model):
         match module:
             case TokenEmbedding():
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+            case LinearOutput():
+                nn.init.xavier_uniform_(module.weight)
             case LearnedPositions():
                 nn.init.normal_(module.weight, std=0.5**0.5)
             case Projections():
@@ -34,3 +37,17 @@ def initialise(model: nn.Module) -> None:
             case nn.LayerNorm():
                 nn.init.ones_(module.weight)
                 nn.init.zeros_(module.bias)
+
+
+def _in_order(model: nn.Module) -> list[nn.Module]:
+    """The modules in the order of drawing: embeddings, output, learned positions (the source's first), all else.
+
+    The weights that a seed stands for depend on it.
+    """
+    modules = list(model.modules())
+    embeddings, outputs, positions = (
+        [module for module in modules if isinstance(module, kind)]
+        for kind in (TokenEmbedding, LinearOutput, LearnedPositions)
+    )
+    tables = [*embeddings, *outputs, *reversed(positions)]
+    return [*tables, *(module for module in modules if module not in tables)]

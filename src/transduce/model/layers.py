@@ -1,24 +1,25 @@
-"""The parts that the encoder and the decoder are stacked from. Sections 3.1 and 3.3, figure 1.
+"""The layer that encoders and decoders are stacked from. Sections 3.1 and 3.3, figure 1.
 
-Shapes: N real positions of a batch, M those of its source side, D d_model; see ``attention.py`` for the rest.
+Shapes: N real positions of a batch, D d_model; see ``attention.py`` for the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
-from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention, WeightsSink
+from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention, SharedMask, WeightsSink
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import Dropout, dropout
-from transduce.model.experts import MixtureOfExperts
-from transduce.model.layout import Layout
+from transduce.model.experts import AuxiliaryLosses, MixtureOfExperts
+from transduce.model.layout import EncoderOutput, Layout
+from transduce.model.stack_config import StackConfig
 
-__all__ = ["LAYER_NORM_EPS", "DecoderLayer", "EncoderLayer", "FeedForward", "Residual", "make_feed_forward"]
+__all__ = ["LAYER_NORM_EPS", "FeedForward", "Layer", "Residual"]
 
 LAYER_NORM_EPS = 1e-6  # the authors' code; the paper gives none
 
@@ -30,7 +31,7 @@ class Residual(nn.Module):
     ``norm = "post"`` is the paper.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.norm_position = config.norm
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
@@ -51,97 +52,67 @@ class Residual(nn.Module):
 class FeedForward(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2. Section 3.3, equation 2."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.w_1 = nn.Linear(config.d_model, config.d_ff)
         self.w_2 = nn.Linear(config.d_ff, config.d_model)
         self.p_drop = config.p_drop_relu
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to (..., D)."""
+    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
+        """(..., D) to (..., D). It has no auxiliary loss; the mixture of experts in its place has."""
         out: Tensor = self.w_2(dropout(F.relu(self.w_1(x), inplace=True), self.p_drop, training=self.training))
         return out
 
 
-def make_feed_forward(config: ModelConfig) -> nn.Module:
-    """One network for all positions, as in the paper, or several to choose from."""
-    return FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config, FeedForward)
+class Layer(nn.Module):
+    """Self-attention, attention over a memory (``has_cross_attention``), then feed-forward: each in its residual."""
 
-
-class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each in its residual."""
-
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
+    def __init__(self, config: StackConfig, *, has_cross_attention: bool, kernel: AttentionKernel = "auto") -> None:
         super().__init__()
         self.self_attention = SelfAttention(config, kernel=kernel)
-        self.feed_forward = make_feed_forward(config)
+        self.cross_attention = CrossAttention(config, kernel=kernel) if has_cross_attention else None
+        # One network for all positions, as in the paper, or several to choose from.
+        self.feed_forward = FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config, FeedForward)
         self.self_attention_residual = Residual(config)
-        self.feed_forward_residual = Residual(config)
-
-    def forward(
-        self, x_ND: Tensor, layout: Layout, *, allow_B1S: Tensor | None, sink: WeightsSink | None = None
-    ) -> Tensor:
-        """(N, D) to (N, D)."""
-        x_ND = self.self_attention_residual(
-            x_ND, lambda x: self.self_attention(x, layout, allow_BTS=allow_B1S, sink=sink)
-        )
-        out_ND: Tensor = self.feed_forward_residual(x_ND, self.feed_forward)
-        return out_ND
-
-
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the encoder's output, then feed-forward, each in its residual."""
-
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
-        super().__init__()
-        self.self_attention = SelfAttention(config, kernel=kernel)
-        self.cross_attention = CrossAttention(config, kernel=kernel)
-        self.feed_forward = make_feed_forward(config)
-        self.self_attention_residual = Residual(config)
-        self.cross_attention_residual = Residual(config)
+        self.cross_attention_residual = Residual(config) if has_cross_attention else None
         self.feed_forward_residual = Residual(config)
 
     def forward(
         self,
         x_ND: Tensor,
         layout: Layout,
-        memory_MD: Tensor,
-        memory_layout: Layout,
         *,
-        causal_1TT: Tensor,
-        allow_B1S: Tensor | None,
+        allow_BTS: Tensor | None,
+        memory: EncoderOutput | None = None,
         self_sink: WeightsSink | None = None,
         cross_sink: WeightsSink | None = None,
+        auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """(N, D) to (N, D), asking the encoder's output ``memory``, (M, D)."""
+        """(N, D) to (N, D), with cross-attention to the ``memory``."""
         x_ND = self.self_attention_residual(
-            x_ND, lambda x: self.self_attention(x, layout, allow_BTS=causal_1TT, sink=self_sink)
+            x_ND, lambda x: self.self_attention(x, layout, allow_BTS=allow_BTS, sink=self_sink)
         )
-        x_ND = self.cross_attention_residual(
-            x_ND,
-            lambda x: self.cross_attention(x, layout, memory_MD, memory_layout, allow_BTS=allow_B1S, sink=cross_sink),
-        )
-        out_ND: Tensor = self.feed_forward_residual(x_ND, self.feed_forward)
+        if self.cross_attention is not None and self.cross_attention_residual is not None:
+            attend = partial(self.cross_attention, layout=layout, memory=memory, sink=cross_sink)
+            x_ND = self.cross_attention_residual(x_ND, attend)
+        out_ND: Tensor = self.feed_forward_residual(x_ND, lambda x: self.feed_forward(x, auxiliary))
         return out_ND
 
-    def step(
-        self,
-        x_BWD: Tensor,
-        cache: LayerCache,
-        *,
-        blocked_GWC: Tensor | None,
-        n_filled: int,
-        blocked_G1S: Tensor | None,
-    ) -> Tensor:
-        """The same for one new position of each row, (B, W, D).
+    def cross_keys_values(self, memory_BSD: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """What the cross-attention of every decoding step reads of a memory; nothing where there is none."""
+        if self.cross_attention is None or memory_BSD is None:
+            return None, None
+        return self.cross_attention.keys_values(memory_BSD)
 
-        Its keys and values go into the next slots of ``cache``; ``blocked_GWC`` has these slots at its end.
-        """
-        x_BWD = self.self_attention_residual(
-            x_BWD, lambda x: self.self_attention.step(x, cache, blocked_GWC=blocked_GWC, n_filled=n_filled)
+    def extend(
+        self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask, n_filled: int, memory_mask: SharedMask
+    ) -> Tensor:
+        """A decoding step, (B, Q, D) to (B, Q, D): the keys and values of the new positions go into the ``cache``."""
+        x_BQD = self.self_attention_residual(
+            x_BQD, lambda x: self.self_attention.extend(x, cache, mask=mask, n_filled=n_filled)
         )
-        x_BWD = self.cross_attention_residual(
-            x_BWD, lambda x: self.cross_attention.step(x, cache, blocked_G1S=blocked_G1S)
-        )
-        out_BWD: Tensor = self.feed_forward_residual(x_BWD, self.feed_forward)
-        return out_BWD
+        if self.cross_attention is not None and self.cross_attention_residual is not None:
+            attend = partial(self.cross_attention.extend, cache=cache, mask=memory_mask)
+            x_BQD = self.cross_attention_residual(x_BQD, attend)
+        out_BQD: Tensor = self.feed_forward_residual(x_BQD, self.feed_forward)
+        return out_BQD

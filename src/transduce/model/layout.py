@@ -20,7 +20,7 @@ from torch import Tensor
 
 from transduce.errors import ShapeError
 
-__all__ = ["Layout", "causal_mask"]
+__all__ = ["EncoderOutput", "Layout", "causal_mask"]
 
 ROUND_UP_TO = 64
 
@@ -75,6 +75,14 @@ class Layout:
     def allow_B1S(self) -> Tensor | None:
         """Which positions may be attended to by any other of the same sentence; None: all of them."""
         return self.is_real_BT.unsqueeze(1) if self.has_padding else None
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOutput:
+    """The memory that cross-attention reads: the states (N, D) of the real source positions, and where they stand."""
+
+    states_MD: Tensor
+    layout: Layout
 
 
 def causal_mask(n_positions: int, device: torch.device) -> Tensor:

@@ -7,16 +7,18 @@ from typing import assert_never
 from transduce.config import ModelConfig
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.rivals import ByteNetModel, ConvS2SModel, LastStateModel, RecurrentModel
-from transduce.model.transformer import Transformer
+from transduce.model.transformer import FrontEndMaker, Transformer
 
 __all__ = ["make_model"]
 
 
-def make_model(config: ModelConfig) -> EncoderDecoder:
-    """A new model, its weights drawn from torch's global generator."""
+def make_model(
+    config: ModelConfig, *, source: FrontEndMaker | None = None, target: FrontEndMaker | None = None
+) -> EncoderDecoder:
+    """A new model, its weights drawn from torch's global generator; other front ends are for the Transformer."""
     match config.system:
         case "transformer":
-            return Transformer(config)
+            return Transformer(config, source=source, target=target)
         case "recurrent":
             return RecurrentModel(config)
         case "last-state":

@@ -7,12 +7,16 @@ from transduce.search.constraint import Constraint
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
+from transduce.search.processor import Constrained, LogProbsProcessor, Prefixes
 from transduce.search.protocol import DecodingState, StateT, StepFunction
 
 __all__ = [
+    "Constrained",
     "Constraint",
     "DecodingState",
     "Hypothesis",
+    "LogProbsProcessor",
+    "Prefixes",
     "StateT",
     "StepFunction",
     "beam_search",

@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments, dead_end
-from transduce.search.constraint import Constraint, blocked_symbols
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
+from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
 from transduce.search.top_tokens import top_tokens
 
@@ -75,8 +75,7 @@ def beam_search(
     bos_id: int,
     eos_id: int,
     forbidden_ids: Sequence[int],
-    constraint: Constraint | None = None,
-    given_ids: Sequence[int] = (),
+    process: LogProbsProcessor | None = None,
 ) -> list[list[Hypothesis]]:
     """At least one and at most ``n_best`` outputs of each sentence, best score first, in the order of the input.
 
@@ -89,9 +88,8 @@ def beam_search(
 
     ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
     may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``forbidden_ids`` (padding, begin) are never produced, nor is what ``constraint`` does not allow; probabilities
-    stay the model's own, but of ``given_ids`` those that it allows share the probability of all: which of them comes is
-    given, and only that one of them comes is judged. Sentences that are over leave the batch at once.
+    ``forbidden_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step, as
+    a constraint does (``Constrained``). Sentences that are over leave the batch at once.
 
     Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
 
@@ -112,15 +110,12 @@ def beam_search(
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best must be from 1 to beam_size, got n_best {n_best} and beam_size {beam_size}")
     forbidden = torch.tensor(forbidden_ids, dtype=torch.int64, device=limits_B.device)
-    given = torch.tensor(given_ids, dtype=torch.int64, device=limits_B.device) if given_ids else None
     beam = _start(limits_B, beam_size=beam_size, bos_id=bos_id)
     results: dict[int, list[Hypothesis]] = {}
     while len(beam.sentences_B):
         logits_NV, state = step(beam.alive_ids_BWT[:, :, -1].flatten(), state)
-        is_blocked_NV = None if constraint is None else _blocked(beam, constraint, vocab_size=logits_NV.shape[1])
-        top = top_tokens(
-            logits_NV, 2 * beam_size, forbidden_ids=forbidden, is_blocked_NV=is_blocked_NV, given_ids=given
-        )
+        prefixes = _prefixes(beam) if process is not None else None
+        top = top_tokens(logits_NV, 2 * beam_size, forbidden_ids=forbidden, process=process, prefixes=prefixes)
         candidates = _grow(beam, *top, beam_size=beam_size)
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
         is_over_B = _is_over(beam, alpha=alpha, n_best=n_best)
@@ -147,15 +142,12 @@ def _start(limits_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
     )
 
 
-def _blocked(beam: _Beam, constraint: Constraint, /, *, vocab_size: int) -> Tensor:
-    """(N, V), what a constraint does not let the alive beams go on with."""
-    n_beams = beam.alive_log_probs_BW.shape[1]
-    return blocked_symbols(
-        constraint,
-        beam.sentences_B.repeat_interleave(n_beams),
+def _prefixes(beam: _Beam, /) -> Prefixes:
+    """The alive beams, as rows."""
+    return Prefixes(
+        beam.sentences_B.repeat_interleave(beam.alive_log_probs_BW.shape[1]),
         beam.alive_ids_BWT.flatten(0, 1),
         beam.alive_log_probs_BW.flatten() > -torch.inf,
-        vocab_size=vocab_size,
     )
 
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments, dead_end
-from transduce.search.constraint import Constraint, blocked_symbols
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
+from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
 from transduce.search.top_tokens import top_tokens
 
@@ -31,16 +31,14 @@ def greedy_search(
     eos_id: int,
     forbidden_ids: Sequence[int],
     alpha: float = 0.0,
-    constraint: Constraint | None = None,
-    given_ids: Sequence[int] = (),
+    process: LogProbsProcessor | None = None,
 ) -> list[Hypothesis]:
     """The output of each sentence that takes the most probable symbol at every step, in the order of the input.
 
     ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
     may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``forbidden_ids`` (padding, begin) are never produced, nor is what ``constraint`` does not allow; probabilities
-    stay the model's own, but of ``given_ids`` those that it allows share the probability of all: which of them comes is
-    given, and only that one of them comes is judged. ``alpha`` changes only the score that is reported.
+    ``forbidden_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step, as
+    a constraint does (``Constrained``). ``alpha`` changes only the score that is reported.
 
     A beam of one is not the same search: it keeps the best of all the ends that it passes and reads on until none can
     be better, so that (with alpha 0) its output is at least as probable as the greedy one.
@@ -58,20 +56,14 @@ def greedy_search(
     """
     check_arguments(limits_B, eos_id=eos_id, forbidden_ids=forbidden_ids, alpha=alpha)
     forbidden = torch.tensor(forbidden_ids, dtype=torch.int64, device=limits_B.device)
-    given = torch.tensor(given_ids, dtype=torch.int64, device=limits_B.device) if given_ids else None
     sentences_B = torch.arange(len(limits_B), device=limits_B.device)
     ids_BT = torch.full((len(limits_B), 1), bos_id, device=limits_B.device)
     log_probs_B = torch.zeros(len(limits_B), device=limits_B.device)
     results: dict[int, Hypothesis] = {}
     while len(sentences_B):
         logits_BV, state = step(ids_BT[:, -1], state)
-        is_blocked_BV = None
-        if constraint is not None:
-            is_alive_B, vocab_size = log_probs_B > -torch.inf, logits_BV.shape[1]
-            is_blocked_BV = blocked_symbols(constraint, sentences_B, ids_BT, is_alive_B, vocab_size=vocab_size)
-        log_probs_B1, ids_B1 = top_tokens(
-            logits_BV, 1, forbidden_ids=forbidden, is_blocked_NV=is_blocked_BV, given_ids=given
-        )
+        prefixes = Prefixes(sentences_B, ids_BT, log_probs_B > -torch.inf) if process is not None else None
+        log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, forbidden_ids=forbidden, process=process, prefixes=prefixes)
         log_probs_B = log_probs_B + log_probs_B1[:, 0]
         is_over_B = (ids_B1[:, 0] == eos_id) | (limits_B <= ids_BT.shape[1])
         ids_BT = torch.cat([ids_BT, ids_B1], dim=1)

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transduce.search.processor import LogProbsProcessor, Prefixes
+
 __all__ = ["top_tokens"]
 
 # Log-probabilities of this many entries (4 MB) stay in a processor's cache between log-softmax and top-k. At V = 37,000
@@ -22,52 +24,35 @@ def top_tokens(
     /,
     *,
     forbidden_ids: Tensor,
-    is_blocked_NV: Tensor | None = None,
-    given_ids: Tensor | None = None,
+    process: LogProbsProcessor | None = None,
+    prefixes: Prefixes | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities and ids, best first, of the ``min(k, V)`` most probable symbols of each row.
 
-    Probabilities are the model's own, over all its classes: symbols that are forbidden, or blocked in a row, come last
-    with -inf, and nothing is shared out among the others; but of ``given_ids`` those that are not blocked share, in
-    proportion, the probability of all of them. Computed in float32, or in float64 where the logits are.
+    Probabilities are the model's own, over all its classes: forbidden symbols come last with -inf, and nothing is
+    shared out among the others. ``process`` may change them, given the ``prefixes`` of the rows, before the best are
+    taken. Computed in float32, or in float64 where the logits are.
 
     >>> logits_NV = torch.tensor([[0.5, 0.25, 0.25]]).log()
     >>> log_probs_NK, ids_NK = top_tokens(logits_NV, 2, forbidden_ids=torch.tensor([0]))
     >>> log_probs_NK.exp().tolist(), ids_NK.tolist()
     ([[0.25, 0.25]], [[1, 2]])
-    >>> is_blocked_NV = torch.tensor([[False, True, False]])
-    >>> given = {"is_blocked_NV": is_blocked_NV, "given_ids": torch.tensor([1, 2])}
-    >>> top_tokens(logits_NV, 2, forbidden_ids=torch.tensor([], dtype=torch.int64), **given)[0].exp().tolist()
-    [[0.5, 0.5]]
     """
     n_rows, n_classes = logits_NV.shape
+    k = min(k, n_classes)
+    if process is not None and prefixes is not None:
+        return top_k(process(_log_probs(logits_NV, forbidden_ids), prefixes), k)
     on_cpu = logits_NV.device.type == "cpu"
     block_rows = max(1, CPU_BLOCK_ENTRIES // n_classes) if on_cpu else n_rows
-    blocked = None if is_blocked_NV is None else torch.split(is_blocked_NV, block_rows)
-    blocks = [
-        _top_of_block(block, min(k, n_classes), forbidden_ids, None if blocked is None else blocked[number], given_ids)
-        for number, block in enumerate(torch.split(logits_NV, block_rows))
-    ]
+    blocks = [top_k(_log_probs(block, forbidden_ids), k) for block in torch.split(logits_NV, block_rows)]
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([log_probs for log_probs, _ in blocks]), torch.cat([ids for _, ids in blocks])
 
 
-def _top_of_block(
-    logits_NV: Tensor, k: int, forbidden_ids: Tensor, is_blocked_NV: Tensor | None, given_ids: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def _log_probs(logits_NV: Tensor, forbidden_ids: Tensor) -> Tensor:
     dtype = torch.promote_types(logits_NV.dtype, torch.float32)
-    log_probs_NV = F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, forbidden_ids, -torch.inf)
-    if is_blocked_NV is None:
-        return top_k(log_probs_NV, k)
-    if given_ids is None:
-        return top_k(log_probs_NV.masked_fill_(is_blocked_NV, -torch.inf), k)
-    of_all_N1 = log_probs_NV[:, given_ids].logsumexp(dim=1, keepdim=True)
-    log_probs_NV.masked_fill_(is_blocked_NV, -torch.inf)
-    of_allowed_N1 = log_probs_NV[:, given_ids].logsumexp(dim=1, keepdim=True)
-    gain_N1 = torch.where(of_allowed_N1 > -torch.inf, of_all_N1 - of_allowed_N1, 0.0)
-    log_probs_NV[:, given_ids] += gain_N1
-    return top_k(log_probs_NV, k)
+    return F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, forbidden_ids, -torch.inf)
 
 
 def top_k(x_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:

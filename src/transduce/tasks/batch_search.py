@@ -16,7 +16,7 @@ from torch import Tensor
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.data import pad_rows, plan_by_length
 from transduce.model import EncoderDecoder, Ensemble, LearnedPositions, for_inference
-from transduce.search import Constraint, Hypothesis, StateT, beam_search, greedy_search
+from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
 __all__ = ["BatchSearch", "Found", "Writer", "run_search"]
@@ -24,8 +24,8 @@ __all__ = ["BatchSearch", "Found", "Writer", "run_search"]
 # Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
 MAX_SOURCE_TOKENS = 1024
 
-# For the texts at some places, with the most symbols that each output may have: what may be written.
-ConstraintMaker = Callable[[Sequence[int], Sequence[int]], Constraint]
+# For the texts at some places, with the most symbols that each output may have: what changes log-probabilities.
+ProcessorMaker = Callable[[Sequence[int], Sequence[int]], LogProbsProcessor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,11 @@ class BatchSearch:
         search: SearchConfig,
         *,
         should_stop: Callable[[], bool] = lambda: False,
-        constrain: ConstraintMaker | None = None,
-        given_ids: Sequence[int] = (),
+        processor: ProcessorMaker | None = None,
         least_symbols: Sequence[int] | None = None,
     ) -> list[Found] | None:
         """One result for each text; None if ``should_stop``, which is asked before each batch, says so.
 
-        ``given_ids``: as in ``beam_search``.
         ``least_symbols``: how many symbols an output may have whatever the length of its source, the end included.
         """
         encoded = self.source_ids(texts)
@@ -88,8 +86,8 @@ class BatchSearch:
             limits = [min(len(cut[place]) + 1 + search.max_extra_tokens, self._max_positions) for place in chosen]
             if least_symbols is not None:
                 limits = [max(limit, least_symbols[place]) for limit, place in zip(limits, chosen, strict=True)]
-            constraint = None if constrain is None else constrain(chosen, limits)
-            hypotheses = self._search([cut[place] for place in chosen], limits, search, constraint, given_ids)
+            process = None if processor is None else processor(chosen, limits)
+            hypotheses = self._search([cut[place] for place in chosen], limits, search, process)
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
             Found(found.get(place, ()), len(ids) + 1, is_cut=len(cut[place]) < len(ids))
@@ -102,13 +100,12 @@ class BatchSearch:
         sources: Sequence[Sequence[int]],
         limits: Sequence[int],
         search: SearchConfig,
-        constraint: Constraint | None,
-        given_ids: Sequence[int],
+        process: LogProbsProcessor | None,
     ) -> list[list[Hypothesis]]:
         """The n best outputs for source ids without end symbols."""
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(self._device)
         limits_B = torch.tensor(limits, device=self._device)
-        return run_search(self._writer, src_BS, limits_B, search, constraint, given_ids)
+        return run_search(self._writer, src_BS, limits_B, search, process)
 
 
 def _max_positions(model: EncoderDecoder) -> int:
@@ -131,8 +128,7 @@ def run_search(
     src_BS: Tensor,
     limits_B: Tensor,
     search: SearchConfig,
-    constraint: Constraint | None = None,
-    given_ids: Sequence[int] = (),
+    process: LogProbsProcessor | None = None,
 ) -> list[list[Hypothesis]]:
     """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
     state = model.start(src_BS)
@@ -146,8 +142,7 @@ def run_search(
             eos_id=EOS_ID,
             forbidden_ids=forbidden_ids,
             alpha=search.alpha,
-            constraint=constraint,
-            given_ids=given_ids,
+            process=process,
         )
         return [[hypothesis] for hypothesis in best]
     return beam_search(
@@ -160,6 +155,5 @@ def run_search(
         bos_id=BOS_ID,
         eos_id=EOS_ID,
         forbidden_ids=forbidden_ids,
-        constraint=constraint,
-        given_ids=given_ids,
+        process=process,
     )

@@ -19,9 +19,10 @@ from torch import Tensor
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
-from transduce.model import EncoderDecoder, Transformer, cost_of, make_model
+from transduce.model import EncoderDecoder, cost_of, make_model
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_room_to_search
+from transduce.tasks.word_positions import model_that_counts_words
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
@@ -117,9 +118,9 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
         )
     require_room_to_search(config, device, where=folder)
     weights = _read_weights(folder / WEIGHTS_FILE)
-    with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
-        load_weights(make_model(config), weights, where=folder / WEIGHTS_FILE)
     try:
+        with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
+            load_weights(model_over(tokenizers, config), weights, where=folder / WEIGHTS_FILE)
         model = model_over(tokenizers, config)
     except DataError as error:
         raise CheckpointError(f"{folder}: {error}") from error
@@ -150,13 +151,9 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     return config, values
 
 
-def model_over(tokenizers: Tokenizers, config: ModelConfig) -> EncoderDecoder:
-    """A new model, which knows where words begin if it asks for that."""
-    model = make_model(config)
-    if isinstance(model, Transformer) and model.src_words is not None and model.tgt_words is not None:
-        model.src_words.learn(tokenizers.src.word_beginnings)
-        model.tgt_words.learn(tokenizers.tgt.word_beginnings)
-    return model
+def model_over(tokenizers: Tokenizers | None, config: ModelConfig) -> EncoderDecoder:
+    """A new model, which knows where words begin if it asks for that; without tokenizers, for its shapes."""
+    return model_that_counts_words(config, tokenizers) if config.positions == "words" else make_model(config)
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

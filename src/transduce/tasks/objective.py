@@ -23,8 +23,8 @@ from transduce.data import (
     turned_rows,
 )
 from transduce.errors import ConfigError, DataError
-from transduce.model import EncoderDecoder, side_losses
-from transduce.training import LossSum, cross_entropy, r_drop
+from transduce.loss import LossConfig, LossSum
+from transduce.model import AuxiliaryLosses, EncoderDecoder
 
 __all__ = ["PairObjective", "StoreBatches"]
 
@@ -144,18 +144,13 @@ class PairObjective:
         config, model = self.config, self.model
         is_twice = config.r_drop > 0 and update >= config.r_drop_after and model.training
         src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
-        with side_losses() as others:
-            states_ND = model(src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)) if is_twice else model(src_BS, tgt_BT)
-        eps_ls, smoothing = config.eps_ls, config.smoothing
         if is_twice:
-            loss = r_drop(
-                states_ND.unflatten(0, (2, -1)),
-                model.output_weight,
-                batch.tgt_out_M,
-                eps_ls=eps_ls,
-                smoothing=smoothing,
-                alpha=config.r_drop,
-            )
-        else:
-            loss = cross_entropy(states_ND, model.output_weight, batch.tgt_out_M, eps_ls=eps_ls, smoothing=smoothing)
-        return replace(loss, loss_nats=loss.loss_nats + sum(others) / (2 if is_twice else 1)) if others else loss
+            src_BS, tgt_BT = src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)
+        auxiliary = AuxiliaryLosses() if model.training else None
+        states_ND = model(src_BS, tgt_BT, auxiliary=auxiliary)
+        if is_twice:
+            states_ND = states_ND.unflatten(0, (2, -1))
+        how = LossConfig(config.eps_ls, config.smoothing, config.r_drop)
+        loss = model.output.loss(states_ND, batch.tgt_out_M, how)
+        beside = None if auxiliary is None else auxiliary.total()
+        return loss if beside is None else replace(loss, auxiliary_nats=beside / 2 if is_twice else beside)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.errors import CheckpointError, shown
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
 from transduce.model import EncoderDecoder
-from transduce.search import Constraint
+from transduce.search import Constrained, Prefixes
 from transduce.tasks.batch_search import BatchSearch, Found
 from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import read_model_folder
@@ -38,6 +39,26 @@ class Parse:
     tree: Tree | None  # None where there was no word
     score: float  # log-probability over length penalty
     is_cut: bool  # the sentence was too long to be read whole; its tree has all words all the same
+
+
+@dataclass(frozen=True, slots=True)
+class TreesOfWords(Constrained):
+    """What a parser may write: brackets that match, and its words, which are given.
+
+    Of the tags that stand for words, the allowed ones are renormalised to the total of all: the score covers that a
+    word comes next, not which. (Else a model that expects another word would rather open brackets for ever.)
+    """
+
+    tags: Sequence[int]
+
+    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
+        """(N, V) to (N, V), changed in place."""
+        blocked_NV, tags = self.blocked(log_probs_NV, prefixes), torch.tensor(self.tags, device=log_probs_NV.device)
+        of_all_N1 = log_probs_NV[:, tags].logsumexp(dim=1, keepdim=True)
+        log_probs_NV.masked_fill_(blocked_NV, -torch.inf)
+        of_allowed_N1 = log_probs_NV[:, tags].logsumexp(dim=1, keepdim=True)
+        log_probs_NV[:, tags] += torch.where(of_allowed_N1 > -torch.inf, of_all_N1 - of_allowed_N1, 0.0)
+        return log_probs_NV
 
 
 class Parser:
@@ -111,9 +132,9 @@ class Parser:
     ) -> list[Parse] | None:
         """Trees; None if ``should_stop``, which is asked before each search, says so."""
 
-        def constrain(places: Sequence[int], limits: Sequence[int]) -> Constraint:
+        def processor(places: Sequence[int], limits: Sequence[int]) -> TreesOfWords:
             tags = [[self._allowed(*pair) for pair in readable[place]] for place in places]
-            return BracketGrammar(self.kinds, tags, limits)
+            return TreesOfWords(BracketGrammar(self.kinds, tags, limits), self.kinds.tags)
 
         # Of a line that is longer than any source, the search writes the words that may be read; the others are added.
         most = self._search_all.max_source_tokens - 1
@@ -123,8 +144,7 @@ class Parser:
             texts,
             search or self.search,
             should_stop=should_stop,
-            constrain=constrain if self.is_constrained else None,
-            given_ids=self.kinds.tags if self.is_constrained else (),
+            processor=processor if self.is_constrained else None,
             least_symbols=[len(words) + 1 for words in readable],
         )
         if found is None:

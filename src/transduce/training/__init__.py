@@ -5,6 +5,15 @@ Knows an ``Objective`` and a ``BatchSource``, no task: see ``transduce.tasks`` f
 
 from __future__ import annotations
 
+from transduce.loss import (
+    LossConfig,
+    LossSum,
+    cross_entropy,
+    cross_entropy_reference,
+    r_drop,
+    r_drop_reference,
+    smoothing_weights,
+)
 from transduce.training.checkpoint import (
     TrainState,
     average_weights,
@@ -22,14 +31,6 @@ from transduce.training.checkpoint import (
     write_tensors,
 )
 from transduce.training.gradients import BatchSource, Objective
-from transduce.training.loss import (
-    LossSum,
-    cross_entropy,
-    cross_entropy_reference,
-    r_drop,
-    r_drop_reference,
-    smoothing_weights,
-)
 from transduce.training.optimiser import make_optimiser
 from transduce.training.parallel import is_sharded, shard
 from transduce.training.processes import Processes, device_of_process, processes_of_torchrun
@@ -50,6 +51,7 @@ __all__ = [
     "BatchSource",
     "CheckpointRecord",
     "Listener",
+    "LossConfig",
     "LossSum",
     "MetricsFile",
     "Objective",

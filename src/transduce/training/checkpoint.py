@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -102,9 +102,22 @@ class TrainState:
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
+@runtime_checkable
+class HasNamesOnDisk(Protocol):
+    """A model whose files have names of their own for its weights."""
+
+    def canonical(self) -> dict[str, nn.Parameter]:
+        """Every weight once, by its name on disk."""
+
+
+def named_weights(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Every weight once, by its name on disk, or else by that of its first attribute: a tied matrix is one tensor."""
+    return model.canonical() if isinstance(model, HasNamesOnDisk) else dict(model.named_parameters())
+
+
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight once, by its first name: a tied matrix is one tensor."""
-    return {name: weight.detach() for name, weight in model.named_parameters()}
+    """The values of ``named_weights``."""
+    return {name: weight.detach() for name, weight in named_weights(model).items()}
 
 
 def whole_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -115,7 +128,7 @@ def whole_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
     """Copy weights into a model. Raises CheckpointError if names, shapes or types are not the model's."""
-    own = dict(model.named_parameters())
+    own = named_weights(model)
     _require_like(weights, own, where=where)
     with torch.no_grad():
         for name, weight in own.items():
@@ -205,7 +218,7 @@ def save_checkpoint(
     moments = _whole_tensors(
         {
             f"{name}/{key}": value
-            for name, weight in model.named_parameters()
+            for name, weight in named_weights(model).items()
             for key, value in optimiser.state[weight].items()
         },
         keep=is_first,
@@ -262,7 +275,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     weights, moments = read_tensors(path / MODEL_FILE), read_tensors(path / OPTIMISER_FILE)
     _require_finite(weights, where=path / MODEL_FILE)
     _require_finite(moments, where=path / OPTIMISER_FILE)
-    own, zero = dict(model.named_parameters()), torch.zeros(())
+    own, zero = named_weights(model), torch.zeros(())
     _require_like(weights, own, where=path / MODEL_FILE)
     names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
     wanted = {f"{name}/{key}": zero if key == STEP else own[name] for name, keys in names.items() for key in keys}

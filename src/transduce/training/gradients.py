@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from transduce.config import TrainingConfig
-from transduce.training.loss import LossSum
+from transduce.loss import LossSum
 from transduce.training.parallel import in_parallel, part_of, whole
 from transduce.training.processes import Processes, shares
 
@@ -179,8 +179,8 @@ class GradientMaker(Generic[BatchT]):
             batch, weight = self.batches.batch(*share.place, part=0, n_parts=share.n_parts), 0.0
         with nullcontext() if is_last else self._without_sync():
             loss = self.loss_of(batch, update=update)
-            (loss.loss_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
-        sums_2 = torch.stack((loss.loss_nats.detach(), loss.nll_nats))
+            (loss.total_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
+        sums_2 = torch.stack((loss.total_nats.detach(), loss.nll_nats))
         return sums_2 if weight else torch.zeros_like(sums_2)
 
     def _clip(self) -> float:

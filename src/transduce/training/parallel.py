@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from torch import Tensor, nn
 
-from transduce.training.loss import LossSum
+from transduce.loss import LossSum
 from transduce.training.processes import Processes
 
 if TYPE_CHECKING:  # torch takes most of a second to load them, and most runs have one process

@@ -19,6 +19,7 @@ from torch import Tensor
 from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
+from transduce.loss import Smoothing
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
@@ -38,7 +39,6 @@ from transduce.paper.table3 import PRINTED, row_experiment
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
-from transduce.training.loss import Smoothing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = [
+    "LossConfig",
     "LossSum",
     "Smoothing",
     "cross_entropy",
@@ -35,12 +36,27 @@ ROUND_UP_TO = 64
 
 
 @dataclass(frozen=True, slots=True)
+class LossConfig:
+    """How the loss of an output layer departs from the plain cross-entropy."""
+
+    eps_ls: float = 0.0  # label smoothing (section 5.4)
+    smoothing: Smoothing = "uniform"
+    r_drop: float = 0.0  # alpha of R-Drop, where states are those of two passes
+
+
+@dataclass(frozen=True, slots=True)
 class LossSum:
     """Sums over target positions; divide by ``n_tokens`` once, at the edge."""
 
-    loss_nats: Tensor  # smoothed, what training minimises; carries the gradient
+    loss_nats: Tensor  # smoothed; carries the gradient
     nll_nats: Tensor  # not smoothed, what perplexity is made of; no gradient
     n_tokens: int
+    auxiliary_nats: Tensor | None = None  # what layers minimise beside the loss, as the balance of experts
+
+    @property
+    def total_nats(self) -> Tensor:
+        """What training minimises."""
+        return self.loss_nats if self.auxiliary_nats is None else self.loss_nats + self.auxiliary_nats
 
 
 def smoothing_weights(eps_ls: float, vocab_size: int, smoothing: Smoothing) -> tuple[float, float]:

@@ -1,0 +1,34 @@
+"""What the layers of a stack are told: its sizes and switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, Self
+
+from transduce.config import ModelConfig
+
+__all__ = ["StackConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class StackConfig:
+    """The columns of Table 3 that concern layers; the fields are those of ``ModelConfig``."""
+
+    n_layers: int  # N
+    d_model: int
+    d_ff: int
+    n_heads: int
+    d_k: int
+    d_v: int
+    p_drop: float = 0.1
+    p_drop_attention: float = 0.0
+    p_drop_relu: float = 0.0
+    norm: Literal["post", "pre"] = "post"
+    n_experts: int = 1
+    n_active_experts: int = 2
+
+    @classmethod
+    def of(cls, config: ModelConfig, n_layers: int) -> Self:
+        """The part of a model's configuration that its stacks share."""
+        shared = {field.name: getattr(config, field.name) for field in fields(cls) if field.name != "n_layers"}
+        return cls(n_layers, **shared)

@@ -1,0 +1,96 @@
+"""Positions that count words: half of the sinusoids are of the place, the others of the words up to there.
+
+Deviates: from section 3.5, which ``positions = "sinusoidal"`` restores. A tree has several symbols for each word, and a
+word several tokens, so that the places of a word and of what is written for it have little to do with each other; their
+counts differ by one. By section 3.5's own argument (PE(pos + k) is a linear function of PE(pos)) attention learns to
+find the word.
+
+Shapes: B sentences, N rows or real positions in a list, T positions, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transduce.config import ModelConfig
+from transduce.model import EncoderDecoder, make_model
+from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
+from transduce.model.front_end import Places, TokenFrontEnd
+from transduce.model.layout import Layout
+from transduce.model.transformer import FrontEndMaker
+from transduce.text import PAD_ID, Tokenizer, Tokenizers
+
+__all__ = ["WordFrontEnd", "model_that_counts_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class WordPlaces(Places):
+    """Where each row stands, and how many words had begun at each of its tokens."""
+
+    n_words_NT: Tensor
+
+    def select(self, rows_N: Tensor) -> Self:
+        """Those of some rows."""
+        return replace(self, n_seen_N=self.n_seen_N[rows_N], n_words_NT=self.n_words_NT[rows_N])
+
+    def n_words(self) -> Tensor:
+        """How many words each row has begun, (N, 1)."""
+        padded_NT = F.pad(self.n_words_NT, (1, 0))  # none before the first token
+        return padded_NT.gather(1, self.n_seen_N.unsqueeze(1))
+
+
+class WordFrontEnd(TokenFrontEnd):
+    """Token embeddings and positions, of which one half counts tokens and the other words (``begins_word``)."""
+
+    begins_word_V: Tensor
+
+    def __init__(self, embedding: TokenEmbedding, begins_word: Iterable[int], *, p_drop: float) -> None:
+        super().__init__(embedding, SinusoidalPositions(embedding.embedding_dim // 2), p_drop=p_drop)
+        begins_word_V = torch.zeros(embedding.num_embeddings, dtype=torch.int64)
+        begins_word_V[list(begins_word)] = 1
+        self.register_buffer("begins_word_V", begins_word_V, persistent=False)
+
+    def forward(self, ids_BT: Tensor) -> tuple[Tensor, Layout]:
+        """The states (N, D) of the real positions of ids that are padded on the right with 0, and where they stand."""
+        layout = Layout.of(ids_BT != PAD_ID)
+        n_words_N = self.begins_word_V[ids_BT].cumsum(dim=1).flatten()[layout.index_N]
+        encoding_ND = self._encoding(layout.positions_N(), n_words_N, ids_BT.shape[1])
+        return self.dropout(self.embedding(ids_BT.flatten()[layout.index_N]) + encoding_ND), layout
+
+    def start(self, n_rows: int) -> WordPlaces:
+        """Where rows stand that have seen nothing."""
+        places = super().start(n_rows)
+        return WordPlaces(places.n_seen_N, places.most, places.n_seen_N.new_empty(n_rows, 0))
+
+    def extend(self, ids_NT: Tensor, places: Places, n_new_N: Tensor | None = None) -> tuple[Tensor, Places]:
+        """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
+        assert isinstance(places, WordPlaces)
+        n_tokens = ids_NT.shape[1]
+        position_NT = places.of_new(n_tokens)
+        n_words_NT = places.n_words() + self.begins_word_V[ids_NT].cumsum(dim=1)
+        encoding_NTD = self._encoding(position_NT, n_words_NT, places.most + n_tokens)
+        room = places.most + n_tokens - places.n_words_NT.shape[1]
+        kept_NT = F.pad(places.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
+        after = places.after(n_tokens, n_new_N)
+        return self.dropout(self.embedding(ids_NT) + encoding_NTD), replace(after, n_words_NT=kept_NT)
+
+    def _encoding(self, position: Tensor, n_words: Tensor, n_positions: int) -> Tensor:
+        halves = self.positions(position, n_positions), self.positions(n_words, n_positions + 1)
+        return torch.cat(halves, dim=-1)
+
+
+def model_that_counts_words(config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
+    """A new Transformer whose positions count the words that the tokenizers know of; without any, for its shapes."""
+
+    def front_end(tokenizer: Tokenizer | None) -> FrontEndMaker:
+        begins_word = [] if tokenizer is None else tokenizer.word_beginnings
+        return lambda embedding: WordFrontEnd(embedding, begins_word, p_drop=config.p_drop)
+
+    src, tgt = (None, None) if tokenizers is None else (tokenizers.src, tokenizers.tgt)
+    return make_model(config, source=front_end(src), target=front_end(tgt))
