@@ -193,7 +193,7 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, mode: Literal["rb
 def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, target = tmp_path / "path", tmp_path / "target"
     path.symlink_to(target)
-    monkeypatch.setattr("transduce.files.require_regular", lambda path, **options: None)
+    monkeypatch.setattr("transduce.files.regular.require_regular", lambda path, **options: None)
     with pytest.raises(OSError, match="symbolic links"):
         open_regular(path, "ab")
     assert not target.exists()
