@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from transduce.errors import TransduceError, quoted, shown
-from transduce.files.json_files import read_json, write_json
+from transduce.files.json_files import Migration, migrated, read_json, write_json
 from transduce.files.regular import open_regular, sha256_of_file, sha256_of_stream
 
 __all__ = ["MANIFEST_NAME", "verify_manifest", "write_manifest"]
 
 MANIFEST_NAME = "manifest.json"
 INCOMPLETE = "it is not complete; bring the file back from a copy, or make the folder anew"
+MIGRATIONS: tuple[Migration, ...] = (lambda values: values,)  # what format 1 adds is its number
 
 
 def write_manifest(folder: Path, *, exempt: Iterable[str] = ()) -> None:
@@ -22,7 +23,7 @@ def write_manifest(folder: Path, *, exempt: Iterable[str] = ()) -> None:
     left_out = {MANIFEST_NAME, *exempt}
     paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in left_out)
     files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)} for path in paths}
-    write_json(folder / MANIFEST_NAME, {"files": files})
+    write_json(folder / MANIFEST_NAME, {"format": len(MIGRATIONS), "files": files})
 
 
 def verify_manifest(
@@ -36,18 +37,21 @@ def verify_manifest(
     """Check every file of ``folder`` against its manifest, or ``only`` some.
 
     Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing or no regular file,
-    or if a size or a checksum differs. With ``may_be_links`` links to regular files are such files, too.
+    if the manifest is of an unknown format, or if a size or a checksum differs. With ``may_be_links`` links to regular
+    files are such files, too.
     """
     required, present = [*required, *(only or ())], _names_in(folder, error=error)
     for name in (*required, MANIFEST_NAME):
         if name not in present:
             raise error(f"{folder} has no {name}; {INCOMPLETE}")
-    files = read_json(folder / MANIFEST_NAME, error=error, may_be_link=may_be_links).get("files")
+    path = folder / MANIFEST_NAME
+    values = read_json(path, error=error, may_be_link=may_be_links)
+    files = migrated(values, MIGRATIONS, where=path, error=error).get("files")
     if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
-        raise error(f"{folder / MANIFEST_NAME} should have a table 'files'")
+        raise error(f"{path} should have a table 'files'")
     unlisted = [name for name in required if name not in files]
     if unlisted:
-        raise error(f"{folder / MANIFEST_NAME} does not list {unlisted[0]}")
+        raise error(f"{path} does not list {unlisted[0]}")
     for name in files if only is None else only:
         if name not in present:  # the system is not asked for a name that a damaged manifest makes up
             raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
