@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn
+from rich.progress import BarColumn, Progress, ProgressColumn
 
 __all__ = ["LiveBars"]
 
@@ -15,12 +15,13 @@ __all__ = ["LiveBars"]
 class LiveBars:
     """Bars on stderr: ``with`` shows them until its block ends if they are to be live, else nothing is seen of them.
 
-    A column is one of rich's, or what it shows: ``"{task.description}"``.
+    What is done and its bar are followed by ``columns``: rich's, or text with fields, ``"{task.fields[left]}"``.
     """
 
-    def __init__(self, *columns: str | ProgressColumn, is_live: bool) -> None:
+    def __init__(self, *columns: str | ProgressColumn, is_live: bool, bar_width: int | None = 40) -> None:
         self.is_live = is_live
-        self._bars = Progress(*columns, console=Console(stderr=True), redirect_stdout=False)  # results are not for it
+        all_columns = "{task.description}", BarColumn(bar_width), *columns
+        self._bars = Progress(*all_columns, console=Console(stderr=True), redirect_stdout=False)  # results go elsewhere
 
     def __enter__(self) -> Self:
         if self.is_live:

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.progress import (
-    BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
-    ProgressColumn,
     TaskProgressColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -31,11 +29,8 @@ __all__ = ["DownloadProgress", "LineProgress", "PlainLines", "TrainingProgress"]
 SECONDS_A_LINE = 30.0
 
 
-class _Bars(LiveBars):
-    """Bars where stderr is a terminal."""
-
-    def __init__(self, *columns: str | ProgressColumn, is_wanted: bool = True) -> None:
-        super().__init__("{task.description}", *columns, is_live=is_wanted and sys.stderr.isatty())
+class _Display(LiveBars):
+    """Bars, or what is told instead."""
 
     def tell(self, line: str) -> None:
         """A line for people; above the bars on a terminal."""
@@ -45,14 +40,13 @@ class _Bars(LiveBars):
             say(line)
 
 
-class TrainingProgress(_Bars):
+class TrainingProgress(_Display):
     """A listener of a run: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
-        figures, left = "{task.fields[figures]}", "{task.fields[left]}"
-        bar = BarColumn(bar_width=None)
-        super().__init__(bar, TaskProgressColumn(), figures, TimeElapsedColumn(), left, is_wanted=is_speaker())
+        columns = TaskProgressColumn(), "{task.fields[figures]}", TimeElapsedColumn(), "{task.fields[left]}"
+        super().__init__(*columns, is_live=is_speaker() and sys.stderr.isatty(), bar_width=None)
         self._show = self.add("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
 
@@ -110,12 +104,12 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-class LineProgress(_Bars):
+class LineProgress(_Display):
     """Lines done, of so many in all if that is known: ``with LineProgress("translating", 7) as progress: ...``."""
 
     def __init__(self, what: str, n_lines: int | None, *, is_wanted: bool = True) -> None:
-        columns = BarColumn(bar_width=None), MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
-        super().__init__(*columns, is_wanted=is_wanted)
+        columns = MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
+        super().__init__(*columns, is_live=is_wanted and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
 
     def advance(self) -> None:
@@ -123,11 +117,11 @@ class LineProgress(_Bars):
         self._show(advance=1)
 
 
-class DownloadProgress(_Bars):
+class DownloadProgress(_Display):
     """What is fetched, file by file: ``with DownloadProgress() as progress: ...``."""
 
     def __init__(self) -> None:
-        super().__init__(BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        super().__init__(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), is_live=sys.stderr.isatty())
 
     def of_file(self, name: str) -> Callable[[int, int | None], None]:
         """A display for a file; what is returned moves it to so many bytes, of so many in all if that is known."""

@@ -13,7 +13,10 @@ from pathlib import Path
 
 from transduce.errors import DataError
 
-__all__ = ["atomic_folder", "bring_back", "is_leftover", "is_running", "made_folder", "remove", "renamed_beside"]
+__all__ = [
+    "atomic_folder", "bring_back", "is_leftover", "is_running", "made_folder", "named_in_errors", "remove",
+    "renamed_beside",
+]  # fmt: skip
 
 
 def remove(path: Path) -> None:
@@ -23,6 +26,16 @@ def remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
+    """A block whose OSErrors name ``path`` if they name no file, as of a write that fails for want of room."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager
@@ -89,17 +102,15 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         temporary.mkdir()
         try:
-            yield temporary
-            for path in temporary.rglob("*"):
-                if path.is_file():
-                    path.chmod(0o666 & ~_umask())  # some libraries write for the owner alone
-                _flush(path)
-            _flush(temporary)
-            _put_in_place(temporary, folder, to_retire)
-            _flush(folder.parent)
-        except OSError as error:
-            error.filename = error.filename or str(folder)
-            raise
+            with named_in_errors(folder):
+                yield temporary
+                for path in temporary.rglob("*"):
+                    if path.is_file():
+                        path.chmod(0o666 & ~_umask())  # some libraries write for the owner alone
+                    _flush(path)
+                _flush(temporary)
+                _put_in_place(temporary, folder, to_retire)
+                _flush(folder.parent)
         finally:
             remove(temporary)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from transduce.files.folders import made_folder, remove
+from transduce.files.folders import made_folder, named_in_errors, remove
 
 __all__ = ["descriptor_named", "open_in_place", "replacement", "write_lines", "write_text", "written_whole"]
 
@@ -21,16 +21,7 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
 
     A pipe, a device or what ``/dev/stdout`` names is written to as it is: another file in its place would be no pipe.
     """
-    in_place = open_in_place(path)
-    if in_place is not None:
-        try:
-            with in_place as stream:
-                yield stream
-        except OSError as error:
-            error.filename = error.filename or str(path)
-            raise
-        return
-    with replacement(path) as stream:
+    with named_in_errors(path), open_in_place(path) or replacement(path) as stream:
         yield stream
 
 
@@ -61,7 +52,7 @@ def descriptor_named(path: Path) -> int | None:
 def replacement(path: Path) -> Iterator[IO[bytes]]:
     """A stream to a new file beside ``path``, which takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with made_folder(path.parent):
+    with named_in_errors(path), made_folder(path.parent):
         remove(temporary)
         try:
             with temporary.open("xb") as stream:  # new, so that nothing is written through a link of that name
@@ -69,9 +60,6 @@ def replacement(path: Path) -> Iterator[IO[bytes]]:
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.replace(path)
-        except OSError as error:
-            error.filename = error.filename or str(path)  # a write that fails for want of room names no file
-            raise
         finally:
             remove(temporary)
 

@@ -16,12 +16,12 @@ def shown_progress(progress: bool | Progress, total: int) -> Iterator[Progress]:
     if progress is False:
         yield lambda done, total: None
     elif progress is True:
-        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+        from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
         from transduce.progress import LiveBars
 
-        with LiveBars("translating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), is_live=True) as bars:
-            show = bars.add("", total)
+        with LiveBars(MofNCompleteColumn(), TimeRemainingColumn(), is_live=True) as bars:
+            show = bars.add("translating", total)
             yield lambda done, total: show(completed=done)
     else:
         yield progress
