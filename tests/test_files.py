@@ -160,6 +160,30 @@ def test_a_manifest_holds_its_folder_together(tmp_path: Path) -> None:
         verify_manifest(folder, error=CheckpointError)
 
 
+def test_manifests_of_before_and_of_now_are_read_and_of_the_future_refused(tmp_path: Path) -> None:
+    write_text(tmp_path / "a", "alpha")
+    write_manifest(tmp_path)
+    manifest = tmp_path / "manifest.json"
+    now = read_json(manifest)
+    assert (now["format"], list(now["files"])) == (1, ["a"])
+    before = {"files": now["files"]}
+    write_json(manifest, before)
+    content = manifest.read_bytes()
+    verify_manifest(tmp_path, error=CheckpointError, required=("a",))
+    assert manifest.read_bytes() == content
+    for number in (2, -1, True, "1", None, 1.0):
+        write_json(manifest, before | {"format": number})
+        with pytest.raises(CheckpointError, match=rf"manifest\.json has format {number!r}, this version reads"):
+            verify_manifest(tmp_path, error=CheckpointError, only=["a"])
+    for number in (0, 1):  # what is wrong with the entries is seen in each
+        write_json(manifest, {"format": number, "files": {"a": before["files"]["a"] | {"bytes": 4}}})
+        with pytest.raises(CheckpointError, match="5 bytes, its manifest says 4"):
+            verify_manifest(tmp_path, error=CheckpointError)
+        write_json(manifest, {"format": number, **before["files"]})
+        with pytest.raises(CheckpointError, match="should have a table 'files'"):
+            verify_manifest(tmp_path, error=CheckpointError)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"null", b"[" * 100_000])
 def test_json_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.json"
@@ -193,7 +217,7 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, mode: Literal["rb
 def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, target = tmp_path / "path", tmp_path / "target"
     path.symlink_to(target)
-    monkeypatch.setattr("transduce.files.require_regular", lambda path, **options: None)
+    monkeypatch.setattr("transduce.files.regular.require_regular", lambda path, **options: None)
     with pytest.raises(OSError, match="symbolic links"):
         open_regular(path, "ab")
     assert not target.exists()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from transduce.cli.download_progress import DownloadProgress, PlainLines
+from transduce.cli.progress import DownloadProgress, PlainLines
 
 
 def test_a_line_at_the_beginning_and_at_each_tenth() -> None:
@@ -39,7 +39,7 @@ def test_without_a_terminal_each_file_has_its_lines(capsys: pytest.CaptureFixtur
 def test_corpora_are_told_without_torch() -> None:
     program = (
         "import sys; from transduce.cli.main import run; assert run(['corpus', 'get', 'nosuch']) == 1;"
-        "import transduce.cli.download_progress; print('torch' in sys.modules)"
+        "import transduce.cli.progress; print('torch' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def test_old_and_long_lines_are_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 
 BAR = """
 import sys, time
-from transduce.cli.line_progress import LineProgress
+from transduce.cli.progress import LineProgress
 from transduce.cli.output import say
 with LineProgress("translating", 2) as progress:
     for line in ("one", "two"):
@@ -88,19 +89,74 @@ with LineProgress("translating", 2) as progress:
 """
 
 
-def test_a_bar_is_on_stderr_alone() -> None:
+TRAINING = """
+from transduce.cli.progress import TrainingProgress
+from transduce.config import TrainingConfig
+from transduce.training import SkipRecord, UpdateRecord, ValidationRecord
+with TrainingProgress(TrainingConfig(max_updates=1000)) as progress:
+    progress.tell("[bold]text")
+    for update in (100, 200):
+        progress(UpdateRecord(update, 1, 2.5, 2.0, 1e-3, 1.0, 7, 7, 1234.0, update / 10, True))
+    progress(ValidationRecord(200, 2.0, None, None, True, 20.0, f1=50.0))
+    progress(SkipRecord(200, "skipped", 20.0))
+"""
+TOLD = "[bold]text", "update 200: dev perplexity 7.389   F1 50.00   best so far", "warning: skipped"
+PLAIN = "update {}  loss 2.500  1,234 tokens/s  lr 1.00e-03  perplexity 7.39  {} left"
+
+DOWNLOADS = """
+from transduce.cli.progress import DownloadProgress
+with DownloadProgress() as progress:
+    for name in ("a.tgz", "b.tgz"):
+        progress.of_file(name)(1_000_000, 2_000_000)
+    progress.tell("told")
+"""
+
+
+def on_a_terminal(program: str, **environment: str) -> tuple[str, bytes, list[str]]:
+    """What a program writes to a terminal at stderr, to stdout, and to a stderr that is no terminal."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen([sys.executable, "-c", BAR], stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
+    command = [sys.executable, "-c", f"{program}import sys; print('the end', file=sys.stderr)"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=variables)
     os.close(theirs)
-    seen = read_until(ours, b"2/2")
+    seen = read_until(ours, b"the end").removesuffix(b"\r\n").removesuffix(b"the end")
     out, _ = process.communicate(timeout=PATIENCE_S)
-    assert out == b"one\ntwo\n"
-    assert b"one" not in seen
-    assert b"odd" in seen
     os.close(ours)
-    plain = subprocess.run([sys.executable, "-c", BAR], capture_output=True, check=True, timeout=PATIENCE_S)
-    assert (plain.stdout, plain.stderr) == (b"one\ntwo\n", b"warning: odd\n")
+    plain = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S, env=variables)
+    assert (process.returncode, plain.stdout) == (0, out)
+    *lines, end = plain.stderr.decode().splitlines()
+    assert end == "the end"
+    return re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", seen.decode()), out, lines
+
+
+def test_a_bar_is_on_stderr_alone() -> None:
+    seen, out, plain = on_a_terminal(BAR)
+    assert out == b"one\ntwo\n"
+    assert "one" not in seen
+    assert re.search(r"translating ━+ 2/2 lines 0:00:0\d 0:00:00", seen)
+    assert "warning: odd" in seen
+    assert plain == ["warning: odd"]
+
+
+def test_a_run_has_a_bar_with_its_news_above() -> None:
+    seen, out, plain = on_a_terminal(TRAINING)
+    assert out == b""
+    # The bar is drawn again below each line: what is told comes in its order, and once.
+    assert [line.strip() for line in re.split(r"[\r\n]+", seen) if line.strip() in TOLD] == list(TOLD)
+    assert re.search(r"update 200 [━╸╺]+\s+20% loss 2\.500  1,234 tokens/s  lr 1\.00e-03 0:00:0\d 0:01:20 left", seen)
+    updates = [PLAIN.format(100, "-:--:--"), PLAIN.format(200, "0:01:20")]
+    assert plain == [TOLD[0], *updates, *TOLD[1:]]
+
+
+def test_of_several_processes_one_has_a_bar() -> None:
+    assert on_a_terminal(TRAINING, RANK="1", WORLD_SIZE="2") == ("", b"", [])
+
+
+def test_each_download_has_a_bar() -> None:
+    seen, out, plain = on_a_terminal(DOWNLOADS)
+    assert out == b""
+    assert re.search(r"a\.tgz [━╸╺]+ 1\.0/2\.0 MB", seen)
+    assert plain == ["a.tgz: 1.0 of 2.0 MB (50%)", "b.tgz: 1.0 of 2.0 MB (50%)", "told"]
 
 
 def test_a_shell_completes_verbs_and_options() -> None:

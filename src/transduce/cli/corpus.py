@@ -110,7 +110,7 @@ def get_named_corpus(
     json: JsonOption = False,
 ) -> None:
     """Bring a corpus to the disk: download it, or make it. A download goes on where it was stopped, and is verified."""
-    from transduce.cli.download_progress import DownloadProgress
+    from transduce.cli.progress import DownloadProgress
     from transduce.config import DataConfig, nearest_name
     from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, cache_folder, get_corpus, write_grammar_corpus
 

@@ -45,8 +45,7 @@ def demo(
     json: JsonOption = False,
 ) -> int:
     """Watch a Transformer learn to translate: corpus, tokenizer, training, BLEU, examples and an attention page."""
-    from transduce.cli.download_progress import DownloadProgress
-    from transduce.cli.progress import TrainingProgress
+    from transduce.cli.progress import DownloadProgress, TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.demo import demo_config, fetch_missing, run_demo
     from transduce.model import fast_precision

@@ -1,42 +1,59 @@
-"""How a run looks while it goes on: a live bar on a terminal, plain lines elsewhere. Both on stderr."""
+"""How what takes long looks: bars on a terminal, plain lines elsewhere. All on stderr. Imports no torch."""
 
 from __future__ import annotations
 
 import math
 import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    DownloadColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
-from transduce.cli.live_bar import LiveBar
-from transduce.cli.output import is_speaker, say
-from transduce.config import TrainingConfig
-from transduce.metrics import perplexity
-from transduce.training import CheckpointRecord, Record, SkipRecord, UpdateRecord, ValidationRecord
+from transduce.cli.output import is_speaker, say, visible
+from transduce.progress import LiveBars
 
-__all__ = ["TrainingProgress"]
+if TYPE_CHECKING:
+    from transduce.config import TrainingConfig
+    from transduce.training import Record, UpdateRecord
+
+__all__ = ["DownloadProgress", "LineProgress", "PlainLines", "TrainingProgress"]
+
+SECONDS_A_LINE = 30.0
 
 
-class TrainingProgress(LiveBar):
+class _Display(LiveBars):
+    """Bars, or what is told instead."""
+
+    def tell(self, line: str) -> None:
+        """A line for people; above the bars on a terminal."""
+        if self.is_live:
+            self.print_above(visible(line))
+        else:
+            say(line)
+
+
+class TrainingProgress(_Display):
     """A listener of a run: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=Console(stderr=True),
-        )
-        super().__init__(bar, is_live=is_speaker() and sys.stderr.isatty())
-        self._task = bar.add_task("training", total=1.0, figures="", left="", visible=False)
+        columns = TaskProgressColumn(), "{task.fields[figures]}", TimeElapsedColumn(), "{task.fields[left]}"
+        super().__init__(*columns, is_live=is_speaker() and sys.stderr.isatty(), bar_width=None)
+        self._show = self.add("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
 
     def __call__(self, record: Record) -> None:
         """Show one record."""
+        from transduce.training import CheckpointRecord, SkipRecord, UpdateRecord, ValidationRecord
+
         match record:
             case UpdateRecord():
                 self._show_update(record)
@@ -54,13 +71,13 @@ class TrainingProgress(LiveBar):
         done = self._share_done(record)
         left = f"{_clock(self._seconds_left(done, record.elapsed_s))} left"
         figures = f"loss {record.loss_nats:.3f}  {record.tgt_tokens_per_s:,.0f} tokens/s  lr {record.learning_rate:.2e}"
+        update = f"update {record.update:,}"
         if self.is_live:
-            description = f"update {record.update:,}"
-            self._bar.update(
-                self._task, completed=done, description=description, figures=figures, left=left, visible=True
-            )
+            self._show(completed=done, description=update, figures=figures, left=left, visible=True)
         elif record.is_logged:
-            say(f"update {record.update:,}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
+            from transduce.metrics import perplexity
+
+            say(f"{update}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
 
     def _share_done(self, record: UpdateRecord) -> float:
         done = record.update / self.config.max_updates
@@ -85,3 +102,49 @@ def _clock(seconds: float) -> str:
         return "-:--:--"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+class LineProgress(_Display):
+    """Lines done, of so many in all if that is known: ``with LineProgress("translating", 7) as progress: ...``."""
+
+    def __init__(self, what: str, n_lines: int | None, *, is_wanted: bool = True) -> None:
+        columns = MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
+        super().__init__(*columns, is_live=is_wanted and sys.stderr.isatty(), bar_width=None)
+        self._show = self.add(what, n_lines)
+
+    def advance(self) -> None:
+        """One more line is done."""
+        self._show(advance=1)
+
+
+class DownloadProgress(_Display):
+    """What is fetched, file by file: ``with DownloadProgress() as progress: ...``."""
+
+    def __init__(self) -> None:
+        super().__init__(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), is_live=sys.stderr.isatty())
+
+    def of_file(self, name: str) -> Callable[[int, int | None], None]:
+        """A display for a file; what is returned moves it to so many bytes, of so many in all if that is known."""
+        if not self.is_live:
+            return PlainLines(name, tell=say)
+        show = self.add(name)
+        return lambda n_bytes, n_bytes_in_all: show(completed=n_bytes, total=n_bytes_in_all)
+
+
+class PlainLines:
+    """A line when a file begins, at each tenth of it, or after half a minute."""
+
+    def __init__(self, name: str, *, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = name
+        self._tell, self._clock = tell, clock
+        self._told_tenth, self._told_at = -1, 0.0
+
+    def __call__(self, n_bytes: int, n_bytes_in_all: int | None) -> None:
+        """So many bytes are here, of so many in all if that is known."""
+        tenth = 10 * n_bytes // n_bytes_in_all if n_bytes_in_all else 0
+        now = self._clock()
+        if tenth <= self._told_tenth and now < self._told_at + SECONDS_A_LINE:
+            return
+        of_all = f" of {n_bytes_in_all / 1e6:,.1f} MB ({n_bytes / n_bytes_in_all:.0%})" if n_bytes_in_all else " MB"
+        self._tell(f"{self.name}: {n_bytes / 1e6:,.1f}{of_all}")
+        self._told_tenth, self._told_at = tenth, now

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from transduce.trees import Tree
 
 __all__ = [
-    "aligned_lines", "is_talk", "lines_of", "lines_to_write", "name_of", "piped_lines", "plain_trees",
-    "require_stdin_once", "typed_lines",
+    "aligned_lines", "is_talk", "lines_of", "lines_to_write", "name_of", "number_of_lines", "piped_lines",
+    "plain_trees", "require_stdin_once", "typed_lines",
 ]  # fmt: skip
+
+MOST_BYTES = 256 << 20  # of a file whose lines are counted first: a moment against the time that its translation takes
 
 
 def is_talk(path: Path | None = None) -> bool:
@@ -89,6 +91,20 @@ def lines_to_write(path: Path | None) -> Iterator[str]:
                 yield line
         except BROKEN as error:
             raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
+
+
+def number_of_lines(path: Path | None) -> int | None:
+    """How many lines a file has, a last one without an end, too; None for stdin, pipes, and what takes long to count.
+
+    Raises DataError if the file cannot be opened.
+    """
+    if path is None or path == STANDARD or not path.is_file() or path.stat().st_size > MOST_BYTES:
+        return None
+    try:
+        with open_binary(path) as stream:
+            return sum(1 for _ in raw_lines(stream))
+    except BROKEN:  # what is wrong with it is told by its reader
+        return None
 
 
 def _replaced(stream: IO[bytes]) -> Iterator[str]:

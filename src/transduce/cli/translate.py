@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.cli.line_progress import LineProgress, number_of_lines
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
@@ -26,7 +25,8 @@ from transduce.cli.options import (
 )
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
-from transduce.cli.stdin import is_talk, lines_to_write, typed_lines
+from transduce.cli.progress import LineProgress
+from transduce.cli.stdin import is_talk, lines_to_write, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, require_not_read, written_lines
 from transduce.config import LARGEST_BEAM
 from transduce.files import open_binary

@@ -16,13 +16,12 @@ def shown_progress(progress: bool | Progress, total: int) -> Iterator[Progress]:
     if progress is False:
         yield lambda done, total: None
     elif progress is True:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
-        columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Bar(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("", total=total)
-            yield lambda done, total: bar.update(task, completed=done)
+        from transduce.progress import LiveBars
+
+        with LiveBars(MofNCompleteColumn(), TimeRemainingColumn(), is_live=True) as bars:
+            show = bars.add("translating", total)
+            yield lambda done, total: show(completed=done)
     else:
         yield progress

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.errors import DataError
-from transduce.files import decoded_lines, open_regular, write_lines
+from transduce.files import decoded_lines, named_in_errors, open_regular, write_lines
 from transduce.metrics import perplexity
 from transduce.training.checkpoint import TrainState
 
@@ -112,12 +112,8 @@ class MetricsFile:
         """Write one record."""
         if isinstance(record, UpdateRecord) and not record.is_logged:
             return
-        try:
-            with open_regular(self.path, "ab") as stream:
-                stream.write(json.dumps(as_json(record)).encode("ascii") + b"\n")
-        except OSError as error:
-            error.filename = error.filename or str(self.path)  # a write that fails for want of room names no file
-            raise
+        with named_in_errors(self.path), open_regular(self.path, "ab") as stream:
+            stream.write(json.dumps(as_json(record)).encode("ascii") + b"\n")
 
 
 def _is_record(line: str) -> bool:

@@ -1,0 +1,81 @@
+"""Manifests: the size and the SHA-256 of each file of a folder, in ``manifest.json``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transduce.errors import TransduceError, quoted, shown
+from transduce.files.json_files import Migration, migrated, read_json, write_json
+from transduce.files.regular import open_regular, sha256_of_file, sha256_of_stream
+
+__all__ = ["MANIFEST_NAME", "verify_manifest", "write_manifest"]
+
+MANIFEST_NAME = "manifest.json"
+INCOMPLETE = "it is not complete; bring the file back from a copy, or make the folder anew"
+MIGRATIONS: tuple[Migration, ...] = (lambda values: values,)  # what format 1 adds is its number
+
+
+def write_manifest(folder: Path, *, exempt: Iterable[str] = ()) -> None:
+    """Write ``manifest.json``: size and SHA-256 of each file in ``folder`` but the ``exempt`` ones."""
+    left_out = {MANIFEST_NAME, *exempt}
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in left_out)
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)} for path in paths}
+    write_json(folder / MANIFEST_NAME, {"format": len(MIGRATIONS), "files": files})
+
+
+def verify_manifest(
+    folder: Path,
+    *,
+    error: type[TransduceError],
+    required: Iterable[str] = (),
+    only: Iterable[str] | None = None,
+    may_be_links: bool = False,
+) -> None:
+    """Check every file of ``folder`` against its manifest, or ``only`` some.
+
+    Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing or no regular file,
+    if the manifest is of an unknown format, or if a size or a checksum differs. With ``may_be_links`` links to regular
+    files are such files, too.
+    """
+    required, present = [*required, *(only or ())], _names_in(folder, error=error)
+    for name in (*required, MANIFEST_NAME):
+        if name not in present:
+            raise error(f"{folder} has no {name}; {INCOMPLETE}")
+    path = folder / MANIFEST_NAME
+    values = read_json(path, error=error, may_be_link=may_be_links)
+    files = migrated(values, MIGRATIONS, where=path, error=error).get("files")
+    if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
+        raise error(f"{path} should have a table 'files'")
+    unlisted = [name for name in required if name not in files]
+    if unlisted:
+        raise error(f"{path} does not list {unlisted[0]}")
+    for name in files if only is None else only:
+        if name not in present:  # the system is not asked for a name that a damaged manifest makes up
+            raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
+        _verify_file(folder / name, files[name], error=error, may_be_link=may_be_links)
+
+
+def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
+    """What is in a folder."""
+    if not folder.is_dir():
+        raise error(f"{folder} is not a folder")
+    try:
+        return {path.name for path in folder.iterdir()}
+    except OSError as cause:
+        raise error(f"{folder} cannot be read: {cause.strerror or cause}") from cause
+
+
+def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError], may_be_link: bool) -> None:
+    """Check the size and the checksum of one file against its entry in a manifest."""
+    try:
+        with open_regular(path, error=error, may_be_link=may_be_link) as stream:
+            n_bytes = os.fstat(stream.fileno()).st_size
+            if n_bytes != entry.get("bytes"):
+                raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
+            if sha256_of_stream(stream) != entry.get("sha256"):
+                raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause

@@ -1,0 +1,80 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from transduce.files.folders import made_folder, named_in_errors, remove
+
+__all__ = ["descriptor_named", "open_in_place", "replacement", "write_lines", "write_text", "written_whole"]
+
+MOST_LINKS = 40  # that lead to one another, as for the system
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error.
+
+    A pipe, a device or what ``/dev/stdout`` names is written to as it is: another file in its place would be no pipe.
+    """
+    with named_in_errors(path), open_in_place(path) or replacement(path) as stream:
+        yield stream
+
+
+def open_in_place(path: Path) -> IO[bytes] | None:
+    """A stream to what is written as it is, never replaced: a pipe, a device, a descriptor; None for all else.
+
+    Where ``/dev/stdout`` leads to a file, it goes on after what is there: others may write to the same stream.
+    """
+    descriptor = descriptor_named(path)
+    if descriptor is not None:
+        return open(os.dup(descriptor), "wb")
+    return path.open("wb") if path.exists() and not path.is_file() and not path.is_dir() else None
+
+
+def descriptor_named(path: Path) -> int | None:
+    """The number of the open descriptor that ``/dev/stdout``, ``/dev/fd/3`` or a link to these names."""
+    folders = {"/dev/fd", os.path.realpath("/proc/self/fd")}
+    for _ in range(MOST_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in folders and path.exists():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to a new file beside ``path``, which takes its place when the block ends without an error."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with named_in_errors(path), made_folder(path.parent):
+        remove(temporary)
+        try:
+            with temporary.open("xb") as stream:  # new, so that nothing is written through a link of that name
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        finally:
+            remove(temporary)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` as UTF-8, whole or not at all."""
+    with written_whole(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write one line each, ``"\\n"`` at every end, whole or not at all; returns how many."""
+    n_lines = 0
+    with written_whole(path) as stream:
+        for line in lines:
+            stream.write(line.encode("utf-8") + b"\n")
+            n_lines += 1
+    return n_lines
