@@ -92,12 +92,12 @@ with LineProgress("translating", 2) as progress:
 TRAINING = """
 from transduce.cli.progress import TrainingProgress
 from transduce.config import TrainingConfig
-from transduce.training import SkipRecord, UpdateRecord, ValidationRecord
+from transduce.training import SkipRecord, UpdateRecord, Score, ValidationRecord
 with TrainingProgress(TrainingConfig(max_updates=1000)) as progress:
     progress.tell("[bold]text")
     for update in (100, 200):
         progress(UpdateRecord(update, 1, 2.5, 2.0, 1e-3, 1.0, 7, 7, 1234.0, update / 10, True))
-    progress(ValidationRecord(200, 2.0, None, None, True, 20.0, f1=50.0))
+    progress(ValidationRecord(200, 2.0, {"f1": Score(50.0)}, True, 20.0))
     progress(SkipRecord(200, "skipped", 20.0))
 """
 TOLD = "[bold]text", "update 200: dev perplexity 7.389   F1 50.00   best so far", "warning: skipped"

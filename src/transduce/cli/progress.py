@@ -58,8 +58,7 @@ class TrainingProgress(_Display):
             case UpdateRecord():
                 self._show_update(record)
             case ValidationRecord():
-                score = "" if record.bleu is None else f"   BLEU {record.bleu:.2f}"
-                score = score if record.f1 is None else f"   F1 {record.f1:.2f}"
+                score = "".join(f"   {name.upper()} {score.value:.2f}" for name, score in record.scores.items())
                 best = "   best so far" if record.is_best else ""
                 self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{score}{best}")
             case SkipRecord():

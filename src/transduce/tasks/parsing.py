@@ -16,7 +16,7 @@ from transduce.model import EncoderDecoder
 from transduce.tasks.parser import Parser, tagged_words
 from transduce.tasks.task import Task
 from transduce.tasks.validation import TaskValidation
-from transduce.training import Validation
+from transduce.training import Score, Validation
 from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
 
 __all__ = ["ABOUT_SCORES", "Parsing", "ParsingScores", "evaluate_parser", "gold_tree"]
@@ -49,7 +49,7 @@ class ParsingValidation(TaskValidation):
     def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
         gold = [gold_tree(*pair) for pair in zip(self._sources, self._references, strict=True)]
         totals = parseval(gold, [tree_or_none(output) for output in outputs]).all
-        return Validation(nll_nats, f1=totals.f1, signature=SIGNATURE)
+        return Validation(nll_nats, {"f1": Score(totals.f1, SIGNATURE)})
 
 
 def evaluate_parser(

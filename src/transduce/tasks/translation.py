@@ -16,7 +16,7 @@ from transduce.tasks.preparation import Prepared
 from transduce.tasks.task import Task
 from transduce.tasks.translator import Translator
 from transduce.tasks.validation import TaskValidation
-from transduce.training import Validation
+from transduce.training import Score, Validation
 
 __all__ = ["Translation"]
 
@@ -37,7 +37,7 @@ class TranslationValidation(TaskValidation):
 
     def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
         score = sacrebleu_score(outputs, self._references)
-        return Validation(nll_nats, bleu=score.score, signature=score.signature)
+        return Validation(nll_nats, {"bleu": Score(score.score, score.signature)})
 
 
 class Translation(Task):

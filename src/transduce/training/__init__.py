@@ -30,7 +30,7 @@ from transduce.training.checkpoint import (
     whole_weights,
     write_tensors,
 )
-from transduce.training.gradients import BatchSource, Objective
+from transduce.training.gradients import BatchSource, Objective, Stateful
 from transduce.training.optimiser import make_optimiser
 from transduce.training.parallel import is_sharded, shard
 from transduce.training.processes import Processes, device_of_process, processes_of_torchrun
@@ -39,6 +39,7 @@ from transduce.training.records import (
     Listener,
     MetricsFile,
     Record,
+    Score,
     SkipRecord,
     UpdateRecord,
     ValidationRecord,
@@ -57,7 +58,9 @@ __all__ = [
     "Objective",
     "Processes",
     "Record",
+    "Score",
     "SkipRecord",
+    "Stateful",
     "StopReason",
     "TensorBoardEvents",
     "TrainState",

@@ -1,6 +1,7 @@
 """Checkpoints: folders of safetensors and JSON, written whole or not at all, checked before use; and their mean.
 
-``checkpoints/update-00001000/{model.safetensors, optimizer.safetensors, state.json, manifest.json}``
+``checkpoints/update-00001000/{model.safetensors, optimizer.safetensors, state.json, manifest.json}``, and
+``objective.safetensors`` where the objective remembers something.
 
 ``state.json`` has the fields of ``TrainState`` and ``begun_with``, what the run was begun with; the latter is missing
 in checkpoints of earlier versions. Folders and files are what they seem: none of them is a link.
@@ -48,6 +49,7 @@ __all__ = [
     "checkpoint_folders",
     "checkpoint_path",
     "load_checkpoint",
+    "load_objective_state",
     "load_weights",
     "newest_complete",
     "read_begun_with",
@@ -68,6 +70,7 @@ __all__ = [
 Cause = Literal["schedule", "best", "end", "stop"]
 
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
+OBJECTIVE_FILE = "objective.safetensors"  # where the objective remembers something
 BEGUN_WITH = "begun_with"  # in state.json
 STEP = "step"  # the only moment that has not the shape of its weight
 
@@ -204,10 +207,12 @@ def save_checkpoint(
     processes: Processes | None = None,
     *,
     begun_with: Mapping[str, Any] | None = None,
+    objective_state: Mapping[str, Tensor] | None = None,
 ) -> Path:
     """Write ``folder/update-N``; returns its path. The first process writes, all take part.
 
-    ``begun_with`` is what the run was begun with, as JSON values, and is kept in the checkpoint.
+    ``begun_with`` is what the run was begun with, as JSON values, and is kept in the checkpoint; so is what the
+    objective remembers, where that is something.
 
     Raises TrainingError if it cannot be written, as on a full disk; older ones stay as they are.
     """
@@ -231,6 +236,8 @@ def save_checkpoint(
             with atomic_folder(path, replace=True) as temporary:
                 write_tensors(temporary / MODEL_FILE, weights)
                 write_tensors(temporary / OPTIMISER_FILE, moments)
+                if objective_state:
+                    write_tensors(temporary / OBJECTIVE_FILE, objective_state)
                 write_json(temporary / STATE_FILE, values)
                 write_manifest(temporary)
         except OSError as error:
@@ -245,7 +252,7 @@ def save_checkpoint(
 
 def _is_only_a_checkpoint(path: Path) -> bool:
     """Whether nothing but a checkpoint, or a part of one, would be lost with a folder."""
-    own = {MODEL_FILE, OPTIMISER_FILE, STATE_FILE, MANIFEST_NAME}
+    own = {MODEL_FILE, OPTIMISER_FILE, OBJECTIVE_FILE, STATE_FILE, MANIFEST_NAME}
     return path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= own
 
 
@@ -284,6 +291,14 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     for name, weight in own.items():
         optimiser.state[weight] = {key: like(moments[f"{name}/{key}"], weight) for key in names[name]}
     return state
+
+
+def load_objective_state(path: Path) -> dict[str, Tensor]:
+    """What the objective remembered at a checkpoint that has been verified; usually nothing.
+
+    Raises CheckpointError if it cannot be read.
+    """
+    return read_tensors(path / OBJECTIVE_FILE) if os.path.lexists(path / OBJECTIVE_FILE) else {}
 
 
 def verify_checkpoint(path: Path) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from transduce.loss import LossSum
 from transduce.training.parallel import in_parallel, part_of, whole
 from transduce.training.processes import Processes, shares
 
-__all__ = ["BatchSource", "Gradient", "GradientMaker", "Objective", "Place", "Share", "TrainableBatch"]
+__all__ = ["BatchSource", "Gradient", "GradientMaker", "Objective", "Place", "Share", "Stateful", "TrainableBatch"]
 
 Place = tuple[int, int]  # epoch and index of a batch
 
@@ -39,10 +39,21 @@ BatchT_contra = TypeVar("BatchT_contra", bound=TrainableBatch, contravariant=Tru
 
 
 class Objective(Protocol[BatchT_contra]):
-    """What is minimised: a sum over the target tokens of a batch."""
+    """What is minimised: a sum over the target tokens of a batch. It may be ``Stateful``."""
 
     def __call__(self, batch: BatchT_contra, update: int, /) -> LossSum:
         """The loss of one batch, after so many updates."""
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An objective that remembers something from update to update, which a resumed run needs, too."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What it remembers, by name."""
+
+    def load_state(self, state: Mapping[str, Tensor], /) -> None:
+        """Remember what ``state`` gave. Raises CheckpointError if it cannot be that."""
 
 
 class BatchSource(Protocol[BatchT_co]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,16 @@ from transduce.files import decoded_lines, named_in_errors, open_regular, write_
 from transduce.metrics import perplexity
 from transduce.training.checkpoint import TrainState
 
-__all__ = ["CheckpointRecord", "Listener", "MetricsFile", "Record", "SkipRecord", "UpdateRecord", "ValidationRecord"]
+__all__ = [
+    "CheckpointRecord",
+    "Listener",
+    "MetricsFile",
+    "Record",
+    "Score",
+    "SkipRecord",
+    "UpdateRecord",
+    "ValidationRecord",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +47,22 @@ class UpdateRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Score:
+    """How good outputs are, by one measure."""
+
+    value: float
+    signature: str | None = None  # what was measured, and how
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationRecord:
     """A look at the dev set."""
 
     update: int
     nll_nats: float  # per target token, not smoothed
-    bleu: float | None
-    signature: str | None
+    scores: Mapping[str, Score]  # by name
     is_best: bool
     elapsed_s: float
-    f1: float | None = None  # of parsers, in percent
 
     kind = "validation"
 
@@ -140,10 +155,15 @@ def _is_before(record: dict[str, Any], state: TrainState, *, n_skipped: int) -> 
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """A record as plain values, its kind first. Numbers that are not finite become null: JSON has none."""
+    """A record as plain values, its kind first. Numbers that are not finite become null: JSON has none.
+
+    Each score has a key of its own; ``signature`` is that of the first.
+    """
     fields: dict[str, Any] = {"kind": record.kind, **asdict(record)}
     fields.pop("is_logged", None)
     if isinstance(record, ValidationRecord):
+        fields |= {name: score["value"] for name, score in fields["scores"].items()}
+        fields["signature"] = next((score["signature"] for score in fields.pop("scores").values()), None)
         fields["perplexity"] = record.perplexity
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in fields.items()

@@ -47,8 +47,7 @@ class TensorBoardEvents:
                 self._write_scalars(record.update, {f"train/{name}": getattr(record, name) for name in names})
             case ValidationRecord():
                 scores = {"dev/nll_nats": record.nll_nats, "dev/perplexity": record.perplexity}
-                scored = {"dev/bleu": record.bleu, "dev/f1": record.f1}
-                scores |= {name: score for name, score in scored.items() if score is not None}
+                scores |= {f"dev/{name}": score.value for name, score in record.scores.items()}
                 self._write_scalars(record.update, scores)
             case UpdateRecord() | CheckpointRecord() | SkipRecord():
                 pass

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol
 
@@ -23,11 +23,12 @@ from transduce.training.checkpoint import (
     TrainState,
     checkpoint_path,
     load_checkpoint,
+    load_objective_state,
     remove_old_checkpoints,
     save_checkpoint,
 )
 from transduce.training.evidence import describe, save_evidence
-from transduce.training.gradients import BatchSource, BatchT, Gradient, GradientMaker, Objective, Place
+from transduce.training.gradients import BatchSource, BatchT, Gradient, GradientMaker, Objective, Place, Stateful
 from transduce.training.memory import is_out_of_memory, return_freed_pages
 from transduce.training.optimiser import make_optimiser
 from transduce.training.parallel import part_of
@@ -36,6 +37,7 @@ from transduce.training.records import (
     CheckpointRecord,
     Listener,
     Record,
+    Score,
     SkipRecord,
     UpdateRecord,
     ValidationRecord,
@@ -52,9 +54,7 @@ class Validation:
     """What a look at the dev set gives."""
 
     nll_nats: float  # per target token, not smoothed
-    bleu: float | None = None
-    signature: str | None = None
-    f1: float | None = None  # of parsers, in percent
+    scores: Mapping[str, Score] = field(default_factory=dict)  # by name, as a task has them
 
 
 class Validate(Protocol):
@@ -84,7 +84,7 @@ class Trainer(Generic[BatchT]):
         begun_with: Mapping[str, Any] | None = None,
     ) -> None:
         """``begun_with`` is what the run was begun with, as JSON values, and is kept in its checkpoints."""
-        self.model, self.batches, self.learning_rate = model, batches, learning_rate
+        self.model, self.objective, self.batches, self.learning_rate = model, objective, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
         self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
         self.processes, self.begun_with = processes or Processes(), begun_with
@@ -101,6 +101,8 @@ class Trainer(Generic[BatchT]):
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError if it cannot be used."""
         self.state = load_checkpoint(checkpoint, self.model, self.optimiser)
+        if isinstance(self.objective, Stateful):
+            self.objective.load_state(load_objective_state(checkpoint))
         self._saved = self.state
         self._earlier_s = self.state.elapsed_s
 
@@ -283,15 +285,7 @@ class Trainer(Generic[BatchT]):
         else:
             self.state = self.state.with_changes(validations_without_gain=self.state.validations_without_gain + 1)
         self._tell(
-            ValidationRecord(
-                self.state.update,
-                validation.nll_nats,
-                validation.bleu,
-                validation.signature,
-                is_best,
-                self._elapsed_s(),
-                validation.f1,
-            )
+            ValidationRecord(self.state.update, validation.nll_nats, validation.scores, is_best, self._elapsed_s())
         )
         return is_best
 
@@ -319,9 +313,11 @@ class Trainer(Generic[BatchT]):
         started = self.clock()
         self._require_finite_weights()
         self.state = self.state.with_changes(cause=cause, elapsed_s=self._elapsed_s())
+        remembered = self.objective.state() if isinstance(self.objective, Stateful) else None
         save_checkpoint(
-            self.checkpoints, self.model, self.optimiser, self.state, self.processes, begun_with=self.begun_with
-        )
+            self.checkpoints, self.model, self.optimiser, self.state, self.processes, begun_with=self.begun_with,
+            objective_state=remembered,
+        )  # fmt: skip
         if self.processes.is_first:
             keep = self.config.keep_checkpoints
             remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
