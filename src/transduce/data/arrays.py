@@ -93,14 +93,15 @@ class ArrayFile:
         """Some rows. Raises DataError if they have to be read and the file has become shorter, or is gone."""
         if self.held is None:
             return self.read(rows_B, np.ones_like(rows_B))
-        held: NDArray[Any] = self.held[rows_B]
-        return held
+        return self.held.take(rows_B, axis=0)
 
     def read(self, starts_B: NDArray[np.int64], lengths_B: NDArray[np.int64]) -> NDArray[Any]:
         """Some stretches of rows, one after the other. Raises DataError as ``at`` does."""
         if self.held is not None:
             shifts_B = starts_B - (np.cumsum(lengths_B) - lengths_B)  # from a place in the result to the place in all
-            return self.at(np.arange(lengths_B.sum()) + np.repeat(shifts_B, lengths_B))
+            places_M = np.repeat(shifts_B, lengths_B)
+            places_M += np.arange(len(places_M))
+            return self.held.take(places_M, axis=0)
         size, first, descriptor = self._row_bytes, self._start, self._descriptor
         places = zip(starts_B.tolist(), lengths_B.tolist(), strict=True)
         try:

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +40,7 @@ class Ids(_Kind):
     vocab_size: int | None = Field(ge=UNK_ID + 1, le=1 << 32)  # None: not known
 
     @property
-    def row_shape(self) -> tuple[int, ...]:
+    def value_shape(self) -> tuple[int, ...]:
         """Of one value."""
         return ()
 
@@ -52,7 +51,10 @@ class Ids(_Kind):
 
     def joined(self, rows: Sequence[Values]) -> NDArray[Any]:
         """All values of all rows. Raises TypeError if some are no whole numbers."""
-        return np.frombuffer(array("q", chain.from_iterable(rows)), np.int64)
+        ids = array("q")
+        for row in rows:
+            ids.extend(row)  # type: ignore[arg-type]  # others than ids are refused here
+        return np.frombuffer(ids, np.int64)
 
     def fault(self, ids_M: NDArray[Any]) -> str | None:
         """What is wrong with some ids, at least one."""
@@ -69,7 +71,7 @@ class Vectors(_Kind):
     width: int = Field(ge=1, le=1 << 24)
 
     @property
-    def row_shape(self) -> tuple[int, ...]:
+    def value_shape(self) -> tuple[int, ...]:
         """Of one value."""
         return (self.width,)
 
@@ -103,7 +105,7 @@ class ColumnWriter:
         self.name, self.kind = name, kind
         self._longest = MOST_LENGTH if max_length is None or kind.kind == "vectors" else max_length - 1
         values_path, offsets_path = column_files(folder, name, kind)
-        self._values = ArrayWriter(values_path, np.dtype(kind.dtypes[0]), kind.row_shape, stack)
+        self._values = ArrayWriter(values_path, np.dtype(kind.dtypes[0]), kind.value_shape, stack)
         self._offsets = ArrayWriter(offsets_path, np.dtype(np.int64), (), stack)
         self._offsets.append(np.zeros(1, dtype=np.int64))
 
@@ -181,7 +183,7 @@ def column_files(folder: Path, name: str, kind: ColumnKind) -> tuple[Path, Path]
 def open_column(folder: Path, name: str, kind: ColumnKind, *, n_rows: int, n_values: int) -> Column:
     """Open the two files of a column and look at every value. Raises DataError if they are not what they should be."""
     values_path, offsets_path = column_files(folder, name, kind)
-    values = ArrayFile(values_path, kind.dtypes, (n_values, *kind.row_shape), kind.kind)
+    values = ArrayFile(values_path, kind.dtypes, (n_values, *kind.value_shape), kind.kind)
     offsets = ArrayFile(offsets_path, (np.int64,), (n_rows + 1,), "offsets")
     lengths_N = _read_lengths(offsets, n_values=n_values)
     for some in values.parts():

@@ -3,8 +3,8 @@
 A folder with two files for each column (``columns.py``); ``store.json``, a ``StoreSummary``; and a manifest. Where
 there are ids of text, it is bound to the tokenizers that made them.
 
-A row is an encoding of a pair, or of whatever else a task learns from. Where a pair has several (BPE-dropout), they
-stand together; and the pairs of one corpus stand together, in the order of the summary.
+A row is an encoding of a pair, or of whatever else a task learns from. Where pairs have several (BPE-dropout), those of
+one pair stand together; and the pairs of one corpus stand together, in the order of the summary.
 """
 
 # N rows in the store
@@ -40,7 +40,10 @@ ColumnName = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 
 
 class StoreSummary(BaseModel):
-    """What is in a store and what was left out: ``n_read = n_pairs + n_empty + n_too_long``."""
+    """What is in a store and what was left out: ``n_read = n_pairs + n_empty + n_too_long``.
+
+    Here a pair is what a task learns from at a time, be it of two columns, of one or of three.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -105,17 +108,25 @@ def write_store(
     >>> open_store(folder).columns["words"].row(0).tolist()
     [7, 8, 9]
     """
-    odd = [name for name in columns if not re.match(COLUMN_PATTERN, name)]
+    odd = [name for name in columns if not re.fullmatch(COLUMN_PATTERN, name)]
     if odd or not columns:
         got = quoted(odd[0]) if odd else "none"
-        raise DataError(f"a store needs columns with names of small letters, digits and _, got {got}")
+        raise DataError(f"{folder}: columns should have names of small letters, digits and _, got {got}")
+    names = columns.keys()
+    widths = [(name, prod(kind.value_shape)) for name, kind in columns.items()]
+
+    def n_numbers(row: Row) -> int:
+        if row.keys() != names:
+            raise DataError(f"a row has the columns {', '.join(row)}, the store {', '.join(names)}; give every row all")
+        return sum([len(row[name]) * width for name, width in widths])
+
     left_out, n_pairs_of = left_out or LeftOut(), dict.fromkeys(rows_of, 0)
     with atomic_folder(folder) as temporary:
         with ExitStack() as stack:
             writers = [ColumnWriter(temporary, name, kind, max_length, stack) for name, kind in columns.items()]
             for corpus, rows in rows_of.items():
                 n_rows = 0
-                for chunk in chunks(rows, N_ROWS_AT_A_TIME, lambda row: _n_values(row, columns)):
+                for chunk in chunks(rows, N_ROWS_AT_A_TIME, n_numbers):
                     for writer in writers:
                         writer.append([row[writer.name] for row in chunk])
                     n_rows += len(chunk)
@@ -144,13 +155,6 @@ def write_store(
         write_json(temporary / SUMMARY_FILE, {"format": FORMAT, **summary.model_dump()})
         write_manifest(temporary)
     return summary
-
-
-def _n_values(row: Row, columns: Mapping[str, ColumnKind]) -> int:
-    """Numbers in all columns of a row. Raises DataError if it has others."""
-    if row.keys() != columns.keys():
-        raise DataError(f"a row has the columns {', '.join(row)}, the store {', '.join(columns)}; give every row all")
-    return sum(len(row[name]) * prod(kind.row_shape) for name, kind in columns.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
