@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,12 +66,14 @@ class ArrayFile:
                     raise DataError(
                         f"{path} should hold {shape[0]:,} {what}, got {self.dtype}{found_shape}; prepare the data again"
                     )
-                self._start, self._row_bytes = stream.tell(), self.dtype.itemsize * int(np.prod(shape[1:]))
+                self._start, self._row_bytes = stream.tell(), self.dtype.itemsize * prod(shape[1:])
                 n_bytes = self._start + shape[0] * self._row_bytes
                 if os.fstat(stream.fileno()).st_size != n_bytes:
                     raise ValueError(f"{self.dtype}{shape} would need {n_bytes:,} bytes")
-                self.held = self._whole(stream) if n_bytes - self._start <= HELD_BYTES else None
-                if self.held is None:
+                self.held: NDArray[Any] | None = None  # where it is small
+                if n_bytes - self._start <= HELD_BYTES:
+                    self.held = np.fromfile(stream, self.dtype, prod(shape)).reshape(shape)
+                else:
                     self._descriptor = os.dup(stream.fileno())
                     weakref.finalize(self, os.close, self._descriptor)
         except (OSError, ValueError) as error:
@@ -79,15 +82,6 @@ class ArrayFile:
     def __len__(self) -> int:
         """How many rows there are."""
         return self.shape[0]
-
-    def _whole(self, stream: IO[bytes]) -> NDArray[Any]:
-        held: NDArray[Any] = np.fromfile(stream, self.dtype, int(np.prod(self.shape)))
-        if held.size != np.prod(self.shape):
-            raise self._shorter()
-        return held.reshape(self.shape)
-
-    def _shorter(self) -> DataError:
-        return DataError(f"{self.path} has become shorter while it was being read; {MEND}")
 
     def at(self, rows_B: NDArray[np.int64]) -> NDArray[Any]:
         """Some rows. Raises DataError if they have to be read and the file has become shorter, or is gone."""
@@ -109,7 +103,7 @@ class ArrayFile:
         except (OSError, OverflowError) as error:  # it may be gone, or offsets that lead here may have changed
             raise DataError(f"{self.path} cannot be read any more: {shown(str(error))}; {MEND}") from error
         if len(content) != size * int(lengths_B.sum()):
-            raise self._shorter()
+            raise DataError(f"{self.path} has become shorter while it was being read; {MEND}")
         return np.frombuffer(content, self.dtype).reshape(-1, *self.shape[1:])
 
     def parts(self) -> Iterator[NDArray[Any]]:

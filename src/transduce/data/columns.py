@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +36,10 @@ class _Kind(BaseModel):
 class Ids(_Kind):
     """Rows of token ids, from ``UNK_ID`` on: text has no other special symbol."""
 
+    files: ClassVar = "ids"
+    value_shape: ClassVar[tuple[int, ...]] = ()
     kind: Literal["ids"] = "ids"
     vocab_size: int | None = Field(ge=UNK_ID + 1, le=1 << 32)  # None: not known
-
-    @property
-    def value_shape(self) -> tuple[int, ...]:
-        """Of one value."""
-        return ()
 
     @property
     def dtypes(self) -> tuple[type[np.generic], ...]:
@@ -56,45 +53,47 @@ class Ids(_Kind):
             ids.extend(row)  # type: ignore[arg-type]  # others than ids are refused here
         return np.frombuffer(ids, np.int64)
 
-    def fault(self, ids_M: NDArray[Any]) -> str | None:
-        """What is wrong with some ids, at least one."""
-        most, vocab_size = int(ids_M.max()), self.vocab_size or 1 << 32
-        if ids_M.min() >= UNK_ID and most < vocab_size:
-            return None
-        return f"ids from {ids_M.min()} to {most}, text can have {UNK_ID} to {vocab_size - 1}"
+    def require(self, ids_M: NDArray[Any]) -> None:
+        """Raises ValueError if there are ids that no text can have."""
+        vocab_size = self.vocab_size or 1 << 32
+        if ids_M.min() < UNK_ID or ids_M.max() >= vocab_size:
+            raise ValueError(f"ids from {ids_M.min()} to {ids_M.max()}, text can have {UNK_ID} to {vocab_size - 1}")
 
 
 class Vectors(_Kind):
     """Rows of vectors of finite 32-bit numbers: frames of audio, patches of an image."""
 
+    files: ClassVar = "values"
+    dtypes: ClassVar[tuple[type[np.generic], ...]] = (np.float32,)
     kind: Literal["vectors"] = "vectors"
     width: int = Field(ge=1, le=1 << 24)
 
     @property
     def value_shape(self) -> tuple[int, ...]:
-        """Of one value."""
+        """Of one vector."""
         return (self.width,)
-
-    @property
-    def dtypes(self) -> tuple[type[np.generic], ...]:
-        """On disk."""
-        return (np.float32,)
 
     def joined(self, rows: Sequence[Values]) -> NDArray[Any]:
         """All vectors of all rows. Raises ValueError if some are no vectors of this width."""
         with np.errstate(over="ignore"):  # what 32 bits cannot hold is not finite, and told
             vectors = [np.asarray(row, np.float32) for row in rows]
-        wrong = [each.shape for each in vectors if each.shape != (len(each), self.width)]
-        if wrong:
-            raise ValueError(f"should be of shape (length, {self.width}), got {wrong[0]}")
+        for each in vectors:
+            if each.shape != (len(each), self.width):
+                raise ValueError(f"values of shape {each.shape}, where it should be (length, {self.width})")
         return np.concatenate(vectors)
 
-    def fault(self, vectors_MW: NDArray[Any]) -> str | None:
-        """What is wrong with some vectors."""
-        return None if bool(np.isfinite(vectors_MW).all()) else "numbers that are not finite"
+    def require(self, vectors_MW: NDArray[Any]) -> None:
+        """Raises ValueError if there are numbers that are not finite."""
+        if not np.isfinite(vectors_MW).all():
+            raise ValueError("numbers that are not finite")
 
 
 ColumnKind = Ids | Vectors
+
+
+def column_files(folder: Path, name: str, kind: ColumnKind) -> tuple[Path, Path]:
+    """Where the values and the offsets of a column lie."""
+    return folder / f"{name}.{kind.files}.npy", folder / f"{name}.offsets.npy"
 
 
 class ColumnWriter:
@@ -102,43 +101,29 @@ class ColumnWriter:
 
     def __init__(self, folder: Path, name: str, kind: ColumnKind, max_length: int | None, stack: ExitStack) -> None:
         """Rows of ids are shorter than ``max_length``."""
-        self.name, self.kind = name, kind
+        self.name, self._kind, self.n_values = name, kind, 0
         self._longest = MOST_LENGTH if max_length is None or kind.kind == "vectors" else max_length - 1
         values_path, offsets_path = column_files(folder, name, kind)
         self._values = ArrayWriter(values_path, np.dtype(kind.dtypes[0]), kind.value_shape, stack)
         self._offsets = ArrayWriter(offsets_path, np.dtype(np.int64), (), stack)
         self._offsets.append(np.zeros(1, dtype=np.int64))
 
-    @property
-    def n_values(self) -> int:
-        """Of all rows."""
-        return self._values.length
-
     def append(self, rows: Sequence[Values]) -> None:
         """Write more rows. Raises DataError if one is empty or too long, or has values that the column cannot have."""
+        lengths_N = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         try:
-            values_M = self.kind.joined(rows)
-            lengths_N = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-            is_right = 0 < lengths_N.min() <= lengths_N.max() <= self._longest and self.kind.fault(values_M) is None
-        except (TypeError, ValueError, OverflowError):
-            is_right = False
-        if not is_right:
-            raise DataError(self._why_not(rows))
+            if not 0 < lengths_N.min() <= lengths_N.max() <= self._longest:
+                raise ValueError(f"{lengths_N.min():,} values, where there can be 1 to {self._longest:,}")
+            values_M = self._kind.joined(rows)
+            self._kind.require(values_M)
+        except (TypeError, ValueError, OverflowError) as error:
+            for row in rows if len(rows) > 1 else []:
+                self.append([row])  # as far as the one that is wrong
+            place = f"column {self.name}, row {self._offsets.length - 1:,}"
+            raise DataError(f"{place}: {error}; leave the row out, or declare another column") from error
         self._offsets.append(self.n_values + np.cumsum(lengths_N))
         self._values.append(values_M)
-
-    def _why_not(self, rows: Sequence[Values]) -> str:
-        """Which row is the first that cannot be written."""
-        for place, row in enumerate(rows, start=self._offsets.length - 1):
-            try:
-                fault = self.kind.fault(self.kind.joined([row]))
-            except (TypeError, ValueError, OverflowError) as error:
-                fault = f"values that cannot be stored ({error})"
-            if not 0 < len(row) <= self._longest:
-                fault = f"{len(row):,} values, where there can be 1 to {self._longest:,},"
-            if fault is not None:
-                return f"row {place} has {fault} in column {self.name}; leave it out, or declare another column"
-        raise AssertionError("one of the rows is wrong")
+        self.n_values = self._values.length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,18 +159,20 @@ class Column:
         return Ragged(values_M, lengths_B)
 
 
-def column_files(folder: Path, name: str, kind: ColumnKind) -> tuple[Path, Path]:
-    """Where the values and the offsets of a column lie."""
-    part = "ids" if kind.kind == "ids" else "values"
-    return folder / f"{name}.{part}.npy", folder / f"{name}.offsets.npy"
-
-
-def open_column(folder: Path, name: str, kind: ColumnKind, *, n_rows: int, n_values: int) -> Column:
+def open_column(
+    folder: Path, name: str, kind: ColumnKind, *, n_rows: int, n_values: int, max_length: int | None
+) -> Column:
     """Open the two files of a column and look at every value. Raises DataError if they are not what they should be."""
     values_path, offsets_path = column_files(folder, name, kind)
     values = ArrayFile(values_path, kind.dtypes, (n_values, *kind.value_shape), kind.kind)
     offsets = ArrayFile(offsets_path, (np.int64,), (n_rows + 1,), "offsets")
     lengths_N = _read_lengths(offsets, n_values=n_values)
+    longest = int(lengths_N.max()) + 1
+    if kind.kind == "ids" and max_length is not None and longest > max_length:
+        raise DataError(
+            f"{offsets_path} has a row of {longest:,} tokens, the longest should be {max_length:,}; "
+            "prepare the data again"
+        )
     for some in values.parts():
         _require_sound(some, kind, values_path)
     return Column(kind, lengths_N, values, offsets)
@@ -207,6 +194,7 @@ def _read_lengths(offsets: ArrayFile, *, n_values: int) -> NDArray[np.int32]:
 
 
 def _require_sound(values_M: NDArray[Any], kind: ColumnKind, path: Path) -> None:
-    fault = kind.fault(values_M)
-    if fault is not None:
-        raise DataError(f"{path} has {fault}; prepare the data again")
+    try:
+        kind.require(values_M)
+    except ValueError as error:
+        raise DataError(f"{path} has {error}; prepare the data again") from error

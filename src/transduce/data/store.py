@@ -188,38 +188,22 @@ def open_store(
             f"{folder} was made with tokenizer {shown(made_with)}, this one is {tokenizer_fingerprint[:12]}; "
             "prepare the data again"
         )
-    opened = {
-        name: open_column(folder, name, kind, n_rows=summary.n_rows, n_values=summary.n_values_of[name])
-        for name, kind in _agreed(summary.columns, columns or {}, folder).items()
-    }
-    _require_lengths(folder, summary, opened)
+    opened = {}
+    for name, wanted in (columns or summary.columns).items():
+        found = summary.columns.get(name)
+        kind = _agreed(found, wanted)
+        if kind is None:
+            raise DataError(f"{folder}: column {name} should be {wanted!r}, got {found!r}; prepare the data again")
+        n_rows, n_values = summary.n_rows, summary.n_values_of[name]
+        opened[name] = open_column(folder, name, kind, n_rows=n_rows, n_values=n_values, max_length=summary.max_length)
     return Store(folder, summary, opened)
 
 
-def _agreed(
-    found: Mapping[str, ColumnKind], wanted: Mapping[str, ColumnKind], folder: Path
-) -> Mapping[str, ColumnKind]:
-    """The columns to read, with all that is known of them. Raises DataError if some are not as they are ``wanted``."""
-    agreed = dict(wanted or found)
-    for name, kind in wanted.items():
-        there = found.get(name)
-        if isinstance(kind, Ids) and isinstance(there, Ids) and None in (kind.vocab_size, there.vocab_size):
-            agreed[name] = Ids(vocab_size=kind.vocab_size or there.vocab_size)
-        elif there != kind:
-            got = "none" if there is None else repr(there)
-            raise DataError(f"{folder}: column {name} should be {kind!r}, got {got}; prepare the data again")
-    return agreed
-
-
-def _require_lengths(folder: Path, summary: StoreSummary, columns: Mapping[str, Column]) -> None:
-    """Raises DataError if a row of ids is longer than the summary says."""
-    for name, column in columns.items():
-        longest = int(column.lengths_N.max()) + 1
-        if isinstance(column.kind, Ids) and summary.max_length is not None and longest > summary.max_length:
-            raise DataError(
-                f"{column_files(folder, name, column.kind)[1]} has a row of {longest:,} tokens, the longest should be "
-                f"{summary.max_length:,}; prepare the data again"
-            )
+def _agreed(found: ColumnKind | None, wanted: ColumnKind) -> ColumnKind | None:
+    """What is known of a column from both; None if they are not the same."""
+    if isinstance(found, Ids) and isinstance(wanted, Ids) and None in (found.vocab_size, wanted.vocab_size):
+        return Ids(vocab_size=found.vocab_size or wanted.vocab_size)
+    return found if found == wanted else None
 
 
 def _read_summary(path: Path) -> StoreSummary:
