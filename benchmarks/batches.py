@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.data import Batch, TokenStore, write_store
+from transduce.data import Batch, open_pairs, write_pairs
 from transduce.tasks.objective import StoreBatches
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
 
@@ -53,7 +53,7 @@ def write_token_store(folder: Path, *, vocab_size: int, n_tgt_tokens: int) -> No
     tgt_lengths_N = src_lengths_N * random.lognormal(0.0, RATIO_SPREAD, n_pairs)
     texts = zip(*(_texts(random, lengths_N, vocab_size) for lengths_N in (src_lengths_N, tgt_lengths_N)), strict=True)
     numbers = cast(Tokenizer, Numbers(vocab_size))
-    write_store(folder, {"synthetic": texts}, Tokenizers(numbers, numbers), max_length=LONGEST)
+    write_pairs(folder, {"synthetic": texts}, Tokenizers(numbers, numbers), max_length=LONGEST)
 
 
 def _texts(random: np.random.Generator, lengths_N: NDArray[np.float64], vocab_size: int) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _texts(random: np.random.Generator, lengths_N: NDArray[np.float64], vocab_si
 
 def open_batches(folder: Path, *, max_tokens: int, device: torch.device = CPU) -> StoreBatches:
     """The batches that our trainer is given, by place; every process plans the same ones."""
-    return StoreBatches(TokenStore.open(folder), max_tokens=max_tokens, seed=SEED, device=device)
+    return StoreBatches(open_pairs(folder), max_tokens=max_tokens, seed=SEED, device=device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 import torch
 
-from transduce.data import TokenStore, collate, pad_rows, write_store
+from transduce.data import PairStore, collate, open_pairs, pad_rows, write_pairs
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, train_bpe
 
 PAIRS = [("a dog", "ein Hund"), ("a", "ein"), ("two dogs run", "zwei Hunde laufen hier"), ("hats", "Hüte und Hüte")]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
+def store(tmp_path_factory: pytest.TempPathFactory) -> PairStore:
     tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=270)
     folder = tmp_path_factory.mktemp("collate") / "store"
-    write_store(folder, {"text": PAIRS}, Tokenizers(tokenizer, tokenizer), max_length=100)
-    return TokenStore.open(folder)
+    write_pairs(folder, {"text": PAIRS}, Tokenizers(tokenizer, tokenizer), max_length=100)
+    return open_pairs(folder)
 
 
 @pytest.mark.parametrize("rows", [[0], [2, 0, 3], [1, 1], [3, 2, 1, 0]])
-def test_batch_is_what_a_plain_loop_makes(store: TokenStore, rows: list[int]) -> None:
+def test_batch_is_what_a_plain_loop_makes(store: PairStore, rows: list[int]) -> None:
     src_rows, tgt_in_rows, tgt_out = [], [], []
     for row in rows:
         src_ids, tgt_ids = (ids.tolist() for ids in store.pair(row))
@@ -40,19 +40,19 @@ def test_batch_is_what_a_plain_loop_makes(store: TokenStore, rows: list[int]) ->
 
 
 @pytest.mark.parametrize("turned", [[False, False, False], [True, True, True], [False, True, True]])
-def test_turned_rows_have_their_sides_changed(tmp_path: Path, store: TokenStore, turned: list[bool]) -> None:
+def test_turned_rows_have_their_sides_changed(tmp_path: Path, store: PairStore, turned: list[bool]) -> None:
     rows = [2, 0, 3]
     pairs = [PAIRS[row][::-1] if is_turned else PAIRS[row] for row, is_turned in zip(rows, turned, strict=True)]
     tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=270)
-    write_store(tmp_path / "store", {"text": pairs}, Tokenizers(tokenizer, tokenizer), max_length=100)
-    expected = collate(TokenStore.open(tmp_path / "store"), [0, 1, 2])
+    write_pairs(tmp_path / "store", {"text": pairs}, Tokenizers(tokenizer, tokenizer), max_length=100)
+    expected = collate(open_pairs(tmp_path / "store"), [0, 1, 2])
     batch = collate(store, rows, turned_B=np.array(turned))
     assert all(torch.equal(ids, expected.tensors()[name]) for name, ids in batch.tensors().items())
     assert (batch.n_src_tokens, batch.n_tgt_tokens) == (expected.n_src_tokens, expected.n_tgt_tokens)
     assert batch.rows == tuple(rows)
 
 
-def test_outputs_align_with_the_real_input_positions(store: TokenStore) -> None:
+def test_outputs_align_with_the_real_input_positions(store: PairStore) -> None:
     batch = collate(store, [0, 1, 2, 3])
     is_real_BT = batch.tgt_in_BT != PAD_ID
     assert int(is_real_BT.sum()) == batch.n_tgt_tokens
@@ -60,13 +60,13 @@ def test_outputs_align_with_the_real_input_positions(store: TokenStore) -> None:
     assert batch.tgt_out_M[batch.tgt_out_M != EOS_ID].tolist() == continues_M.tolist()
 
 
-def test_lengths_of_the_store_are_those_of_the_batch(store: TokenStore) -> None:
+def test_lengths_of_the_store_are_those_of_the_batch(store: PairStore) -> None:
     batch = collate(store, [0, 1, 2, 3])
     assert (batch.src_BS != PAD_ID).sum(dim=1).tolist() == store.src_lengths.tolist()
     assert (batch.tgt_in_BT != PAD_ID).sum(dim=1).tolist() == store.tgt_lengths.tolist()
 
 
-def test_a_batch_moves_as_a_whole(store: TokenStore) -> None:
+def test_a_batch_moves_as_a_whole(store: PairStore) -> None:
     batch = collate(store, [0, 2])
     moved = batch.to("meta")
     assert {moved.src_BS.device.type, moved.tgt_in_BT.device.type, moved.tgt_out_M.device.type} == {"meta"}

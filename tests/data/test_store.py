@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import transduce.data.store as store_module
-from transduce.data import PairDropout, TokenStore, write_store
+import transduce.data.arrays as arrays_module
+import transduce.data.pairs as pairs_module
+from transduce.data import PairDropout, PairStore, open_pairs, write_pairs
 from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe
@@ -26,12 +27,12 @@ def tokenizers() -> Tokenizers:
 
 @pytest.fixture
 def folder(tokenizers: Tokenizers, tmp_path: Path) -> Path:
-    write_store(tmp_path / "store", {"text": PAIRS}, tokenizers, max_length=30)
+    write_pairs(tmp_path / "store", {"text": PAIRS}, tokenizers, max_length=30)
     return tmp_path / "store"
 
 
 def test_what_is_read_is_what_was_written(folder: Path, tokenizers: Tokenizers) -> None:
-    store = TokenStore.open(folder, tokenizers)
+    store = open_pairs(folder, tokenizers)
     assert len(store) == len(PAIRS)
     for row, (src, tgt) in enumerate(PAIRS):
         src_ids, tgt_ids = store.pair(row)
@@ -39,46 +40,46 @@ def test_what_is_read_is_what_was_written(folder: Path, tokenizers: Tokenizers) 
         assert tokenizers.tgt.decode(tgt_ids) == normalise(tgt)
         assert (store.src_lengths[row], store.tgt_lengths[row]) == (len(src_ids) + 1, len(tgt_ids) + 1)
     assert store.src_lengths.dtype == store.tgt_lengths.dtype == np.int32
-    assert store.summary.n_src_tokens == store.src_lengths.sum()
-    assert store.summary.n_tgt_tokens == store.tgt_lengths.sum()
+    assert store.summary.n_values_of["src"] + len(store) == store.src_lengths.sum()
+    assert store.summary.n_values_of["tgt"] + len(store) == store.tgt_lengths.sum()
 
 
 def test_gather_is_the_rows_one_after_the_other(folder: Path) -> None:
-    store = TokenStore.open(folder)
-    src, tgt = store.gather(np.array([2, 0, 2]))
-    assert src.ids_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[0]]
-    assert tgt.ids_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[1]]
+    store = open_pairs(folder)
+    src, tgt = (store.columns[side].gather(np.array([2, 0, 2])) for side in ("src", "tgt"))
+    assert src.values_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[0]]
+    assert tgt.values_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[1]]
     assert tgt.lengths_B.tolist() == [len(store.pair(row)[1]) for row in (2, 0, 2)]
 
 
 def test_counts_of_what_is_left_out_add_up(tokenizers: Tokenizers, tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "leer"), ("empty", " \u2028"), ("", ""), ("a dog", "Hund " * 40), ("dog " * 40, "Hund")]
-    summary = write_store(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
+    summary = write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
     assert (summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long) == (8, 3, 3, 2)
-    assert TokenStore.open(tmp_path / "store").summary == summary
+    assert open_pairs(tmp_path / "store").summary == summary
 
 
 def test_max_length_counts_the_end_symbol(tokenizers: Tokenizers, tmp_path: Path) -> None:
     n_src, n_tgt = (len(tokenizers.src.encode(text)) for text in ("dogs", "Hunde laufen zwei"))
     pairs = [("dogs", "Hunde laufen zwei"), ("a", "a")]
     assert n_tgt > n_src
-    assert write_store(tmp_path / "fits", {"text": pairs}, tokenizers, max_length=n_tgt + 1).n_too_long == 0
-    assert write_store(tmp_path / "long target", {"text": pairs}, tokenizers, max_length=n_tgt).n_too_long == 1
+    assert write_pairs(tmp_path / "fits", {"text": pairs}, tokenizers, max_length=n_tgt + 1).n_too_long == 0
+    assert write_pairs(tmp_path / "long target", {"text": pairs}, tokenizers, max_length=n_tgt).n_too_long == 1
     swapped = [(tgt, src) for src, tgt in pairs]
-    assert write_store(tmp_path / "long source", {"text": swapped}, tokenizers, max_length=n_tgt).n_too_long == 1
+    assert write_pairs(tmp_path / "long source", {"text": swapped}, tokenizers, max_length=n_tgt).n_too_long == 1
 
 
 def test_chunks_leave_no_trace(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [*PAIRS, ("", "leer"), *PAIRS, ("dog " * 40, "Hund"), *PAIRS]
-    write_store(tmp_path / "whole", {"text": iter(pairs)}, tokenizers, max_length=30)
-    monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 2)
-    write_store(tmp_path / "chunks", {"text": iter(pairs)}, tokenizers, max_length=30)
+    write_pairs(tmp_path / "whole", {"text": iter(pairs)}, tokenizers, max_length=30)
+    monkeypatch.setattr(pairs_module, "N_PAIRS_AT_A_TIME", 2)
+    write_pairs(tmp_path / "chunks", {"text": iter(pairs)}, tokenizers, max_length=30)
     manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("whole", "chunks")]
     assert manifests[0] == manifests[1]
 
 
 def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 2)
+    monkeypatch.setattr(pairs_module, "N_PAIRS_AT_A_TIME", 2)
     n_given = 0
     n_given_when_encoded: list[int] = []
     encode_batch = Tokenizer.encode_batch
@@ -94,15 +95,15 @@ def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monk
             yield pair
 
     monkeypatch.setattr(Tokenizer, "encode_batch", watch)
-    write_store(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
+    write_pairs(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
     assert n_given_when_encoded == [2, 2, 4, 4, 6, 6]
 
 
 def test_corpora_stand_one_after_the_other(tokenizers: Tokenizers, tmp_path: Path) -> None:
     corpora = {"one": PAIRS, "empty": [], "two": [("", "leer"), *PAIRS[:1]]}
-    summary = write_store(tmp_path / "store", corpora, tokenizers, max_length=30)
+    summary = write_pairs(tmp_path / "store", corpora, tokenizers, max_length=30)
     assert summary.n_pairs_of == {"one": 3, "empty": 0, "two": 1}
-    store = TokenStore.open(tmp_path / "store")
+    store = open_pairs(tmp_path / "store")
     assert store.summary == summary
     assert [row.tolist() for row in store.pair(3)] == [row.tolist() for row in store.pair(0)]
 
@@ -110,21 +111,21 @@ def test_corpora_stand_one_after_the_other(tokenizers: Tokenizers, tmp_path: Pat
 def test_dropout_stores_several_spellings_of_the_same_text(
     tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(name: str, *, seed: int) -> TokenStore:
+    def write(name: str, *, seed: int) -> PairStore:
         dropout = PairDropout(tokenizers, p_drop=0.5, n_encodings=6, seed=seed)
-        write_store(tmp_path / name, {"text": PAIRS}, tokenizers, max_length=40, dropout=dropout)
-        return TokenStore.open(tmp_path / name, tokenizers)
+        write_pairs(tmp_path / name, {"text": PAIRS}, tokenizers, max_length=40, dropout=dropout)
+        return open_pairs(tmp_path / name, tokenizers)
 
     store = write("store", seed=1)
     assert (store.summary.n_pairs, store.summary.n_encodings, len(store)) == (3, 6, 18)
-    assert store.summary.n_tgt_tokens == store.tgt_lengths.sum()
+    assert store.summary.n_values_of["tgt"] + len(store) == store.tgt_lengths.sum()
     for pair, (src, tgt) in enumerate(PAIRS):
         rows = [store.pair(6 * pair + encoding) for encoding in range(6)]
         assert {tokenizers.src.decode(src_ids) for src_ids, _ in rows} == {normalise(src)}
         assert {tokenizers.tgt.decode(tgt_ids) for _, tgt_ids in rows} == {normalise(tgt)}
     spellings = {tuple(store.pair(row)[0]) for row in range(6)}
     assert len(spellings) > 1
-    monkeypatch.setattr(store_module, "N_PAIRS_AT_A_TIME", 1)
+    monkeypatch.setattr(pairs_module, "N_PAIRS_AT_A_TIME", 1)
     write("again", seed=1)
     write("other", seed=2)
     first, again, other = ((tmp_path / name / "manifest.json").read_bytes() for name in ("store", "again", "other"))
@@ -135,28 +136,28 @@ def test_a_draw_that_is_too_long_is_the_plain_encoding(tokenizers: Tokenizers, t
     plain = tokenizers.tgt.encode("zwei Hunde laufen")
     dropout = PairDropout(tokenizers, p_drop=1.0, n_encodings=2, seed=1)
     pairs = [("two", "zwei Hunde laufen")]
-    write_store(tmp_path / "store", {"text": pairs}, tokenizers, max_length=len(plain) + 1, dropout=dropout)
-    store = TokenStore.open(tmp_path / "store")
+    write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=len(plain) + 1, dropout=dropout)
+    store = open_pairs(tmp_path / "store")
     assert [store.pair(row)[1].tolist() for row in range(2)] == [plain, plain]
 
 
 def test_ids_take_two_bytes_or_four(
     tokenizers: Tokenizers, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    narrow, _ = TokenStore.open(folder).pair(0)
+    narrow, _ = open_pairs(folder).pair(0)
     monkeypatch.setattr(tokenizers.src, "size", (1 << 16) + 1)
-    write_store(tmp_path / "wide", {"text": PAIRS}, tokenizers, max_length=30)
-    wide, _ = TokenStore.open(tmp_path / "wide").pair(0)
+    write_pairs(tmp_path / "wide", {"text": PAIRS}, tokenizers, max_length=30)
+    wide, _ = open_pairs(tmp_path / "wide").pair(0)
     assert (narrow.itemsize, wide.itemsize) == (2, 4)
     assert narrow.tolist() == wide.tolist()
 
 
 def test_nothing_kept_is_an_error_and_leaves_no_folder(tokenizers: Tokenizers, tmp_path: Path) -> None:
     pairs = [("", "leer"), ("dog " * 40, "Hund")]
-    with pytest.raises(DataError, match="no pair can be used: of 2, 1 have no text on a side and 1 are longer than"):
-        write_store(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
-    with pytest.raises(DataError, match="of 0, 0 have"):
-        write_store(tmp_path / "store", {"text": []}, tokenizers, max_length=30)
+    with pytest.raises(DataError, match="nothing can be stored: of 2 that came, 1 are empty and 1 longer than"):
+        write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
+    with pytest.raises(DataError, match="of 0 that came, 0 are"):
+        write_pairs(tmp_path / "store", {"text": []}, tokenizers, max_length=30)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -166,21 +167,21 @@ def test_a_failing_stream_leaves_no_folder(tokenizers: Tokenizers, tmp_path: Pat
         raise DataError("train.en:2 is not UTF-8")
 
     with pytest.raises(DataError, match=r"train\.en:2"):
-        write_store(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
+        write_pairs(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_store_is_not_written_over_an_older_one(folder: Path, tokenizers: Tokenizers) -> None:
     with pytest.raises(DataError, match="exists already"):
-        write_store(folder, {"text": PAIRS[:1]}, tokenizers, max_length=30)
-    assert len(TokenStore.open(folder)) == len(PAIRS)
+        write_pairs(folder, {"text": PAIRS[:1]}, tokenizers, max_length=30)
+    assert len(open_pairs(folder)) == len(PAIRS)
 
 
 def test_a_store_of_another_tokenizer_is_refused(folder: Path, tokenizers: Tokenizers) -> None:
     other = Tokenizers(tokenizers.src, train_bpe(TEXTS, vocab_size=270))
     expected = f"made with tokenizer {tokenizers.fingerprint[:12]}, this one is {other.fingerprint[:12]}; prepare"
     with pytest.raises(DataError, match=expected):
-        TokenStore.open(folder, other)
+        open_pairs(folder, other)
 
 
 @pytest.mark.parametrize("name", ["src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy", "store.json"])
@@ -190,18 +191,18 @@ def test_damaged_files_are_named(folder: Path, name: str) -> None:
 
     path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
     with pytest.raises(DataError, match=f"{name} is corrupt"):
-        TokenStore.open(folder)
+        open_pairs(folder)
     path.write_bytes(content[:-1])
     with pytest.raises(DataError, match=f"{name} has .* bytes"):
-        TokenStore.open(folder)
+        open_pairs(folder)
     path.unlink()
     with pytest.raises(DataError, match=f"has no {name}"):
-        TokenStore.open(folder)
+        open_pairs(folder)
 
 
 def test_no_store_at_all(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder"):
-        TokenStore.open(tmp_path / "nowhere")
+        open_pairs(tmp_path / "nowhere")
 
 
 def put(name: str, values: object) -> Callable[[Path], None]:
@@ -225,12 +226,12 @@ def edit_summary(**changes: object) -> Callable[[Path], None]:
         (put("tgt.offsets.npy", [0, 9, 5, 20]), "tgt.offsets.npy should rise from 0"),
         (put("tgt.offsets.npy", [1, 2, 3, 4]), "tgt.offsets.npy should rise from 0"),
         (lambda folder: (folder / "src.ids.npy").write_bytes(b"not an array"), "src.ids.npy is not an array file"),
-        (edit_summary(format_version=99), "has format version 99, this transduce reads 2"),
-        (edit_summary(n_read="3"), "not the summary of a store: n_read"),
+        (edit_summary(format=99), "store.json has format 99, this version reads formats 2 to 3"),
+        (edit_summary(n_read="3"), "not the summary of a store: n_read: Input should be a valid integer, got '3'"),
         (edit_summary(n_read=True), "not the summary of a store: n_read"),
-        (edit_summary(colour=1), "not the summary of a store: too many keys"),
+        (edit_summary(colour=1), "not the summary of a store: colour: "),
         (edit_summary(n_pairs_of={"text": 2}), "n_pairs_of should add up to n_pairs"),
-        (edit_summary(n_encodings=2), "src.ids.npy should hold"),
+        (edit_summary(n_encodings=2), "src.offsets.npy should hold 7 offsets"),
     ],
 )
 def test_files_that_do_not_fit_each_other_are_refused(
@@ -239,7 +240,7 @@ def test_files_that_do_not_fit_each_other_are_refused(
     damage(folder)
     write_manifest(folder)
     with pytest.raises(DataError, match=message) as caught:
-        TokenStore.open(folder)
+        open_pairs(folder)
     assert "\n" not in str(caught.value)
 
 
@@ -250,34 +251,34 @@ def test_ids_outside_the_vocabulary_are_refused(folder: Path, tokenizers: Tokeni
     np.save(folder / "src.ids.npy", ids)
     write_manifest(folder)
     with pytest.raises(DataError, match=r"src\.ids\.npy has ids from .* text can have 3 to"):
-        TokenStore.open(folder, tokenizers)
+        open_pairs(folder, tokenizers)
 
 
 @pytest.mark.parametrize("n_at_a_time", [1, 2, 3, 4, 100])
-@pytest.mark.parametrize("held_bytes", [0, store_module.HELD_BYTES])
+@pytest.mark.parametrize("held_bytes", [0, arrays_module.HELD_BYTES])
 def test_small_and_large_stores_are_read_alike(
     folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int, n_at_a_time: int
 ) -> None:
-    monkeypatch.setattr(store_module, "HELD_BYTES", held_bytes)
-    monkeypatch.setattr(store_module, "IDS_AT_A_TIME", n_at_a_time)
-    store = TokenStore.open(folder, tokenizers)
-    src, tgt = store.gather(np.array([2, 0, 0, 1]))
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", held_bytes)
+    monkeypatch.setattr(arrays_module, "VALUES_AT_A_TIME", n_at_a_time)
+    store = open_pairs(folder, tokenizers)
+    src, tgt = (store.columns[side].gather(np.array([2, 0, 0, 1])) for side in ("src", "tgt"))
     for side, ids, offsets in (
         (src, np.load(folder / "src.ids.npy"), np.load(folder / "src.offsets.npy")),
         (tgt, np.load(folder / "tgt.ids.npy"), np.load(folder / "tgt.offsets.npy")),
     ):
         rows = [ids[offsets[row] : offsets[row + 1]] for row in (2, 0, 0, 1)]
-        assert side.ids_M.dtype == ids.dtype
-        assert side.ids_M.tolist() == np.concatenate(rows).tolist()
+        assert side.values_M.dtype == ids.dtype
+        assert side.values_M.tolist() == np.concatenate(rows).tolist()
         assert side.lengths_B.tolist() == [len(row) for row in rows]
 
 
-@pytest.mark.parametrize("held_bytes", [0, store_module.HELD_BYTES])
+@pytest.mark.parametrize("held_bytes", [0, arrays_module.HELD_BYTES])
 def test_a_store_that_is_cut_while_it_is_open_is_no_signal(
     folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int
 ) -> None:
-    monkeypatch.setattr(store_module, "HELD_BYTES", held_bytes)
-    store = TokenStore.open(folder, tokenizers)
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", held_bytes)
+    store = open_pairs(folder, tokenizers)
     before = [ids.tolist() for ids in store.pair(2)]
     for name in ("src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy"):
         os.truncate(folder / name, 0)
@@ -285,14 +286,14 @@ def test_a_store_that_is_cut_while_it_is_open_is_no_signal(
         assert [ids.tolist() for ids in store.pair(2)] == before
     else:
         with pytest.raises(DataError, match=r"src\.offsets\.npy has become shorter while .* then go on with --resume"):
-            store.gather(np.array([2]))
+            store.columns["src"].gather(np.array([2]))
 
 
 def test_ids_that_change_while_a_store_is_open_are_looked_at(
     folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "HELD_BYTES", 0)
-    store = TokenStore.open(folder, tokenizers)
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    store = open_pairs(folder, tokenizers)
     before = [ids.tolist() for ids in store.pair(0)]
     (folder / "src.ids.npy").rename(folder / "away")
     (folder / "src.ids.npy").write_bytes(b"other")  # under another name, what is open stays what it was
@@ -307,7 +308,7 @@ def test_ids_that_change_while_a_store_is_open_are_looked_at(
 def test_a_store_without_its_manifest_is_refused(folder: Path) -> None:
     (folder / "manifest.json").unlink()
     with pytest.raises(DataError, match=r"has no manifest\.json; it is not complete; bring the file back"):
-        TokenStore.open(folder)
+        open_pairs(folder)
 
 
 @pytest.mark.parametrize("name", ["src.ids.npy", "tgt.offsets.npy", "store.json", "manifest.json"])
@@ -315,7 +316,7 @@ def test_files_of_a_store_are_no_links(folder: Path, tmp_path: Path, name: str) 
     (folder / name).rename(tmp_path / name)
     (folder / name).symlink_to(tmp_path / name)
     with pytest.raises(DataError, match=rf"{name} is a link, not a regular file; move it away, or put the file itself"):
-        TokenStore.open(folder)
+        open_pairs(folder)
 
 
 @pytest.mark.parametrize("n_at_a_time", [1, 2, 3, 100])
@@ -326,8 +327,8 @@ def test_files_of_a_store_are_no_links(folder: Path, tmp_path: Path, name: str) 
 def test_offsets_that_do_not_rise_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, offsets: list[int], n_at_a_time: int
 ) -> None:
-    monkeypatch.setattr(store_module, "IDS_AT_A_TIME", n_at_a_time)
+    monkeypatch.setattr(arrays_module, "VALUES_AT_A_TIME", n_at_a_time)
     put("tgt.offsets.npy", offsets)(folder)
     write_manifest(folder)
     with pytest.raises(DataError, match=r"tgt\.offsets\.npy should rise from 0 to \d+ without empty rows"):
-        TokenStore.open(folder)
+        open_pairs(folder)

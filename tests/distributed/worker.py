@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, TrainingConfig
-from transduce.data import Batch, TokenStore
+from transduce.data import Batch, open_pairs
 from transduce.errors import DataError, TransduceError
 from transduce.model import Transformer
 from transduce.tasks.objective import PairObjective, StoreBatches
@@ -105,16 +105,14 @@ def train(
 
     text = [(prepared / f"dev.{side}").read_text(encoding="utf-8").splitlines() for side in ("src", "tgt")]
     validation = TranslationValidation(
-        undivided, tokenizers, TokenStore.open(prepared / "dev"), (text[0], text[1]), config, device=CPU,
+        undivided, tokenizers, open_pairs(prepared / "dev"), (text[0], text[1]), config, device=CPU,
         processes=processes,
     )  # fmt: skip
     metrics = MetricsFile(folder / "metrics.jsonl")
     trainer: Trainer[Batch] = Trainer(
         model=model,
         objective=PairObjective(model, training),
-        batches=Failing(
-            TokenStore.open(prepared / "train"), max_tokens=training.max_tokens_per_batch, seed=1, device=CPU
-        ),
+        batches=Failing(open_pairs(prepared / "train"), max_tokens=training.max_tokens_per_batch, seed=1, device=CPU),
         learning_rate=lambda step: 0.3 * inverse_sqrt_lr(step, d_model=16, warmup_steps=20),
         config=training,
         checkpoints=folder / "checkpoints",

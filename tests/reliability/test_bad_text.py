@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from transduce.config import ModelConfig, SearchConfig
 from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.cleaning import CleaningRules, clean
-from transduce.data import TokenStore, write_store
+from transduce.data import open_pairs, write_pairs
 from transduce.model import Transformer
 from transduce.tasks import Translator
 from transduce.tasks.model_folder import write_model_folder
@@ -386,8 +386,8 @@ def test_any_pairs_stay_pairs(pairs: list[tuple[str | bytes, str | bytes]]) -> N
         report = CleaningReport()
         rules = CleaningRules(max_length_ratio=1000.0, drop_identical=False)
         kept = clean(read_aligned_files(src, tgt, escape_invalid=True), rules, report)
-        write_store(folder / "store", {"text": kept}, tokenizers, max_length=10_000)
-        store = TokenStore.open(folder / "store", tokenizers)
+        write_pairs(folder / "store", {"text": kept}, tokenizers, max_length=10_000)
+        store = open_pairs(folder / "store", tokenizers)
         assert report.n_read == len(raw[0])
         assert len(store) == report.n_kept == report.n_read - report.n_dropped
         for row in range(len(store)):

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import transduce
-from transduce.data import TokenStore
+from transduce.data import open_pairs
 from transduce.errors import TransduceError
 from transduce.files import write_manifest
 from transduce.model import Transformer
@@ -141,7 +141,7 @@ def test_checkpoints(micro_run: Path, tmp_path: Path, payload: bytes) -> None:
 
 
 def test_token_stores(micro_run: Path, tmp_path: Path, payload: bytes) -> None:
-    each_file_is_refused(micro_run / "store" / "train", tmp_path / "store", payload, TokenStore.open)
+    each_file_is_refused(micro_run / "store" / "train", tmp_path / "store", payload, open_pairs)
 
 
 def test_prepared_folders(micro_run: Path, tmp_path: Path, payload: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-import transduce.data.store as store_module
+import transduce.data.arrays as arrays_module
 from transduce.config import RunConfig
 from transduce.errors import CheckpointError, DataError, TrainingError
 from transduce.examination import examine
@@ -400,7 +400,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_from(own_run: Path, micro_re
 @pytest.fixture
 def read_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores are read row by row, as large ones are."""
-    monkeypatch.setattr(store_module, "HELD_BYTES", 0)
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
 
 
 @pytest.mark.usefixtures("read_from_disk")

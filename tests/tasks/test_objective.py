@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
-from transduce.data import TokenStore, write_store
+from transduce.data import PairStore, open_pairs, write_pairs
 from transduce.tasks.objective import StoreBatches
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, train_bpe
 
@@ -15,14 +15,14 @@ PAIRS = [(f"dog {number} runs", f"Hund {number} läuft schnell und weit") for nu
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
+def store(tmp_path_factory: pytest.TempPathFactory) -> PairStore:
     tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=300)
     folder = tmp_path_factory.mktemp("batches") / "store"
-    write_store(folder, {"text": PAIRS}, Tokenizers(tokenizer, tokenizer), max_length=100)
-    return TokenStore.open(folder)
+    write_pairs(folder, {"text": PAIRS}, Tokenizers(tokenizer, tokenizer), max_length=100)
+    return open_pairs(folder)
 
 
-def read_in(batches: StoreBatches, store: TokenStore, epoch: int) -> Counter[tuple[int, bool]]:
+def read_in(batches: StoreBatches, store: PairStore, epoch: int) -> Counter[tuple[int, bool]]:
     """How often an epoch reads each row, and whether from target to source; checks what is told of the batches."""
     found: Counter[tuple[int, bool]] = Counter()
     for index in range(batches.n_batches(epoch)):
@@ -40,7 +40,7 @@ def read_in(batches: StoreBatches, store: TokenStore, epoch: int) -> Counter[tup
     return found
 
 
-def test_both_ways_for_so_many_epochs(store: TokenStore) -> None:
+def test_both_ways_for_so_many_epochs(store: PairStore) -> None:
     batches = StoreBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), both_ways_epochs=2)
     first, second, third = (read_in(batches, store, epoch) for epoch in range(3))
     assert first + second == Counter({(row, is_turned): 1 for row in range(40) for is_turned in (False, True)})
@@ -48,6 +48,6 @@ def test_both_ways_for_so_many_epochs(store: TokenStore) -> None:
     assert batches.statistics(0).n_src_tokens > batches.statistics(2).n_src_tokens  # German is the longer side
 
 
-def test_one_way_is_the_default(store: TokenStore) -> None:
+def test_one_way_is_the_default(store: PairStore) -> None:
     batches = StoreBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"))
     assert read_in(batches, store, 0) == Counter({(row, False): 1 for row in range(40)})

@@ -1,23 +1,34 @@
-"""Ids on disk to batches: the token store, batches under a token budget, collation."""
+"""Ids and vectors on disk to batches: the store, batches under a token budget, collation."""
 
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length, require_fit
 from transduce.data.collate import Batch, collate, pad_rows
+from transduce.data.columns import Column, Ids, Ragged, Vectors
+from transduce.data.pairs import PairDropout, PairStore, open_pairs, write_pairs
 from transduce.data.sampling import epoch_rows, turned_rows
-from transduce.data.store import PairDropout, StoreSummary, TokenStore, write_store
+from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
 
 __all__ = [
     "Batch",
     "BatchStatistics",
+    "Column",
+    "Ids",
+    "LeftOut",
     "PairDropout",
+    "PairStore",
+    "Ragged",
+    "Store",
     "StoreSummary",
-    "TokenStore",
+    "Vectors",
     "batch_statistics",
     "collate",
     "epoch_rows",
+    "open_pairs",
+    "open_store",
     "pad_rows",
     "plan_batches",
     "plan_by_length",
     "require_fit",
     "turned_rows",
+    "write_pairs",
     "write_store",
 ]

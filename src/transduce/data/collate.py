@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.store import RaggedIds, TokenStore
+from transduce.data.columns import Ragged
+from transduce.data.store import Store
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["Batch", "collate", "pad_rows"]
@@ -52,17 +53,17 @@ class Batch:
 
 
 def collate(
-    store: TokenStore, rows: Sequence[int] | NDArray[np.int64], *, turned_B: NDArray[np.bool_] | None = None
+    store: Store, rows: Sequence[int] | NDArray[np.int64], *, turned_B: NDArray[np.bool_] | None = None
 ) -> Batch:
     """The batch of ``rows`` of ``store``; at least one. Where ``turned_B`` is true, source and target change places."""
     rows_B = np.asarray(rows, dtype=np.int64)
-    src, tgt = store.gather(rows_B)
+    src, tgt = (store.columns[side].gather(rows_B) for side in ("src", "tgt"))
     if turned_B is not None:
         src, tgt = _chosen(src, tgt, turned_B), _chosen(tgt, src, turned_B)
     src_ends_B, tgt_ends_B = np.cumsum(src.lengths_B), np.cumsum(tgt.lengths_B)
-    src_M = np.insert(src.ids_M, src_ends_B, EOS_ID)
-    tgt_in_M = np.insert(tgt.ids_M, tgt_ends_B - tgt.lengths_B, BOS_ID)
-    tgt_out_M = np.insert(tgt.ids_M, tgt_ends_B, EOS_ID)
+    src_M = np.insert(src.values_M, src_ends_B, EOS_ID)
+    tgt_in_M = np.insert(tgt.values_M, tgt_ends_B - tgt.lengths_B, BOS_ID)
+    tgt_out_M = np.insert(tgt.values_M, tgt_ends_B, EOS_ID)
     return Batch(
         src_BS=_padded(src_M, src.lengths_B + 1),
         tgt_in_BT=_padded(tgt_in_M, tgt.lengths_B + 1),
@@ -84,15 +85,15 @@ def pad_rows(rows: Sequence[Row]) -> Tensor:
     return _padded(ids_M, np.array([len(row) for row in rows]))
 
 
-def _chosen(rows: RaggedIds, others: RaggedIds, is_other_B: NDArray[np.bool_]) -> RaggedIds:
+def _chosen(rows: Ragged, others: Ragged, is_other_B: NDArray[np.bool_]) -> Ragged:
     """Row by row the one or the other."""
     pairs = zip(_split(rows), _split(others), strict=True)
     chosen = [pair[int(is_other)] for pair, is_other in zip(pairs, is_other_B, strict=True)]
-    return RaggedIds(np.concatenate(chosen), np.where(is_other_B, others.lengths_B, rows.lengths_B))
+    return Ragged(np.concatenate(chosen), np.where(is_other_B, others.lengths_B, rows.lengths_B))
 
 
-def _split(rows: RaggedIds) -> list[NDArray[np.unsignedinteger[Any]]]:
-    return np.split(rows.ids_M, np.cumsum(rows.lengths_B)[:-1])
+def _split(rows: Ragged) -> list[NDArray[Any]]:
+    return np.split(rows.values_M, np.cumsum(rows.lengths_B)[:-1])
 
 
 def _padded(ids_M: NDArray[np.integer[Any]], lengths_B: NDArray[np.int64]) -> Tensor:

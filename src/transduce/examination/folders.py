@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from transduce.config import SPLITS
-from transduce.data import StoreSummary, TokenStore
+from transduce.data import StoreSummary, open_store
 from transduce.errors import shown
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.examination.text import examine_two_files
@@ -45,17 +45,20 @@ WHY: dict[Cause, str] = {
 
 def examine_store(folder: Path) -> Iterator[Finding]:
     """A folder of ids, each file against the manifest, and the ids against its own counts."""
-    summary = TokenStore.open(folder).summary
+    summary = open_store(folder).summary
     yield good(folder, f"a token store: {_what_a_store_is(summary)}")
     yield from _left_out(folder, summary)
 
 
 def _what_a_store_is(summary: StoreSummary) -> str:
     encodings = "" if summary.n_encodings == 1 else f" in {summary.n_encodings} encodings each"
-    return (
-        f"{counted(summary.n_pairs, 'pair')}{encodings}, {summary.n_src_tokens:,} source and"
-        f" {summary.n_tgt_tokens:,} target tokens"
-    )
+    columns = [
+        f"{summary.n_values_of[name] + summary.n_rows:,} tokens in {name}"  # end symbols included
+        if column.kind == "ids"
+        else f"{summary.n_values_of[name]:,} vectors in {name}"
+        for name, column in summary.columns.items()
+    ]
+    return f"{counted(summary.n_pairs, 'pair')}{encodings}, {' and '.join(columns)}"
 
 
 def _left_out(folder: Path, summary: StoreSummary) -> Iterator[Finding]:

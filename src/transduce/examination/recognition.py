@@ -36,7 +36,7 @@ Kind = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model",
 _SIGNS: dict[Kind, frozenset[str]] = {
     "run": frozenset({"run.json", "metrics.jsonl", "checkpoints", "prepared_at.json"}),
     "prepared": frozenset({"prepared.json"}),
-    "store": frozenset({"store.json", "src.ids.npy", "tgt.ids.npy", "src.offsets.npy", "tgt.offsets.npy"}),
+    "store": frozenset({"store.json"}),
     "checkpoint": frozenset({"state.json", "optimizer.safetensors"}),
     "model": frozenset({"config.json", "model.safetensors"}),
 }
@@ -145,6 +145,8 @@ def _kind_of(folder: Path) -> Kind | None:
     for kind, signs in _SIGNS.items():
         if names & signs:
             return kind
+    if any(re.fullmatch(r"[a-z0-9_]+\.(ids|values|offsets)\.npy", name) for name in names):
+        return "store"
     if any(re.fullmatch(r"update-\d{8,}", name) for name in names):
         return "checkpoints"
     if parallel_texts_in(folder):

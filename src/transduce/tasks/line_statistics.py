@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.data import TokenStore
+from transduce.data import PairStore
 from transduce.errors import CheckpointError, quoted
 from transduce.text import Tokenizers, is_all_caps, split_sentences
 
@@ -55,7 +55,7 @@ class LineStatistics:
         return cls(**values)
 
 
-def line_statistics(store: TokenStore, tokenizers: Tokenizers, language: str) -> LineStatistics:
+def line_statistics(store: PairStore, tokenizers: Tokenizers, language: str) -> LineStatistics:
     """Of the pairs in a store; sentences are counted in a sample of its sources."""
     n_src, n_tgt = store.src_lengths, store.tgt_lengths
     places = np.unique(np.linspace(0, len(n_src) - 1, min(len(n_src), N_LINES_READ)).astype(np.int64))

@@ -14,7 +14,7 @@ from transduce.config import TrainingConfig
 from transduce.data import (
     Batch,
     BatchStatistics,
-    TokenStore,
+    PairStore,
     batch_statistics,
     collate,
     epoch_rows,
@@ -44,7 +44,7 @@ class StoreBatches:
 
     def __init__(
         self,
-        store: TokenStore,
+        store: PairStore,
         *,
         max_tokens: int,
         seed: int,

@@ -22,7 +22,7 @@ from typing import assert_never
 from transduce.config import DataConfig, Split, config_from_mapping
 from transduce.corpora import CleaningReport, PairedText, paired_text, read_aligned_files
 from transduce.corpora.checks import remark_on_dropped, remarks_on_own_files
-from transduce.data import PairDropout, StoreSummary, TokenStore, write_store
+from transduce.data import PairDropout, PairStore, StoreSummary, open_pairs, write_pairs
 from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import (
     MANIFEST_NAME,
@@ -51,8 +51,8 @@ class Prepared:
     folder: Path
     config: DataConfig
     tokenizers: Tokenizers
-    train: TokenStore
-    dev: TokenStore | None
+    train: PairStore
+    dev: PairStore | None
     text_names: Mapping[str, str]  # what dev and test are called, where they are
 
     @property
@@ -95,7 +95,7 @@ def prepare(
         tell(_sentence_about_tokenizers(tokenizers, config))
         tokenizers.save(temporary)
         reports = _new_reports(text)
-        train = write_store(
+        train = write_pairs(
             temporary / "train",
             {
                 corpus: chain(_train_pairs(text, corpus, report), text.made_train_pairs(corpus))
@@ -111,7 +111,7 @@ def prepare(
         tell(_sentence("train", train))
         if text.has("dev"):
             dev_pairs = starmap(mask_pair, text.pairs("dev")) if config.masks else text.pairs("dev")
-            dev = write_store(temporary / "dev", {"dev": dev_pairs}, tokenizers, max_length=config.max_length)
+            dev = write_pairs(temporary / "dev", {"dev": dev_pairs}, tokenizers, max_length=config.max_length)
             tell(_sentence("dev", dev))
         cleaning = {corpus: report.as_json() for corpus, report in reports.items()}
         names = {split: text.name_of(split) for split in EVALUATED if text.has(split)}
@@ -141,8 +141,8 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
     tokenizers = Tokenizers.load(folder)
     if "dev" not in text_names and os.path.lexists(folder / "dev"):
         raise DataError(f"{folder / PREPARED_FILE} names no dev text, but there is {folder / 'dev'}; prepare it anew")
-    dev = TokenStore.open(folder / "dev", tokenizers) if "dev" in text_names else None
-    train = TokenStore.open(folder / "train", tokenizers)
+    dev = open_pairs(folder / "dev", tokenizers) if "dev" in text_names else None
+    train = open_pairs(folder / "train", tokenizers)
     return Prepared(folder, config, tokenizers, train, dev, text_names)
 
 

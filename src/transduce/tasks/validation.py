@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from transduce.config import RunConfig
-from transduce.data import TokenStore
+from transduce.data import PairStore
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective, StoreBatches
 from transduce.text import Tokenizers
@@ -28,7 +28,7 @@ class TaskValidation(ABC):
         self,
         model: Callable[[], EncoderDecoder],
         tokenizers: Tokenizers,
-        store: TokenStore,
+        store: PairStore,
         text: tuple[Sequence[str], Sequence[str]],
         config: RunConfig,
         *,

@@ -21,7 +21,7 @@ from fuzzing.damage import inflict, kinds_for
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
 from transduce.config import RunConfig, TrainingConfig
-from transduce.data import TokenStore, collate, plan_batches
+from transduce.data import PairStore, collate, open_pairs, plan_batches
 from transduce.errors import CheckpointError, ConfigError, DataError, SearchError, TransduceError
 from transduce.files import write_manifest
 from transduce.model import Transformer
@@ -121,15 +121,15 @@ def check_tokenizers(tokenizers: list[Tokenizer]) -> None:
 # token stores and prepared folders
 
 
-def is_same_store(one: TokenStore, other: TokenStore) -> bool:
+def is_same_store(one: PairStore, other: PairStore) -> bool:
     rows = np.arange(len(one))
     return one.summary == other.summary and all(
-        np.array_equal(a.ids_M, b.ids_M) and np.array_equal(a.lengths_B, b.lengths_B)
-        for a, b in zip(one.gather(rows), other.gather(rows), strict=True)
+        np.array_equal(a.values_M, b.values_M) and np.array_equal(a.lengths_B, b.lengths_B)
+        for a, b in ((one.columns[side].gather(rows), other.columns[side].gather(rows)) for side in ("src", "tgt"))
     )
 
 
-def check_store(store: TokenStore, vocab_size: int) -> None:
+def check_store(store: PairStore, vocab_size: int) -> None:
     assert len(store) == store.summary.n_pairs * store.summary.n_encodings
     assert sum(store.summary.n_pairs_of.values()) == store.summary.n_pairs
     longest = int(max(store.src_lengths.max(), store.tgt_lengths.max()))
@@ -241,7 +241,7 @@ def kinds_of_files(sources: Sources) -> dict[str, Loaded]:
             sources.run / "store" / "train",
             ("src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy", "store.json", "manifest.json"),
             (DataError,),
-            lambda folder: TokenStore.open(folder, tokenizers),
+            lambda folder: open_pairs(folder, tokenizers),
             lambda store: check_store(store, vocab_size),
             is_same_store,
         ),

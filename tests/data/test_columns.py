@@ -1,0 +1,366 @@
+"""Stores of columns that nobody here has thought of: ids alone, vectors alone, three of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import transduce.data.arrays as arrays_module
+import transduce.data.store as store_module
+from transduce.data import Ids, LeftOut, Vectors, open_pairs, open_store, write_store
+from transduce.data.arrays import ArrayFile
+from transduce.errors import DataError
+from transduce.examination import examine
+from transduce.files import write_manifest
+
+pytestmark = pytest.mark.reliability
+
+COLUMNS = {"sound": Vectors(width=3), "words": Ids(vocab_size=10)}
+FORMAT_2 = Path(__file__).parents[1] / "formats" / "before_format_numbers" / "run" / "store" / "train"
+
+
+def spoken(n_rows: int) -> Iterator[dict[str, Any]]:
+    """So many rows, of one to five vectors and one to four ids."""
+    random = np.random.default_rng(1)
+    for _ in range(n_rows):
+        frames = random.normal(size=(random.integers(1, 6), 3))
+        yield {"sound": frames, "words": random.integers(3, 10, random.integers(1, 5)).tolist()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_store(tmp_path / "store", {"one": spoken(7), "two": spoken(4)}, COLUMNS)
+    return tmp_path / "store"
+
+
+def test_a_task_that_nobody_knows(tmp_path: Path) -> None:
+    """Pictures with what they show: how a store is written and read from outside."""
+    pictures = [
+        {"patches": np.full((n_patches, 4), n_patches / 8, np.float32), "caption": list(range(3, 3 + n_patches))}
+        for n_patches in (2, 5, 3)
+    ]
+    columns = {"patches": Vectors(width=4), "caption": Ids(vocab_size=50)}
+    write_store(tmp_path / "store", {"drawn": pictures}, columns)
+
+    store = open_store(tmp_path / "store", columns)
+    assert store.columns["patches"].lengths_N.tolist() == [2, 5, 3]
+    some = store.columns["patches"].gather(np.array([2, 0]))
+    assert some.lengths_B.tolist() == [3, 2]
+    assert some.values_M.tolist() == [[3 / 8] * 4] * 3 + [[2 / 8] * 4] * 2
+    assert store.columns["caption"].row(1).tolist() == [3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("n_at_a_time", [1, 4, 1 << 22])
+@pytest.mark.parametrize("held_bytes", [0, arrays_module.HELD_BYTES])
+def test_what_is_read_is_what_was_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, held_bytes: int, n_at_a_time: int
+) -> None:
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", held_bytes)
+    monkeypatch.setattr(arrays_module, "VALUES_AT_A_TIME", n_at_a_time)
+    store = open_store(folder)
+    rows = [*spoken(7), *spoken(4)]
+    assert len(store) == len(rows)
+    assert store.summary.n_pairs_of == {"one": 7, "two": 4}
+    assert store.summary.columns == COLUMNS
+    assert (store.summary.tokenizer_fingerprint, store.summary.max_length) == (None, None)
+    for name, column in store.columns.items():
+        assert column.lengths_N.tolist() == [len(row[name]) for row in rows]
+        assert store.summary.n_values_of[name] == column.lengths_N.sum()
+        for place, row in enumerate(rows):
+            expected = np.asarray(row[name], np.float32 if name == "sound" else np.uint16)
+            assert column.row(place).dtype == expected.dtype
+            assert np.array_equal(column.row(place), expected)
+        some = column.gather(np.array([10, 0, 0, 3]))
+        assert np.array_equal(some.values_M, np.concatenate([column.row(place) for place in (10, 0, 0, 3)]))
+
+
+def test_rows_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_store(tmp_path / "whole", {"one": spoken(50)}, COLUMNS)
+    monkeypatch.setattr(store_module, "N_ROWS_AT_A_TIME", 3)
+    write_store(tmp_path / "chunks", {"one": spoken(50)}, COLUMNS)
+    assert (tmp_path / "whole" / "manifest.json").read_bytes() == (tmp_path / "chunks" / "manifest.json").read_bytes()
+
+
+def test_numpy_reads_the_files(folder: Path) -> None:
+    names = {"sound.values.npy", "sound.offsets.npy", "words.ids.npy", "words.offsets.npy"}
+    assert {path.name for path in folder.iterdir()} == {*names, "store.json", "manifest.json"}
+    loaded = {name: np.load(folder / name, allow_pickle=False) for name in names}
+    assert {name: array.dtype for name, array in loaded.items()} == {
+        "sound.values.npy": np.float32, "sound.offsets.npy": np.int64, "words.ids.npy": np.uint16,
+        "words.offsets.npy": np.int64,
+    }  # fmt: skip
+    assert loaded["sound.values.npy"].shape == (loaded["sound.offsets.npy"][-1], 3)
+
+
+def test_what_was_left_out_is_told_by_who_makes_the_rows(tmp_path: Path) -> None:
+    left_out = LeftOut()
+
+    def rows() -> Iterator[dict[str, list[int]]]:
+        for n in (0, 2, 9, 3):
+            left_out.n_empty += n == 0
+            left_out.n_too_long += n == 9
+            if n in (2, 3):
+                yield {"words": [5] * n}
+
+    columns = {"words": Ids(vocab_size=10)}
+    summary = write_store(
+        tmp_path / "store", {"text": rows()}, columns, max_length=4, left_out=left_out, tokenizer_fingerprint="ab" * 32
+    )
+    assert (summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long) == (4, 2, 1, 1)
+    assert open_store(tmp_path / "store", tokenizer_fingerprint="ab" * 32).summary == summary
+    with pytest.raises(DataError, match="was made with tokenizer abababababab, this one is cdcdcdcdcdcd"):
+        open_store(tmp_path / "store", tokenizer_fingerprint="cd" * 32)
+
+
+def test_several_rows_of_one(tmp_path: Path) -> None:
+    summary = write_store(tmp_path / "store", {"one": spoken(6), "two": spoken(3)}, COLUMNS, n_encodings=3)
+    assert (summary.n_pairs_of, summary.n_rows) == ({"one": 2, "two": 1}, 9)
+    with pytest.raises(DataError, match="two has 4 rows, no multiple of n_encodings = 3"):
+        write_store(tmp_path / "odd", {"one": spoken(6), "two": spoken(4)}, COLUMNS, n_encodings=3)
+    assert not (tmp_path / "odd").exists()
+
+
+VECTOR, WORDS = [[0.5, 1.0, 2.0]], [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"sound": VECTOR}, "a row has the columns sound, the store sound, words; give every row all"),
+        ({"sound": VECTOR, "words": WORDS, "more": WORDS}, "a row has the columns sound, words, more"),
+        ({"sound": VECTOR, "words": []}, "column words, row 2: 0 values, where there can be 1 to 5"),
+        ({"sound": VECTOR, "words": [3] * 6}, "column words, row 2: 6 values, where there can be 1 to 5"),
+        ({"sound": VECTOR, "words": [3, 2]}, "column words, row 2: ids from 2 to 3, text can have 3 to 9"),
+        ({"sound": VECTOR, "words": [10]}, "column words, row 2: ids from 10 to 10, text can have 3 to 9"),
+        ({"sound": VECTOR, "words": [1 << 70]}, "column words, row 2: .* too (big|large) to convert"),
+        ({"sound": VECTOR, "words": [3.5]}, "column words, row 2: 'float' object cannot be"),
+        ({"sound": np.zeros((0, 3)), "words": WORDS}, "column sound, row 2: 0 values"),
+        (
+            {"sound": np.zeros((2, 4)), "words": WORDS},
+            r"column sound, row 2: values of shape \(2, 4\), where it should be \(length, 3\)",
+        ),
+        ({"sound": [1.0, 2.0, 3.0], "words": WORDS}, r"values of shape \(3,\), where it"),
+        (
+            {"sound": [[1.0, 2.0, float("nan")]], "words": WORDS},
+            "column sound, row 2: numbers that are not finite",
+        ),
+        ({"sound": [[1.0, 2.0, 1e300]], "words": WORDS}, "column sound, row 2: numbers that are not finite"),
+        ({"sound": [[1.0], [2.0, 3.0]], "words": WORDS}, "column sound, row 2: "),
+        ({"sound": np.array([[object()] * 3]), "words": WORDS}, "column sound, row 2: "),
+    ],
+)
+def test_rows_that_cannot_be_written_are_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    good = {"sound": VECTOR, "words": WORDS}
+    with pytest.raises(DataError, match=message) as caught:
+        write_store(tmp_path / "store", {"one": [good, good, row, good]}, COLUMNS, max_length=6)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "../src", "a.b", "Words", "1st", "a/b", "words\n"])
+def test_columns_have_plain_names(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="columns should have names of small letters, digits and _, got "):
+        write_store(tmp_path / "store", {"one": [{name: [5]}]}, {name: Ids(vocab_size=10)})
+    with pytest.raises(DataError, match="digits and _, got none"):
+        write_store(tmp_path / "store", {"one": [{}]}, {})
+
+
+def test_columns_that_are_asked_for_are_there(folder: Path) -> None:
+    assert list(open_store(folder, {"words": Ids(vocab_size=10)}).columns) == ["words"]
+    assert list(open_store(folder, {"words": Ids(vocab_size=None)}).columns) == ["words"]
+    for columns, message in (
+        ({"words": Ids(vocab_size=11)}, "column words should be Ids.*vocab_size=11.*, got Ids.*vocab_size=10"),
+        ({"words": Vectors(width=3)}, "column words should be Vectors.*, got Ids"),
+        ({"sound": Vectors(width=4)}, "column sound should be Vectors.*width=4.*, got Vectors.*width=3"),
+        ({"words": Ids(vocab_size=10), "faces": Vectors(width=3)}, "column faces should be Vectors.*, got None"),
+    ):
+        with pytest.raises(DataError, match=message):
+            open_store(folder, columns)
+    with pytest.raises(DataError, match=r"column src should be Ids.*, got None"):
+        open_pairs(folder)
+
+
+def put(name: str, values: object) -> Callable[[Path], None]:
+    return lambda folder: np.save(folder / name, np.asarray(values))
+
+
+def edit(**changes: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        values = json.loads((folder / "store.json").read_bytes()) | changes
+        (folder / "store.json").write_text(json.dumps(values), encoding="utf-8")
+
+    return change
+
+
+def kinds(**columns: object) -> dict[str, object]:
+    return {"sound": {"kind": "vectors", "width": 3}, "words": {"kind": "ids", "vocab_size": 10}} | columns
+
+
+def not_finite(folder: Path) -> None:
+    values = np.load(folder / "sound.values.npy")
+    values[4, 1] = np.inf
+    np.save(folder / "sound.values.npy", values)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (not_finite, "sound.values.npy has numbers that are not finite; prepare the data again"),
+        (
+            put("sound.values.npy", np.zeros((5, 3), np.float32)),
+            r"sound.values.npy should hold \d+ vectors, got float32",
+        ),
+        (put("sound.values.npy", np.zeros((9, 4), np.float32)), r"sound.values.npy should hold .* got float32\(9, 4\)"),
+        (put("sound.values.npy", np.zeros(9)), r"sound.values.npy should hold .* got float64\(9,\)"),
+        (put("words.ids.npy", np.array([1, "a"], dtype=object)), r"words.ids.npy should hold .* got object\(2,\)"),
+        (put("words.ids.npy", np.zeros((2, 2), np.uint16)), r"words.ids.npy should hold .* got uint16\(2, 2\)"),
+        (put("words.ids.npy", np.array([4], dtype=">u2")), r"words.ids.npy should hold .* got >u2\(1,\)"),
+        (put("words.ids.npy", np.zeros(2, [("x" * 300, "<u2")])), "words.ids.npy is not an array file: it does not"),
+        (
+            edit(columns=kinds(words={"kind": "ids", "vocab_size": 5})),
+            "words.ids.npy has ids from 4 to 9, text can have 3 to 4",
+        ),
+        (edit(columns=kinds(sound={"kind": "vectors", "width": 1 << 20})), "sound.values.npy should hold"),
+        (edit(columns=kinds(words={"kind": "songs"})), "is not the summary of a store: columns.words: .*'songs'"),
+        (
+            edit(columns=kinds(words={"kind": "ids"})),
+            "summary of a store: columns.words.ids.vocab_size: Field required",
+        ),
+        (edit(columns={}), "is not the summary of a store: columns: "),
+        (edit(columns={"../words": {"kind": "ids", "vocab_size": 10}}), "is not the summary of a store: columns"),
+        (edit(n_values_of={"sound": 9}), "n_values_of should have the names of columns"),
+        (edit(n_values_of={"sound": 9, "words": 1 << 47}), "should hold"),
+        (
+            edit(n_pairs=1 << 40, n_read=1 << 40, n_pairs_of={"one": 1 << 40}),
+            "offsets.npy should hold 1,099,511,627,777",
+        ),
+        (edit(max_length=4), "words.offsets.npy has a row of 5 tokens, the longest should be 4"),
+        (edit(max_length=0), "is not the summary of a store: max_length"),
+        (edit(format=1), "store.json has format 1, this version reads formats 2 to 3"),
+        (edit(format=2), "is not the summary of a store: n_src_tokens should be a whole number, got None"),
+    ],
+)
+def test_files_that_do_not_fit_each_other_are_refused(
+    folder: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(folder)
+    write_manifest(folder)
+    with pytest.raises(DataError, match=message) as caught:
+        open_store(folder)
+    assert "\n" not in str(caught.value)
+
+
+def header(text: bytes) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x02\x00" + b"\0" * 200,
+        header(b"{'descr': '<u2', 'fortran_order': False, 'shape': (2L,), }\n") + b"\5\0\5\0",  # of Python 2
+        header(b"{'descr': '<u2', 'fortran_order': False, 'shape': (2,), } \\\n"),
+        header(b"{'descr': (), 'fortran_order': False, 'shape': (2,), }\n"),
+        header(b"{'descr': '<u2', 'fortran_order': False, 'shape': (-2, -1), }\n") + b"\5\0\5\0",
+        header(b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n") + b"\0" * 16,
+        header(b"{'descr': '<U0', 'fortran_order': False, 'shape': (2,), }\n"),
+        header(b"(" * 250),
+        header(b"[" * 60_000),
+        header(b"'\\d' is 1\n"),
+        header(b"{'descr': 'a5', 'fortran_order': False, 'shape': (2,), }\n"),
+        header(b"{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }\n") + b"\5\0\5",
+        header(b"{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }\n") + b"\5\0\5\0\5",
+        header(b"__import__('os').mkdir('witness')\n"),
+    ],
+)
+def test_headers_that_lie_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(
+        DataError, match=r"a\.npy (is not an array file: .*|should hold 2 ids, got .*); prepare the data"
+    ):
+        ArrayFile(tmp_path / "a.npy", (np.uint16,), (2,), "ids")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_vectors_that_are_cut_or_changed_while_they_are_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    column = open_store(folder).columns["sound"]
+    with (folder / "sound.values.npy").open("r+b") as stream:
+        stream.seek(-4, 2)
+        stream.write(b"\xff" * 4)
+    with pytest.raises(DataError, match=r"sound\.values\.npy has numbers that are not finite"):
+        column.row(10)
+    with (folder / "sound.values.npy").open("r+b") as stream:
+        stream.truncate(200)
+    with pytest.raises(DataError, match=r"sound\.values\.npy has become shorter while .* then go on with --resume"):
+        column.row(10)
+
+
+def test_offsets_that_change_while_they_are_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    column = open_store(folder).columns["words"]
+    for begin in (-(1 << 40), (1 << 63) - 1):
+        with (folder / "words.offsets.npy").open("r+b") as stream:
+            stream.seek(128)
+            stream.write(begin.to_bytes(8, "little", signed=True))
+        with pytest.raises(DataError, match=r"words\.ids\.npy cannot be read any more: .* then go on with --resume"):
+            column.row(0)
+
+
+def test_the_doctor_knows_it(folder: Path) -> None:
+    [finding] = examine([str(folder)])
+    assert finding.status == "good"
+    n_vectors, n_ids = (open_store(folder).summary.n_values_of[name] for name in ("sound", "words"))
+    assert f"a token store: 11 pairs, {n_vectors} vectors in sound and {n_ids + 11} tokens in words" in str(finding)
+    (folder / "store.json").unlink()
+    assert any("has no store.json" in str(finding) for finding in examine([str(folder)]))
+
+
+def test_stores_of_format_2_are_read(tmp_path: Path) -> None:
+    old = json.loads((FORMAT_2 / "store.json").read_bytes())
+    store = open_pairs(FORMAT_2)
+    assert store.summary.columns == {"src": Ids(vocab_size=None), "tgt": Ids(vocab_size=None)}
+    assert (store.src_lengths.sum(), store.tgt_lengths.sum()) == (old["n_src_tokens"], old["n_tgt_tokens"])
+    kept = {
+        name: value for name, value in old.items() if name not in ("format_version", "n_src_tokens", "n_tgt_tokens")
+    }
+    assert store.summary.model_dump(include=set(kept)) == kept
+    wider = open_store(FORMAT_2, {"src": Ids(vocab_size=60_000)})
+    assert wider.columns["src"].kind == Ids(vocab_size=60_000)
+    with pytest.raises(DataError, match=r"src\.ids\.npy has ids from \d+ to \d+, text can have 3 to 49"):
+        open_store(FORMAT_2, {"src": Ids(vocab_size=50)})
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (edit(format_version=1), "store.json has format 1, this version reads formats 2 to 3"),
+        (edit(format_version="2"), "store.json has format '2', this version reads formats 2 to 3"),
+        (edit(format_version=3), "is not the summary of a store: columns: Field required"),
+        (edit(format=2), "is not the summary of a store: format_version: "),
+        (edit(n_src_tokens=10_000), "src.ids.npy should hold 9,700 ids"),
+        (edit(n_src_tokens=3), "is not the summary of a store: n_values_of.src: "),
+        (edit(n_src_tokens=True), "n_src_tokens should be a whole number, got True"),
+        (edit(n_pairs=[0], n_encodings=1 << 60), "n_pairs should be a whole number, got .0."),
+        (edit(n_pairs=None), "n_pairs should be a whole number, got None"),
+        (edit(n_tgt_tokens=12_052.0), "n_tgt_tokens should be a whole number, got 12052.0"),
+        (edit(n_empty=-1), "n_empty: Input should be greater than or equal to 0, got -1"),
+        (edit(colour=1), "is not the summary of a store: colour: "),
+    ],
+)
+def test_damaged_stores_of_format_2_are_refused(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    folder = Path(shutil.copytree(FORMAT_2, tmp_path / "store"))
+    damage(folder)
+    write_manifest(folder)
+    with pytest.raises(DataError, match=message) as caught:
+        open_pairs(folder)
+    assert "\n" not in str(caught.value)
