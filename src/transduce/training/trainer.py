@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transduce.config import TrainingConfig
 from transduce.errors import TrainingError, TransduceError
@@ -118,7 +118,8 @@ class Trainer(Generic[BatchT]):
             self._tell_checkpoint()  # a run that was killed may not have come to it
         if self.state.update < self.config.max_updates:
             self.model.train()
-            try_largest_batches(self.gradients, self.optimiser, epoch=self.state.epoch)
+            with self._forgetting(lambda: True):
+                try_largest_batches(self.gradients, self.optimiser, epoch=self.state.epoch)
             self._window_started = self.clock()
         while True:
             is_best = self._validation_is_due() and self._validate()
@@ -158,7 +159,8 @@ class Trainer(Generic[BatchT]):
         """
         places, epoch, next_batch = self._next_places()
         self.model.train()
-        with self._saving_what_was_done(f"update {self.state.update + 1}"):
+        gradient: Gradient | None = None
+        with self._saving_what_was_done(f"update {self.state.update + 1}"), self._forgetting(lambda: gradient is None):
             gradient = self.gradients.make(places, update=self.state.update, should_stop=self.should_stop)
         if gradient is None:
             self._is_asked = True
@@ -181,6 +183,20 @@ class Trainer(Generic[BatchT]):
         )
         self._rate_tokens += gradient.n_tgt_tokens
         self._report_update(learning_rate, gradient.norm)
+
+    def _remembered(self) -> dict[str, Tensor]:
+        """What the objective remembers from update to update; usually nothing."""
+        return self.objective.state() if isinstance(self.objective, Stateful) else {}
+
+    @contextmanager
+    def _forgetting(self, is_undone: Callable[[], bool]) -> Iterator[None]:
+        """Let the objective remember nothing of the block if that was undone."""
+        before = {name: tensor.clone() for name, tensor in self._remembered().items()}
+        try:
+            yield
+        finally:
+            if before and is_undone() and isinstance(self.objective, Stateful):
+                self.objective.load_state(before)
 
     @contextmanager
     def _saving_what_was_done(self, when: str) -> Iterator[None]:
@@ -313,10 +329,9 @@ class Trainer(Generic[BatchT]):
         started = self.clock()
         self._require_finite_weights()
         self.state = self.state.with_changes(cause=cause, elapsed_s=self._elapsed_s())
-        remembered = self.objective.state() if isinstance(self.objective, Stateful) else None
         save_checkpoint(
             self.checkpoints, self.model, self.optimiser, self.state, self.processes, begun_with=self.begun_with,
-            objective_state=remembered,
+            objective_state=self._remembered(),
         )  # fmt: skip
         if self.processes.is_first:
             keep = self.config.keep_checkpoints
