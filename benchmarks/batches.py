@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.data import Batch, open_pairs, write_pairs
-from transduce.tasks.objective import StoreBatches
+from transduce.data import Batch, PairBatches, open_pairs, write_pairs
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
 
 __all__ = ["IGNORED", "LONGEST", "PaddedBatch", "open_batches", "padded", "write_token_store"]
@@ -64,9 +63,9 @@ def _texts(random: np.random.Generator, lengths_N: NDArray[np.float64], vocab_si
         yield " ".join(map(str, FIRST_ID + np.searchsorted(cumulative_V, random.random(length))))
 
 
-def open_batches(folder: Path, *, max_tokens: int, device: torch.device = CPU) -> StoreBatches:
+def open_batches(folder: Path, *, max_tokens: int, device: torch.device = CPU) -> PairBatches:
     """The batches that our trainer is given, by place; every process plans the same ones."""
-    return StoreBatches(open_pairs(folder), max_tokens=max_tokens, seed=SEED, device=device)
+    return PairBatches(open_pairs(folder), max_tokens=max_tokens, seed=SEED, device=device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, TrainingConfig
-from transduce.data import Batch, open_pairs
+from transduce.data import Batch, PairBatches, open_pairs
 from transduce.errors import DataError, TransduceError
 from transduce.model import Transformer
-from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.objective import PairObjective
 from transduce.tasks.translation import TranslationValidation
 from transduce.text import Tokenizers
 from transduce.training import (
@@ -97,7 +97,7 @@ def train(
         load_weights(copy, whole_weights(model), where=folder)
         return copy
 
-    class Failing(StoreBatches):
+    class Failing(PairBatches):
         def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> Any:
             if fail_at is not None and [epoch, index, processes.rank] == [*fail_at, 1]:
                 raise DataError("the disk of process 1 is gone")

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from transduce.config import DataConfig, ModelConfig, TrainingConfig
+from transduce.data import PairBatches
 from transduce.errors import TrainingError
 from transduce.model import Transformer
 from transduce.tasks import Prepared, prepare
-from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.objective import PairObjective
 from transduce.training import Trainer, checkpoint_folders, read_tensors
 
 pytestmark = [
@@ -39,7 +40,7 @@ def make_trainer(prepared: Prepared, checkpoints: Path, *, d_model: int = 64, **
     trainer: Trainer[Any] = Trainer(
         model=model,
         objective=PairObjective(model, config),
-        batches=StoreBatches(prepared.train, max_tokens=config.max_tokens_per_batch, seed=1, device=device),
+        batches=PairBatches(prepared.train, max_tokens=config.max_tokens_per_batch, seed=1, device=device),
         learning_rate=lambda step: 1e-3,
         config=config,
         checkpoints=checkpoints,

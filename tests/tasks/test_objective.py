@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
-from transduce.data import PairStore, open_pairs, write_pairs
-from transduce.tasks.objective import StoreBatches
+from transduce.data import PairBatches, PairStore, open_pairs, write_pairs
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers, train_bpe
 
 PAIRS = [(f"dog {number} runs", f"Hund {number} läuft schnell und weit") for number in range(40)]
@@ -22,7 +21,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PairStore:
     return open_pairs(folder)
 
 
-def read_in(batches: StoreBatches, store: PairStore, epoch: int) -> Counter[tuple[int, bool]]:
+def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple[int, bool]]:
     """How often an epoch reads each row, and whether from target to source; checks what is told of the batches."""
     found: Counter[tuple[int, bool]] = Counter()
     for index in range(batches.n_batches(epoch)):
@@ -41,7 +40,7 @@ def read_in(batches: StoreBatches, store: PairStore, epoch: int) -> Counter[tupl
 
 
 def test_both_ways_for_so_many_epochs(store: PairStore) -> None:
-    batches = StoreBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), both_ways_epochs=2)
+    batches = PairBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), both_ways_epochs=2)
     first, second, third = (read_in(batches, store, epoch) for epoch in range(3))
     assert first + second == Counter({(row, is_turned): 1 for row in range(40) for is_turned in (False, True)})
     assert third == Counter({(row, False): 1 for row in range(40)})
@@ -49,5 +48,5 @@ def test_both_ways_for_so_many_epochs(store: PairStore) -> None:
 
 
 def test_one_way_is_the_default(store: PairStore) -> None:
-    batches = StoreBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"))
+    batches = PairBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"))
     assert read_in(batches, store, 0) == Counter({(row, False): 1 for row in range(40)})

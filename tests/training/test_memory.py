@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from transduce.config import ModelConfig, TrainingConfig
+from transduce.data import PairBatches
 from transduce.errors import TrainingError
 from transduce.model import Transformer
 from transduce.tasks import open_prepared
-from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.objective import PairObjective
 from transduce.training import Processes, make_optimiser, trial
 from transduce.training.gradients import GradientMaker
 from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
@@ -54,7 +55,7 @@ def maker(micro_run: Path) -> tuple[GradientMaker[object], torch.optim.Optimizer
         ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=128, n_heads=4, d_k=16, d_v=16,
                     src_vocab_size=size, tgt_vocab_size=size)
     )  # fmt: skip
-    batches = StoreBatches(prepared.train, max_tokens=3000, seed=1, device=torch.device("cpu"))
+    batches = PairBatches(prepared.train, max_tokens=3000, seed=1, device=torch.device("cpu"))
     gradients = GradientMaker(model, PairObjective(model, config), batches, config, Processes())
     return gradients, make_optimiser(model, config)  # type: ignore[return-value]
 

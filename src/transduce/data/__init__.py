@@ -1,5 +1,6 @@
 """Ids and vectors on disk to batches: the store, batches under a token budget, collation."""
 
+from transduce.data.batch_source import PairBatches, StoreBatches
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length, require_fit
 from transduce.data.collate import Batch, collate, pad_rows
 from transduce.data.columns import Column, Ids, Ragged, Vectors
@@ -13,10 +14,12 @@ __all__ = [
     "Column",
     "Ids",
     "LeftOut",
+    "PairBatches",
     "PairDropout",
     "PairStore",
     "Ragged",
     "Store",
+    "StoreBatches",
     "StoreSummary",
     "Vectors",
     "batch_statistics",

@@ -9,9 +9,10 @@ from pathlib import Path
 import torch
 
 from transduce.config import RunConfig
+from transduce.data import PairBatches
 from transduce.tasks.model_folder import model_over
 from transduce.tasks.model_memory import require_room_to_train
-from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import Prepared
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
 
@@ -34,7 +35,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
         torch.manual_seed(training.seed)
         model = model_over(prepared.tokenizers, model_config).to(device)
-        batches = StoreBatches(
+        batches = PairBatches(
             prepared.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device
         )
         Trainer(

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from transduce.config import ModelConfig, RunConfig
-from transduce.data import Batch, BatchStatistics
+from transduce.data import Batch, BatchStatistics, PairBatches
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
 from transduce.metrics import TokenisedBleu, TranslationScores
@@ -23,7 +23,7 @@ from transduce.tasks.average import average_begun_run
 from transduce.tasks.known_tasks import task_of
 from transduce.tasks.model_folder import model_over
 from transduce.tasks.model_memory import require_room_to_train
-from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.objective import PairObjective
 from transduce.tasks.parsing import ParsingScores
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.run_file import (
@@ -272,9 +272,9 @@ class _Run:
         n = self.processes.n
         require_room_to_train(model_config, config.training, self.device, n_processes=n, is_sharded=self.is_sharded)
 
-    def _batches(self, config: RunConfig) -> StoreBatches:
+    def _batches(self, config: RunConfig) -> PairBatches:
         training = config.training
-        return StoreBatches(
+        return PairBatches(
             self.prepared.train,
             max_tokens=training.max_tokens_per_batch,
             seed=training.seed,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from transduce.config import RunConfig
-from transduce.data import PairStore
+from transduce.data import PairBatches, PairStore
 from transduce.model import EncoderDecoder
-from transduce.tasks.objective import PairObjective, StoreBatches
+from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
 from transduce.training import Processes, Validation
 
@@ -37,7 +37,7 @@ class TaskValidation(ABC):
     ) -> None:
         """``model`` gives the model to look at, with all its weights, in evaluation mode."""
         self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
-        self._batches = StoreBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
+        self._batches = PairBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
