@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.errors import ShapeError
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Module):
     ``CrossAttention`` say what asks and what is asked.
     """
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    def __init__(self, config: TransformerConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__()
         self.n_heads = config.n_heads
         self.p_drop = config.p_drop_attention
@@ -184,7 +184,7 @@ class MultiHeadAttention(nn.Module):
 class SelfAttention(MultiHeadAttention):
     """Each position asks those of the same sentence: queries, keys and values are made of the same states."""
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    def __init__(self, config: TransformerConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_k, width_v)
@@ -210,7 +210,7 @@ class SelfAttention(MultiHeadAttention):
 class CrossAttention(MultiHeadAttention):
     """Each position asks those of the source: queries are made of its states, keys and values of the encoder's."""
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    def __init__(self, config: TransformerConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_v)

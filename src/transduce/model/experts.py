@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.errors import ShapeError
 from transduce.model.layout import ROUND_UP_TO
 
@@ -38,7 +38,7 @@ class MixtureOfExperts(nn.Module):
     Without noise in the gates: what keeps the experts in use is ``balance_loss``, added to what training minimises.
     """
 
-    def __init__(self, config: ModelConfig, expert: type[nn.Module]) -> None:
+    def __init__(self, config: TransformerConfig, expert: type[nn.Module]) -> None:
         super().__init__()
         self.n_active = config.n_active_experts
         if self.n_active > config.n_experts:

@@ -11,7 +11,7 @@ from typing import assert_never
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention, WeightsSink
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import Dropout, dropout
@@ -30,7 +30,7 @@ class Residual(nn.Module):
     ``norm = "post"`` is the paper.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.norm_position = config.norm
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
@@ -51,7 +51,7 @@ class Residual(nn.Module):
 class FeedForward(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2. Section 3.3, equation 2."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.w_1 = nn.Linear(config.d_model, config.d_ff)
         self.w_2 = nn.Linear(config.d_ff, config.d_model)
@@ -63,7 +63,7 @@ class FeedForward(nn.Module):
         return out
 
 
-def make_feed_forward(config: ModelConfig) -> nn.Module:
+def make_feed_forward(config: TransformerConfig) -> nn.Module:
     """One network for all positions, as in the paper, or several to choose from."""
     return FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config, FeedForward)
 
@@ -71,7 +71,7 @@ def make_feed_forward(config: ModelConfig) -> nn.Module:
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual."""
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
+    def __init__(self, config: TransformerConfig, *, kernel: AttentionKernel) -> None:
         super().__init__()
         self.self_attention = SelfAttention(config, kernel=kernel)
         self.feed_forward = make_feed_forward(config)
@@ -92,7 +92,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the encoder's output, then feed-forward, each in its residual."""
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel) -> None:
+    def __init__(self, config: TransformerConfig, *, kernel: AttentionKernel) -> None:
         super().__init__()
         self.self_attention = SelfAttention(config, kernel=kernel)
         self.cross_attention = CrossAttention(config, kernel=kernel)

@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.model.attention import AttentionKernel, AttentionSink, blocked_scores, tap
 from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.dropout import Dropout
@@ -41,13 +41,16 @@ class Transformer(EncoderDecoder):
     ``kernel`` chooses how attention is computed: "reference" (readable), "fused" (torch's), or "auto" (the faster).
     The weights are drawn from torch's global generator: call ``torch.manual_seed`` first.
 
-    >>> model = Transformer(ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=9, tgt_vocab_size=9))
+    >>> config = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=9, tgt_vocab_size=9)
+    >>> model = Transformer(config)
     >>> src_BS, tgt_BT = torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]])
     >>> model.logits(model(src_BS, tgt_BT)).shape
     torch.Size([2, 9])
     """
 
-    def __init__(self, config: ModelConfig, *, kernel: AttentionKernel = "auto") -> None:
+    config: TransformerConfig
+
+    def __init__(self, config: TransformerConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config)
         self.src_positions = make_positions(config)
         self.tgt_positions = make_positions(config)
