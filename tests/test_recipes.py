@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from pydantic import ValidationError
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, config_from_mapping
+from transduce.config import (
+    AnyModelConfig,
+    AnySearchConfig,
+    BeamSearchConfig,
+    ConvS2SConfig,
+    DataConfig,
+    GreedySearchConfig,
+    ModelConfig,
+    RunConfig,
+    SearchConfig,
+    TransformerConfig,
+    config_from_mapping,
+)
 from transduce.errors import ConfigError
 from transduce.recipes import PRESETS, preset, read_recipe, with_settings
 
@@ -100,9 +115,19 @@ def test_settings_that_only_fit_together_are_taken_together() -> None:
     assert run.model.embeddings == "target"
 
 
-@pytest.mark.parametrize("setting", ["model.d_model=510", "model.system=bytenet"])
-def test_positions_of_words_need_halves_and_a_transformer(setting: str) -> None:
-    with pytest.raises(ConfigError, match="needs system = 'transformer' and a d_model that can be divided by 4"):
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.d_model=510", "model: positions = 'words' needs a d_model that can be divided by 4, got 510"),
+        (
+            "model.system=bytenet",
+            "model.positions goes with model.system = 'transformer' or 'convs2s', got .*'bytenet'",
+        ),
+        ("model.system=convs2s", "model.positions: input should be 'sinusoidal' or 'learned', got 'words'"),
+    ],
+)
+def test_positions_of_words_need_halves_and_a_transformer(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         with_settings(RunConfig(), ["model.positions=words", setting])
 
 
@@ -132,14 +157,85 @@ def test_positions_of_words_need_halves_and_a_transformer(setting: str) -> None:
         ("training.average_last=6", "average_last must be at most keep_checkpoints, got 6 > 5"),
         ("search.n_best=9", "n_best must be at most beam_size"),
         ("model.heads=4", "unknown key model.heads; did you mean n_heads"),
-        ("model.zzz=4", "unknown key model.zzz; known are n_encoder_layers"),
+        ("model.zzz=4", "unknown key model.zzz; known are system, n_encoder_layers"),
         ("model=4", "expected table.key=value"),
+        ("model.system=rnn", r"^--set: model\.system: should be one of 'transformer', .*'bytenet', got 'rnn'$"),
+        ("model.kernel_width=5", r"kernel_width goes with model\.system = 'convs2s' or 'bytenet', got .*'transformer'"),
+        ("search.kind=random", r"search\.kind: should be one of 'beam', 'greedy', got 'random'$"),
+        ("data.task=Parsing", r"data\.task: should be a name of small letters, .*, got 'Parsing'$"),
+        ("data.leafs=any", "unknown key data.leafs; did you mean leaves"),
     ],
 )
 def test_bad_settings_are_one_clear_line(setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         with_settings(RunConfig(), [setting])
     assert "\n" not in str(caught.value)
+
+
+def test_a_configuration_of_a_base_is_that_of_the_kind_it_names() -> None:
+    assert ModelConfig() == TransformerConfig() == config_from_mapping(ModelConfig, {}, where="here")
+    assert SearchConfig(beam_size=7) == BeamSearchConfig(beam_size=7)
+    greedy = SearchConfig(kind="greedy", alpha=0.5)
+    assert isinstance(greedy, GreedySearchConfig)
+    assert isinstance(greedy, SearchConfig)
+    assert (greedy.beam_size, greedy.n_best) == (1, 1)
+    convolutions = config_from_mapping(ModelConfig, {"system": "convs2s", "kernel_width": 5}, where="here")
+    assert convolutions == ConvS2SConfig(kernel_width=5) == ModelConfig(system="convs2s", kernel_width=5)
+    run = RunConfig(model=convolutions, search=greedy)
+    for again in (
+        config_from_mapping(RunConfig, run.model_dump(), where="here"),
+        RunConfig.model_validate_json(run.model_dump_json()),
+        copy.deepcopy(run),
+        pickle.loads(pickle.dumps(run)),
+    ):
+        assert again == run
+        assert type(again.model) is ConvS2SConfig
+    with pytest.raises(ConfigError, match=r"^there: system: should be 'transformer', .* or 'bytenet', got 'rnn'$"):
+        config_from_mapping(ModelConfig, {"system": "rnn"}, where="there")
+    with pytest.raises(ConfigError, match=r"^there: d_ff goes with system = 'transformer', got system = 'convs2s'$"):
+        config_from_mapping(ModelConfig, {"system": "convs2s", "d_ff": 8}, where="there")
+
+
+@pytest.mark.parametrize(("base", "union"), [(ModelConfig, AnyModelConfig), (SearchConfig, AnySearchConfig)])
+def test_every_kind_is_in_the_union(base: Any, union: Any) -> None:
+    kinds = get_args(get_args(union)[0])
+    assert {kind.model_fields[base.tag].default: kind for kind in kinds} == base.members
+    assert base.usual in base.members
+
+
+def test_another_system_keeps_of_a_preset_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text('preset = "tiny"\n[model]\nsystem = "convs2s"\nkernel_width = 5\n')
+    tiny = preset("tiny").model
+    expected = ConvS2SConfig(
+        n_encoder_layers=tiny.n_encoder_layers, n_decoder_layers=tiny.n_decoder_layers, d_model=tiny.d_model,
+        p_drop=tiny.p_drop, kernel_width=5,
+    )  # fmt: skip
+    assert read_recipe(path).model == expected
+    bytenet = read_recipe(path, ["model.system=bytenet"]).model
+    assert bytenet.model_dump() == {
+        name: value for name, value in expected.model_dump().items() if "positions" not in name
+    } | {"system": "bytenet"}
+    assert read_recipe(path, ["search.kind=greedy", "search.alpha=1"]).search == GreedySearchConfig(alpha=1.0)
+
+
+def test_a_key_of_before_is_read_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    rest = '[model]\nembeddings = "separate"\n[data]\nshared_vocabulary = false\n'
+    path.write_text(rest + 'target = "trees"\n')
+    told = list[str]()
+    assert read_recipe(path, tell=told.append).data.task == "parsing"
+    assert told == [f'warning: {path}: data.target is now data.task; write task = "parsing"']
+    with pytest.warns(FutureWarning, match='r.toml: data.target is now data.task; write task = "parsing"$'):
+        assert read_recipe(path).data.task == "parsing"
+    path.write_text(rest + 'task = "parsing"\n')
+    told.clear()
+    assert read_recipe(path, ["data.target=text"], tell=told.append).data.task == "translation"
+    assert told == ['warning: --set: data.target is now data.task; write task = "translation"']
+    with pytest.raises(ConfigError, match=r"unknown key data\.target"):
+        with_settings(RunConfig(), ["data.target=text", "data.task=translation"])
+    with pytest.raises(ConfigError, match=r"data\.task: input should be a valid string, got 5"):
+        with_settings(RunConfig(), ["data.target=5"], tell=told.append)
 
 
 def test_both_ways_needs_one_vocabulary() -> None:

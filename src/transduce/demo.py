@@ -9,7 +9,15 @@ from pathlib import Path
 
 import torch
 
-from transduce.config import DataConfig, ModelConfig, Precision, RunConfig, Split, TrainingConfig, config_from_mapping
+from transduce.config import (
+    DataConfig,
+    Precision,
+    RunConfig,
+    Split,
+    TrainingConfig,
+    TransformerConfig,
+    config_from_mapping,
+)
 from transduce.corpora import (
     BUILT_IN,
     CATALOGUE,
@@ -70,7 +78,7 @@ def _grammar_config() -> RunConfig:
     after about five epochs. Each is a field of the configuration that ``--set`` changes.
     """
     return RunConfig(
-        model=ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4, p_drop=0.0),
+        model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4, p_drop=0.0),
         data=DataConfig(corpus="grammar", vocab_size=4000),
         training=TrainingConfig(
             max_updates=1300,
@@ -91,7 +99,7 @@ def _real_text_config(corpus: str) -> RunConfig:
     the same cost: these learn to attend to the source much later.
     """
     return RunConfig(
-        model=ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4),
+        model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4),
         data=config_from_mapping(DataConfig, {"corpus": corpus, "vocab_size": 6000}, where="--corpus"),
         training=TrainingConfig(
             max_updates=1_000_000,
@@ -158,7 +166,7 @@ def run_demo(
 
     Raises ConfigError for a run that is not of a translator.
     """
-    if config.data.target != "text":
+    if config.data.task != "translation":
         raise ConfigError("the demo shows a translator; for a parser: transduce train recipes/parsing-gum.toml")
     run = train(
         config,

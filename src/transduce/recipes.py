@@ -11,12 +11,15 @@ A recipe may name a preset and override single fields::
 
 from __future__ import annotations
 
+import json
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transduce.config import ModelConfig, RunConfig, TrainingConfig, config_from_mapping, nearest_name
+from transduce.config import RunConfig, TrainingConfig, TransformerConfig, config_from_mapping, nearest_name
+from transduce.config.migrations import renamed
 from transduce.errors import ConfigError, quoted, shown
 from transduce.files import where_looked
 
@@ -34,7 +37,7 @@ def base() -> RunConfig:
 def big() -> RunConfig:
     """The big model: last row of Table 3, P_drop 0.3, 300,000 updates, the last 20 checkpoints averaged."""
     return RunConfig(
-        model=ModelConfig(d_model=1024, d_ff=4096, n_heads=16, p_drop=0.3),
+        model=TransformerConfig(d_model=1024, d_ff=4096, n_heads=16, p_drop=0.3),
         training=TrainingConfig(max_updates=300_000, keep_checkpoints=20, average_last=20),
     )
 
@@ -42,7 +45,7 @@ def big() -> RunConfig:
 def small() -> RunConfig:
     """3 + 3 layers of width 256: for a laptop, or corpora of some hundred thousand pairs."""
     return RunConfig(
-        model=ModelConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4),
+        model=TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4),
         training=TrainingConfig(max_updates=20_000, max_tokens_per_batch=4000, warmup_steps=2000),
     )
 
@@ -50,7 +53,7 @@ def small() -> RunConfig:
 def tiny() -> RunConfig:
     """4 + 4 layers of width 128 with dropout 0.3: for corpora of some ten thousand pairs."""
     return RunConfig(
-        model=ModelConfig(
+        model=TransformerConfig(
             n_encoder_layers=4, n_decoder_layers=4, d_model=128, d_ff=256, n_heads=4, d_k=32, d_v=32, p_drop=0.3
         ),
         training=TrainingConfig(max_updates=10_000, max_tokens_per_batch=4000, warmup_steps=2000),
@@ -59,7 +62,7 @@ def tiny() -> RunConfig:
 
 def _varied(*, model: Mapping[str, Any] | None = None, training: Mapping[str, Any] | None = None) -> RunConfig:
     """The base model with some fields changed."""
-    return RunConfig(model=ModelConfig(**(model or {})), training=TrainingConfig(**(training or {})))
+    return RunConfig(model=TransformerConfig(**(model or {})), training=TrainingConfig(**(training or {})))
 
 
 # Every row of Table 3, in the paper's order.
@@ -100,9 +103,14 @@ def preset(name: str) -> RunConfig:
     return PRESETS[name]()
 
 
-def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
+def _warn(line: str) -> None:
+    warnings.warn(line.removeprefix("warning: "), FutureWarning, stacklevel=4)
+
+
+def read_recipe(path: Path, settings: Iterable[str] = (), *, tell: Callable[[str], None] = _warn) -> RunConfig:
     """The run that a TOML recipe describes, with ``table.key=value`` settings on top.
 
+    ``tell`` receives a line about each key that has another name now; without it, that is a FutureWarning.
     Raises ConfigError if the file is missing, is not TOML, says nothing, or has an unknown key or a bad value.
     """
     values = _read_toml(path)
@@ -114,7 +122,7 @@ def read_recipe(path: Path, settings: Iterable[str] = ()) -> RunConfig:
     name = values.pop("preset", "base")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: preset: should be a string, got {quoted(name)}")
-    return with_settings(_override(preset(name), values, where=str(path)), settings)
+    return with_settings(_override(preset(name), values, where=str(path), tell=tell), settings, tell=tell)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -146,8 +154,10 @@ def _told(error: Exception) -> str:
     return "its brackets stand too deep in each other" if isinstance(error, RecursionError) else str(error)
 
 
-def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
+def with_settings(config: RunConfig, settings: Iterable[str], *, tell: Callable[[str], None] = _warn) -> RunConfig:
     """A run with single fields changed; each setting is ``table.key=value`` with a TOML value (bare words are strings).
+
+    ``tell``: as for ``read_recipe``.
 
     >>> with_settings(tiny(), ["training.max_updates=5", "data.direction=de-en"]).training.max_updates
     5
@@ -159,7 +169,7 @@ def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
         if not is_pair or not field:
             raise ConfigError(f"--set {shown(setting)}: expected table.key=value, as in training.max_updates=1000")
         changes.setdefault(table, {})[field] = _toml_value(text)
-    return _override(config, changes, where="--set") if changes else config
+    return _override(config, changes, where="--set", tell=tell) if changes else config
 
 
 def _toml_value(text: str) -> Any:
@@ -172,12 +182,18 @@ def _toml_value(text: str) -> Any:
     return values["value"] if len(values) == 1 else text.strip()
 
 
-def _override(config: RunConfig, values: Mapping[str, Any], *, where: str) -> RunConfig:
-    """``config`` with the given fields of its tables replaced, checked as a whole."""
+def _override(config: RunConfig, values: Mapping[str, Any], *, where: str, tell: Callable[[str], None]) -> RunConfig:
+    """``config`` with the given fields of its tables replaced, checked as a whole.
+
+    Where a table comes to be of another kind (``model.system``), what that has not is left behind.
+    """
     merged: dict[str, Any] = config.model_dump()
     for table, fields in values.items():
         if table in merged and isinstance(fields, dict):
-            merged[table] = merged[table] | fields
+            fields, changes = renamed(table, fields)
+            for old, new, value in changes:
+                tell(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {json.dumps(value)}")
+            merged[table] = getattr(config, table).fields_kept_with(fields) | fields
         else:
             merged[table] = fields
     return config_from_mapping(RunConfig, merged, where=where)

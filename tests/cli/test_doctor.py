@@ -249,7 +249,7 @@ def test_treebanks(examine: Callable[..., list[Finding]], tmp_path: Path) -> Non
     trees.write_text("(TOP (S (NP (PRP He)) (VP (VBZ sleeps))))\n( (S (VP (VB Go))))\n")
     recipe.write_text(
         '[model]\nembeddings = "separate"\n'
-        f'[data]\ncorpus = "files"\ntarget = "trees"\nshared_vocabulary = false\ntrain_trees = "{trees}"\n'
+        f'[data]\ncorpus = "files"\ntask = "parsing"\nshared_vocabulary = false\ntrain_trees = "{trees}"\n'
     )
     told = "2 trees, 3 words, at most 2 words in one; brackets match"
     assert examine(trees) == [("good", str(trees), told)]

@@ -221,7 +221,7 @@ def delete_table(values: dict[str, Any]) -> None:
         (set_beam_size, r"says search\.beam_size = 1, but update-00000030 was made with 4"),
         (set_fingerprint, r"says data_fingerprint = '0{12}', but update-00000030 was made with '[0-9a-f]{12}'"),
         (delete_lr_factor, r"was written with \d+ fields and has \d+: some are gone \(training\.lr_factor\)"),
-        (delete_table, r"was written with \d+ fields and has \d+: some are gone \(search\.beam_size, "),
+        (delete_table, r"was written with \d+ fields and has \d+: some are gone \(search\.kind, "),
         (lambda values: values.pop("config"), r"should have a table 'config'"),
         (lambda values: values.pop("data_fingerprint"), r"should have data_fingerprint, of the text; got None"),
     ],

@@ -37,7 +37,7 @@ p_drop = 0.0
 embeddings = "separate"
 [data]
 corpus = "grammar"
-target = "trees"
+task = "parsing"
 n_pairs = 3000
 vocab_size = 400
 shared_vocabulary = false
@@ -271,10 +271,10 @@ def test_what_does_not_go_together_is_refused(model: Path, micro_model: Path, tm
     with pytest.raises(TypeError, match="takes a list of sentences"):
         Parser.load(model).parse("The dog sleeps .")
     (tmp_path / "parser.toml").write_text(RECIPE)
-    with pytest.raises(ConfigError, match="target = 'trees' needs shared_vocabulary = false"):
+    with pytest.raises(ConfigError, match="task = 'parsing' needs shared_vocabulary = false"):
         read_recipe(tmp_path / "parser.toml", ["data.shared_vocabulary=true"])
-    with pytest.raises(ConfigError, match="test_trees goes with target = 'trees', got target = 'text'"):
-        read_recipe(tmp_path / "parser.toml", ["data.target=text", "data.test_trees=few.ptb"])
+    with pytest.raises(ConfigError, match="test_trees goes with task = 'parsing', got task = 'translation'"):
+        read_recipe(tmp_path / "parser.toml", ["data.task=translation", "data.test_trees=few.ptb"])
     with pytest.raises(ConfigError, match="files of trees are named: train_trees"):
         read_recipe(tmp_path / "parser.toml", ["data.dev_tsv=dev.tsv"])
     with pytest.raises(DataError, match=r"gmu: there is no train.ptb .* treebanks with a name: gum, craft"):

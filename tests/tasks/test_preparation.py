@@ -147,9 +147,11 @@ def test_prepared_text_without_its_manifest_is_refused(tmp_path: Path) -> None:
 def test_prepared_text_of_a_later_version_is_refused(tmp_path: Path) -> None:
     prepare(config_of(tmp_path, train=grammar(100)), tmp_path / "out")
     path = tmp_path / "out" / "prepared.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3}))
     write_manifest(tmp_path / "out")
-    with pytest.raises(DataError, match=r"prepared\.json: format 2, this version reads 1; prepare it anew"):
+    with pytest.raises(
+        DataError, match=r"prepared\.json has format 3, this version reads formats 0 to 2; prepare it anew"
+    ):
         open_prepared(tmp_path / "out")
 
 

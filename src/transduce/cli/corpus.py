@@ -67,7 +67,7 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
         print_line(f"{row['name']}  ({', '.join(row['languages'])}{where})")
         _print_about(row)
     print_line()
-    print_line('Treebanks, for data.target = "trees"; in a data folder as trees/NAME/train.ptb')
+    print_line('Treebanks, for data.task = "parsing"; in a data folder as trees/NAME/train.ptb')
     for row in treebanks:
         print_line(f"{row['name']}{'  (here)' if row['is_here'] else ''}")
         _print_about(row)

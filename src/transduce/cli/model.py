@@ -10,7 +10,7 @@ import typer
 
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.options import JsonOption
-from transduce.cli.output import print_json
+from transduce.cli.output import print_json, say
 from transduce.config import LARGEST_VOCABULARY
 from transduce.recipes import PRESETS, preset, read_recipe
 
@@ -64,7 +64,7 @@ def _config(name: str) -> ModelConfig:
 
     path = Path(name)
     if path.suffix == ".toml":
-        run = read_recipe(path)
+        run = read_recipe(path, tell=say)
         return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)

@@ -52,12 +52,9 @@ def _rank_of_run() -> int:
     return int(rank) if rank.isdecimal() and n.isdecimal() and int(n) > 1 else 0
 
 
-_RANK = _rank_of_run()
-
-
 def is_speaker() -> bool:
     """Whether this is the one of several processes of a run that speaks: the first."""
-    return _RANK == 0
+    return _rank_of_run() == 0
 
 
 # What a terminal obeys instead of showing it, or cannot be sent: controls, ends of lines, directions of writing, and
@@ -91,7 +88,7 @@ def say_stopped(updates: int, folder: Path) -> None:
 
 def say_error(line: str) -> None:
     """An error of this process, whichever it is."""
-    _remark(f"error: {line}" if is_speaker() else f"error in process {_RANK}: {line}")
+    _remark(f"error: {line}" if is_speaker() else f"error in process {_rank_of_run()}: {line}")
 
 
 def _remark(line: str) -> None:

@@ -26,12 +26,14 @@ def prepare(
     """Make training data: learn the tokenizer, and encode text to a token store. Section 5.1."""
     from transduce.recipes import read_recipe
     from transduce.tasks import prepare as prepare_text
+    from transduce.tasks import task_of
 
     changes = [*(settings or ()), *treebank_settings(treebank)]
-    config = read_recipe(recipe, changes).data
+    run = read_recipe(recipe, changes, tell=say)
+    task_of(run)  # one that there is
     require_folder("--out", out)
     with paths_in_recipe(recipe):
-        prepared = prepare_text(config, out, data_folder=data, tell=say)
+        prepared = prepare_text(run.data, out, data_folder=data, tell=say)
     if json:
         sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
         n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0

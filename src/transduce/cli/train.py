@@ -134,10 +134,10 @@ def _config_and_folder(
     if resume and out is None:
         raise ConfigError("--resume goes on with the run in --out; name it")
     if recipe is not None:
-        config = read_recipe(recipe, changes)
+        config = read_recipe(recipe, changes, tell=say)
     elif resume and out is not None:
         require_run(out)
-        config = with_settings(read_run_config(out), changes)
+        config = with_settings(read_run_config(out), changes, tell=say)
     else:
         raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
     return config, out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -71,4 +71,4 @@ def paired_text(config: DataConfig, data_folder: Path | None = None) -> PairedTe
 
     Raises ConfigError or DataError if it is not there.
     """
-    return TreebankText(config, data_folder) if config.target == "trees" else ParallelText(config, data_folder)
+    return TreebankText(config, data_folder) if config.task == "parsing" else ParallelText(config, data_folder)

@@ -135,7 +135,13 @@ def _languages_of(text: Text, folders: Sequence[Path]) -> list[str]:
 
 def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Finding]:
     """A recipe, and all the text that a run of it would read."""
-    config = read_recipe(path)
+    from transduce.tasks import task_of  # late: text needs no torch
+
+    warnings = list[str]()
+    config = read_recipe(path, tell=warnings.append)
+    for warning in warnings:
+        yield note(path, warning.removeprefix(f"warning: {path}: "))
+    task_of(config)
     yield good(path, f"a recipe: {_what_a_run_is(config)}")
     training = config.training
     if training.warmup_steps > training.max_updates and training.max_minutes is None:
@@ -144,13 +150,13 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
             f"training ends after {training.max_updates:,} updates, before the learning rate has come to its peak after"
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
-    examine_data = examine_trees_of if config.data.target == "trees" else _examine_text_of
+    examine_data = examine_trees_of if config.data.task == "parsing" else _examine_text_of
     yield from examine_data(config.data, path, data_folder)
 
 
 def _what_a_run_is(config: RunConfig) -> str:
     model, data = config.model, config.data
-    what = "trees" if data.target == "trees" else data.direction
+    what = "trees" if data.task == "parsing" else data.direction
     return (
         f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}, "
         f"{what} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"

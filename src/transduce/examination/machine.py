@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transduce.config import InferencePrecision, ModelConfig
+from transduce.config import InferencePrecision, TransformerConfig
 from transduce.corpora import cache_folder
 from transduce.examination.finding import Finding, counted, good, note, problem
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
@@ -172,7 +172,7 @@ def _there_and_back(kernel: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: 
 
 def _error_of_translator(device: str, precision: InferencePrecision) -> float:
     """The greatest error of scores as a translator computes them, with weights in its own order."""
-    config = ModelConfig(
+    config = TransformerConfig(
         n_encoder_layers=1, n_decoder_layers=1, d_model=64, d_ff=64, n_heads=1, src_vocab_size=96, tgt_vocab_size=96
     )
     with torch.random.fork_rng(devices=[]), torch.no_grad():

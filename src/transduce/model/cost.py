@@ -7,9 +7,17 @@ backward twice), so a weight of a matrix product costs 6 operations for each tok
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import assert_never, cast
 
-from transduce.config import ModelConfig
+from transduce.config import (
+    AnyModelConfig,
+    ByteNetConfig,
+    ConvS2SConfig,
+    LastStateConfig,
+    ModelConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
 
 __all__ = ["Cost", "cost_of"]
 
@@ -59,9 +67,7 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     tables = {"three-way": tgt_table, "target": tgt_table + src_table, "separate": 2 * tgt_table + src_table}
     n_core = core.matrices + core.vectors
     return Cost(
-        parameters=n_core
-        + tables[config.embeddings]
-        + _n_position_tables(config) * config.n_positions * config.d_model,
+        parameters=n_core + tables[config.embeddings] + _n_positions(config) * config.d_model,
         parameters_without_embeddings=n_core,
         parameters_of_matrices=core.matrices,
         flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.idle + tgt_table),
@@ -70,37 +76,43 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     )
 
 
-def _n_position_tables(config: ModelConfig) -> int:
-    """How many tables of learned positions there are."""
-    return {"transformer": 2, "convs2s": 1}.get(config.system, 0) if config.positions == "learned" else 0
+def _n_positions(config: ModelConfig) -> int:
+    """How many positions are learned, in all tables."""
+    match config:
+        case TransformerConfig(positions="learned"):
+            return 2 * config.n_positions
+        case ConvS2SConfig(positions="learned"):
+            return config.n_positions
+        case _:
+            return 0
 
 
 def _core(config: ModelConfig) -> _Weights:
     """All but the tables of tokens and positions, and the output matrix."""
     d, n_encoder, n_decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
-    match config.system:
-        case "transformer":
+    match cast(AnyModelConfig, config):
+        case TransformerConfig() as config:
             attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v))
             feed_forward = _feed_forward(config)
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
             return encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
-        case "recurrent":  # its first encoder layer runs both ways, each of half the width
+        case RecurrentConfig():  # its first encoder layer runs both ways, each of half the width
             asked = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
             layers = _lstm(d, d // 2) * 2 + _lstm(d, d) * (n_encoder - 1 + n_decoder)
             return layers + asked + _linear(2 * d, d) * n_decoder
-        case "last-state":
+        case LastStateConfig():
             return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d)
-        case "convs2s":
+        case ConvS2SConfig() as config:
             gated = _convolution(d, config.kernel_width) * 2
             return gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
-        case "bytenet":
+        case ByteNetConfig() as config:
             narrow = d // 2
             through = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)
             block = _norm(d) + _norm(narrow) * 2 + through
             return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d)
-        case _:
-            assert_never(config.system)
+        case never:
+            assert_never(never)
 
 
 def _linear(n_in: int, n_out: int, *, bias: bool = True) -> _Weights:
@@ -120,7 +132,7 @@ def _convolution(width: int, k: int) -> _Weights:
     return _Weights(k * width * width, width)
 
 
-def _feed_forward(config: ModelConfig) -> _Weights:
+def _feed_forward(config: TransformerConfig) -> _Weights:
     """One network, or the experts and what chooses among them."""
     one = _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
     if config.n_experts == 1:
@@ -133,15 +145,15 @@ def _feed_forward(config: ModelConfig) -> _Weights:
 def _attention_flops(config: ModelConfig, n_tokens: int) -> int:
     """Forward, of one target token: scores and weighted values."""
     once = 2 * 2 * n_tokens * config.d_model
-    match config.system:
-        case "transformer":
+    match cast(AnyModelConfig, config):
+        case TransformerConfig() as config:
             pairwise = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
             return pairwise * (config.n_encoder_layers + 2 * config.n_decoder_layers)
-        case "recurrent":
+        case RecurrentConfig():
             return once
-        case "convs2s":
+        case ConvS2SConfig():
             return once * config.n_decoder_layers
-        case "last-state" | "bytenet":
+        case LastStateConfig() | ByteNetConfig():
             return 0
-        case _:
-            assert_never(config.system)
+        case never:
+            assert_never(never)

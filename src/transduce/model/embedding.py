@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import ConvS2SConfig, TransformerConfig
 from transduce.errors import ConfigError, ShapeError
 
 __all__ = [
@@ -69,7 +69,7 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Embedding):
     """One learned vector a place. Section 3.5 and Table 3 (E)."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig | ConvS2SConfig) -> None:
         super().__init__(config.n_positions, config.d_model)
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:  # type: ignore[override]
@@ -82,7 +82,7 @@ class LearnedPositions(nn.Embedding):
         return super().forward(position_N)
 
 
-def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
+def make_positions(config: TransformerConfig | ConvS2SConfig) -> SinusoidalPositions | LearnedPositions:
     """The positional encoding that the configuration asks for. Raises ConfigError for one that needs more than that."""
     match config.positions:
         case "sinusoidal":

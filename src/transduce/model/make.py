@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import assert_never, cast
 
-from transduce.config import ModelConfig
+from transduce.config import (
+    AnyModelConfig,
+    ByteNetConfig,
+    ConvS2SConfig,
+    LastStateConfig,
+    ModelConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.rivals import ByteNetModel, ConvS2SModel, LastStateModel, RecurrentModel
 from transduce.model.transformer import FrontEndMaker, Transformer
@@ -16,16 +24,16 @@ def make_model(
     config: ModelConfig, *, source: FrontEndMaker | None = None, target: FrontEndMaker | None = None
 ) -> EncoderDecoder:
     """A new model, its weights drawn from torch's global generator; other front ends are for the Transformer."""
-    match config.system:
-        case "transformer":
+    match cast(AnyModelConfig, config):
+        case TransformerConfig() as config:
             return Transformer(config, source=source, target=target)
-        case "recurrent":
+        case RecurrentConfig() as config:
             return RecurrentModel(config)
-        case "last-state":
+        case LastStateConfig() as config:
             return LastStateModel(config)
-        case "convs2s":
+        case ConvS2SConfig() as config:
             return ConvS2SModel(config)
-        case "bytenet":
+        case ByteNetConfig() as config:
             return ByteNetModel(config)
-        case _:
-            assert_never(config.system)
+        case never:
+            assert_never(never)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, Self
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 
 __all__ = ["StackConfig"]
 
 
 @dataclass(frozen=True, slots=True)
 class StackConfig:
-    """The columns of Table 3 that concern layers; the fields are those of ``ModelConfig``."""
+    """The columns of Table 3 that concern layers; the fields are those of ``TransformerConfig``."""
 
     n_layers: int  # N
     d_model: int
@@ -28,7 +28,7 @@ class StackConfig:
     n_active_experts: int = 2
 
     @classmethod
-    def of(cls, config: ModelConfig, n_layers: int) -> Self:
+    def of(cls, config: TransformerConfig, n_layers: int) -> Self:
         """The part of a model's configuration that its stacks share."""
         shared = {field.name: getattr(config, field.name) for field in fields(cls) if field.name != "n_layers"}
         return cls(n_layers, **shared)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.model.attention import AttentionKernel, AttentionSink
 from transduce.model.decoding import DecodingState
 from transduce.model.embedding import TokenEmbedding, make_positions
@@ -35,6 +35,7 @@ class Transformer(EncoderDecoder):
     The weights are drawn from torch's global generator: call ``torch.manual_seed`` first.
 
     >>> import torch
+    >>> from transduce.config import ModelConfig
     >>> model = Transformer(ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=9, tgt_vocab_size=9))
     >>> src_BS, tgt_BT = torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]])
     >>> model.logits(model(src_BS, tgt_BT)).shape
@@ -43,7 +44,7 @@ class Transformer(EncoderDecoder):
 
     def __init__(
         self,
-        config: ModelConfig,
+        config: TransformerConfig,
         *,
         source: FrontEndMaker | None = None,
         target: FrontEndMaker | None = None,

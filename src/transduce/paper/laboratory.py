@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -21,10 +21,11 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from transduce.config import DataConfig, Precision, RunConfig
+from transduce.config import DataConfig, Precision, RunConfig, config_from_mapping
+from transduce.config.migrations import config_of_format_1
 from transduce.corpora import data_folders, generate_pairs
 from transduce.errors import ConfigError, DataError, TrainingError
-from transduce.files import read_json, sha256_of_file, write_json, write_lines
+from transduce.files import Migration, migrated, read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
 from transduce.recipes import with_settings
@@ -48,6 +49,8 @@ __all__ = [
 
 Scale = Literal["cpu", "gpu", "paper"]
 SECONDS_BETWEEN_LOOKS = 2.0
+MIGRATIONS = (config_of_format_1,)  # of records
+MIGRATIONS_BESIDE: tuple[Migration, ...] = (dict,)  # of what is kept beside them
 # Fields of a record that need not be those of the experiment: sizes are known after preparation, places differ.
 NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), ("data", "treebank")}
 
@@ -164,7 +167,7 @@ class Laboratory:
         path = self.record_path(experiment).with_suffix(f".{what}.json")
         about = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
         if path.exists():
-            kept = read_json(path, error=DataError)
+            kept = migrated(read_json(path), MIGRATIONS_BESIDE, where=path)
             if {name: kept.get(name) for name in about} == about:
                 if isinstance(found := kept.get(what), list) and all(isinstance(each, dict) for each in found):
                     return found
@@ -173,7 +176,7 @@ class Laboratory:
         self.tell(f"{experiment.name}: measuring {what}")
         found = measure(folder)
         about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have been trained anew for this
-        write_json(path, about | {what: found})
+        write_json(path, {"format": len(MIGRATIONS_BESIDE), **about, what: found})
         return found
 
     def _made(self, experiment: Experiment) -> RunRecord:
@@ -197,7 +200,7 @@ class Laboratory:
         if result.reason == "asked" or result.model_folder is None:
             raise Stopped
         record = self._measured(experiment, folder, result, flops)
-        write_json(self.record_path(experiment), asdict(record))
+        write_json(self.record_path(experiment), {"format": len(MIGRATIONS), **asdict(record)})
         shutil.rmtree(folder / CHECKPOINTS)  # the model folder stays
         return record
 
@@ -228,7 +231,7 @@ class Laboratory:
         """A run of seconds, for tests: six updates on the built-in corpus, judged on a dozen sentences."""
         folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
         folder.mkdir(parents=True, exist_ok=True)
-        if config.data.target == "trees":
+        if config.data.task == "parsing":
             few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
         else:
             few, kind, lines, max_extra_tokens = folder / "few.tsv", "tsv", [f"{p.en}\t{p.de}" for p in pairs], 1
@@ -244,21 +247,21 @@ class Laboratory:
         )  # fmt: skip
 
     def _read(self, path: Path, experiment: Experiment) -> RunRecord:
-        values = read_json(path, error=DataError)
+        values = migrated(read_json(path), MIGRATIONS, where=path)
         try:
             record = RunRecord(**values)
-        except TypeError as error:
+            config = config_from_mapping(RunConfig, record.config, where="config").model_dump()
+        except (TypeError, ConfigError) as error:
             raise DataError(f"{path} is no record of this version ({error}); delete it to run anew") from error
-        wanted, usual = experiment.config.model_dump(), RunConfig().model_dump()
-        for table, fields in wanted.items():
+        for table, fields in experiment.config.model_dump().items():
             for name, value in fields.items():
-                found = record.config[table].get(name, usual[table][name])  # it may be of before there was such a field
+                found = config[table].get(name)
                 if not _is_same(found, value) and (table, name) not in NOT_COMPARED:
                     raise ConfigError(
                         f"{path} was made with {table}.{name} = {found!r}, now it is {value!r}; to run anew, delete it"
                         f" and {self.run_folder(experiment)}"
                     )
-        return record
+        return replace(record, config=config)
 
     def _store(self, data: DataConfig) -> Path:
         """The prepared text, which all experiments on it share."""

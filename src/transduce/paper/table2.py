@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from transduce.config import RunConfig
+from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, machines
 from transduce.paper.report import Cell, Report, Table
@@ -82,7 +82,7 @@ def system_at_scale(name: str, laboratory: Laboratory) -> RunConfig:
     config = row_at_scale("base", laboratory.scale)
     settings = [f"model.{key}={value}" for key, value in changes.items()]
     settings.append(f"training.average_last={TABLE_3['base']().training.average_last}")  # as in section 6.1
-    if "n_experts" in changes:  # two of them are at work on a token
+    if "n_experts" in changes and isinstance(config.model, TransformerConfig):  # two of them are at work on a token
         settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
     if laboratory.scale == "cpu":
         max_updates = 3 * config.training.max_updates // 2

@@ -67,7 +67,7 @@ PARSERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 _ALL = (
-    "model.embeddings=separate", "data.target=trees", "data.shared_vocabulary=false", "training.average_last=5",
+    "model.embeddings=separate", "data.task=parsing", "data.shared_vocabulary=false", "training.average_last=5",
     "search.alpha=0.3", "search.max_extra_tokens=300",
 )  # fmt: skip
 N_SECTION_23 = 2_416  # sentences

@@ -8,14 +8,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never, cast
 
 import torch
 from torch import Tensor
 
-from transduce.config import InferencePrecision, SearchConfig
+from transduce.config import (
+    AnySearchConfig,
+    BeamSearchConfig,
+    ConvS2SConfig,
+    GreedySearchConfig,
+    InferencePrecision,
+    SearchConfig,
+    TransformerConfig,
+)
 from transduce.data import pad_rows, plan_by_length
-from transduce.model import EncoderDecoder, Ensemble, LearnedPositions, for_inference
+from transduce.model import EncoderDecoder, Ensemble, for_inference
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
@@ -109,8 +117,12 @@ class BatchSearch:
 
 
 def _max_positions(model: EncoderDecoder) -> int:
-    has_table = any(isinstance(module, LearnedPositions) for module in model.modules())
-    return model.config.n_positions if has_table else sys.maxsize
+    """How many positions a model knows."""
+    match model.config:
+        case TransformerConfig(positions="learned") | ConvS2SConfig(positions="learned") as config:
+            return config.n_positions
+        case _:
+            return sys.maxsize
 
 
 class Writer(Protocol[StateT]):
@@ -133,27 +145,31 @@ def run_search(
     """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
     state = model.start(src_BS)
     forbidden_ids = (PAD_ID, BOS_ID)
-    if search.beam_size == 1:
-        best = greedy_search(
-            model.step,
-            state,
-            limits_B=limits_B,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            forbidden_ids=forbidden_ids,
-            alpha=search.alpha,
-            process=process,
-        )
-        return [[hypothesis] for hypothesis in best]
-    return beam_search(
-        model.step,
-        state,
-        limits_B=limits_B,
-        beam_size=search.beam_size,
-        alpha=search.alpha,
-        n_best=search.n_best,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-        forbidden_ids=forbidden_ids,
-        process=process,
-    )
+    match cast(AnySearchConfig, search):
+        case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
+            return beam_search(
+                model.step,
+                state,
+                limits_B=limits_B,
+                beam_size=beam_size,
+                alpha=search.alpha,
+                n_best=search.n_best,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                forbidden_ids=forbidden_ids,
+                process=process,
+            )
+        case BeamSearchConfig() | GreedySearchConfig():
+            best = greedy_search(
+                model.step,
+                state,
+                limits_B=limits_B,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                forbidden_ids=forbidden_ids,
+                alpha=search.alpha,
+                process=process,
+            )
+            return [[hypothesis] for hypothesis in best]
+        case never:
+            assert_never(never)

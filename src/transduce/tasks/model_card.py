@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from transduce.config import DataConfig, RunConfig, TrainingConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, TrainingConfig, TransformerConfig
 from transduce.corpora import OWN_FILES
 from transduce.metrics import TranslationScores
 from transduce.model import cost_of
@@ -39,9 +39,7 @@ def model_card(
         "",
         "## Model",
         "",
-        f"- {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff}, "
-        f"{model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm, "
-        + ("positions of words" if model.positions == "words" else f"{model.positions} positions"),
+        f"- {_architecture(model)}",
         f"- {cost.parameters:,} parameters, {cost.parameters_without_embeddings:,} without embeddings",
         f"- vocabulary: {model.src_vocab_size:,} "
         + ("shared symbols" if data.shared_vocabulary else f"source and {model.tgt_vocab_size:,} target symbols"),
@@ -65,13 +63,24 @@ def model_card(
 
 
 def _title(data: DataConfig) -> list[str]:
-    if data.target == "trees":
+    if data.task == "parsing":
         what, verb, call = f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])"
     else:
         what = f"{data.src_language} to {data.tgt_language}"
         verb, call = "translate", "Translator.load(folder).translate([...])"
     use = f"Made by transduce. Use it with `transduce {verb} <this folder>`,"
     return [f"# A Transformer for {what}", "", use, f"or in Python: `{call}`."]
+
+
+def _architecture(model: ModelConfig) -> str:
+    told = [f"{model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}"]
+    if isinstance(model, TransformerConfig):
+        told.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
+        told.append("positions of words" if model.positions == "words" else f"{model.positions} positions")
+    else:
+        own = model.model_dump(exclude=set(ModelConfig.model_fields))
+        told += [f"system {model.system}", *(f"{name} {value}" for name, value in own.items())]
+    return ", ".join(told)
 
 
 def _n_sentences(scores: TranslationScores | ParsingScores) -> int:
@@ -102,7 +111,7 @@ def _method(config: RunConfig) -> str:
     """How it was optimised and regularised: what the paper sets, then all that differs from the paper's recipe."""
     model, training, paper = config.model, config.training, TrainingConfig()
     told = [f"warm-up {training.warmup_steps:,} updates", f"p_drop {model.p_drop:g}", f"eps_ls {training.eps_ls:g}"]
-    if model.p_drop_attention or model.p_drop_relu:
+    if isinstance(model, TransformerConfig) and (model.p_drop_attention or model.p_drop_relu):
         told.append(f"dropout of attention {model.p_drop_attention:g}, inside the feed-forward {model.p_drop_relu:g}")
     told += [f"{name} {value}" for name in SWITCHES if (value := getattr(training, name)) != getattr(paper, name)]
     return ", ".join(told)

@@ -16,9 +16,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, config_from_mapping
+from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, TransformerConfig, config_from_mapping
+from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
-from transduce.files import atomic_folder, read_json, verify_manifest, write_json, write_manifest, write_text
+from transduce.files import atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.model import EncoderDecoder, cost_of, make_model
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_room_to_search
@@ -35,7 +36,8 @@ __all__ = [
     "write_model_folder",
 ]
 
-FORMAT = 1
+MIGRATIONS = (tables_of_format_1,)  # from format 1 on
+FORMAT = 1 + len(MIGRATIONS)
 WEIGHT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
@@ -139,12 +141,11 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
         raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
     required = (CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder))
     verify_manifest(folder, error=CheckpointError, required=required, may_be_links=True)
-    values = read_json(folder / CONFIG_FILE, error=CheckpointError, may_be_link=True)
-    if values.get("format") != FORMAT:
-        got = quoted(values.get("format"))
-        raise CheckpointError(f"{folder / CONFIG_FILE}: format {got}, this version reads {FORMAT}")
+    path = folder / CONFIG_FILE
+    written = read_json(path, error=CheckpointError, may_be_link=True)
+    values = migrated(written, MIGRATIONS, first=1, where=path, error=CheckpointError)
     try:
-        config = config_from_mapping(ModelConfig, _table(values, "model"), where=str(folder / CONFIG_FILE))
+        config = config_from_mapping(ModelConfig, _table(values, "model"), where=str(path))
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
     _require_like_weights(config, folder)
@@ -153,7 +154,8 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
 
 def model_over(tokenizers: Tokenizers | None, config: ModelConfig) -> EncoderDecoder:
     """A new model, which knows where words begin if it asks for that; without tokenizers, for its shapes."""
-    return model_that_counts_words(config, tokenizers) if config.positions == "words" else make_model(config)
+    counts_words = isinstance(config, TransformerConfig) and config.positions == "words"
+    return model_that_counts_words(config, tokenizers) if counts_words else make_model(config)
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
@@ -185,8 +187,9 @@ def _require_like_weights(config: ModelConfig, folder: Path) -> None:
             "they do not fit"
         )
     n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if n_layers * config.n_experts > len(shapes):  # every expert of every layer has some tensor
-        experts = f" of {config.n_experts:,} experts" if config.n_experts > 1 else ""
+    n_experts = config.n_experts if isinstance(config, TransformerConfig) else 1
+    if n_layers * n_experts > len(shapes):  # every expert of every layer has some tensor
+        experts = f" of {n_experts:,} experts" if n_experts > 1 else ""
         raise CheckpointError(
             f"{folder}: the model has {n_layers:,} layers{experts}, but {WEIGHTS_FILE} has {len(shapes):,} tensors; "
             "they do not fit"

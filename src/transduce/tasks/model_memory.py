@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import torch
 
-from transduce.config import ModelConfig, TrainingConfig
+from transduce.config import ModelConfig, TrainingConfig, TransformerConfig
 from transduce.errors import CheckpointError, TrainingError
 from transduce.model import cost_of
+from transduce.training import Processes
 from transduce.training.memory import require_free
 
 __all__ = ["bytes_to_train", "require_room_to_search", "require_room_to_train"]
@@ -26,7 +26,7 @@ def bytes_to_train(model: ModelConfig, training: TrainingConfig, *, n_parts: int
     """
     cost = cost_of(model)
     n_moments = 2 * cost.parameters
-    if training.optimiser == "muon" and model.system == "transformer":
+    if training.optimiser == "muon" and isinstance(model, TransformerConfig):
         n_moments -= cost.parameters_of_matrices
     held = BYTES * (2 * cost.parameters + n_moments) // n_parts
     bf16 = BYTES_OF_BF16 * cost.parameters_of_matrices if training.precision == "bf16" else 0
@@ -40,18 +40,19 @@ def require_room_to_train(
     training: TrainingConfig,
     device: torch.device,
     *,
-    n_processes: int = 1,
+    processes: Processes | None = None,
     is_sharded: bool = False,
 ) -> None:
     """Raises TrainingError if a model cannot be trained in the memory that is free."""
+    processes = processes or Processes()
     searches = training.validation_bleu and device.type == "cpu"
     require_free(
-        bytes_to_train(model, training, n_parts=n_processes if is_sharded else 1, searches=searches),
+        bytes_to_train(model, training, n_parts=processes.n if is_sharded else 1, searches=searches),
         device,
         what=f"training {_what(model)} (weights, gradient, moments and copies, without any batch)",
         help="choose a smaller model (fewer layers, smaller d_model or d_ff), or free some memory",
         error=TrainingError,
-        n_processes=int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if n_processes > 1 else 1,
+        n_processes=processes.n_here,
     )
 
 

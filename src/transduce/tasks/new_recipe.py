@@ -17,11 +17,11 @@ from pathlib import Path
 import torch
 
 from transduce.config import (
+    BeamSearchConfig,
     DataConfig,
-    ModelConfig,
     RunConfig,
-    SearchConfig,
     TrainingConfig,
+    TransformerConfig,
     config_from_mapping,
 )
 from transduce.corpora import CleaningReport, CleaningRules, HeldOut, clean, hold_out, read_aligned_files
@@ -269,7 +269,7 @@ def _sample(text: OwnText, folder: Path, place: Path, n_train: int, vocab_size: 
 
 
 def _run(text: OwnText, place: Path, size: _Size, training: TrainingConfig, vocab_size: int) -> RunConfig:
-    model = ModelConfig(
+    model = TransformerConfig(
         n_encoder_layers=size.n_layers,
         n_decoder_layers=size.n_layers,
         d_model=size.d_model,
@@ -280,7 +280,7 @@ def _run(text: OwnText, place: Path, size: _Size, training: TrainingConfig, voca
         tgt_vocab_size=vocab_size,
     )
     return RunConfig(
-        model=model, data=_data(text, place, vocab_size), training=training, search=SearchConfig(alpha=1.0)
+        model=model, data=_data(text, place, vocab_size), training=training, search=BeamSearchConfig(alpha=1.0)
     )
 
 
@@ -303,6 +303,7 @@ def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
 def _toml(found: NewRecipe) -> str:
     """The recipe, with what each line is for."""
     model, data, training, search = found.config.model, found.config.data, found.config.training, found.config.search
+    assert isinstance(model, TransformerConfig)
     files = "".join(
         f"{part}_{side} = {json.dumps(getattr(data, f'{part}_{side}'), ensure_ascii=False)}\n"
         for part in ("train", "dev", "test")
@@ -315,7 +316,7 @@ def _toml(found: NewRecipe) -> str:
         f"{training.max_updates:,} updates of",
         f"{found.seconds_per_update:.2f} s that go {found.n_epochs:.1f} times through the text.",
         "With more time, raise max_updates, and from 12 times through the text on p_drop to 0.2, from 30 on to 0.3.",
-        "All that can be set stands in src/transduce/config.py.",
+        "All that can be set stands in src/transduce/config/.",
     ]
     comment = "\n".join(f"# {line}" for line in "\n".join(head).splitlines())
     return f"""\

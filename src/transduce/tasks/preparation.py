@@ -20,13 +20,16 @@ from pathlib import Path
 from typing import assert_never
 
 from transduce.config import DataConfig, Split, config_from_mapping
+from transduce.config.migrations import tables_of_format_1
 from transduce.corpora import CleaningReport, PairedText, paired_text, read_aligned_files
 from transduce.corpora.checks import remark_on_dropped, remarks_on_own_files
 from transduce.data import PairDropout, PairStore, StoreSummary, open_pairs, write_pairs
 from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import (
     MANIFEST_NAME,
+    Migration,
     atomic_folder,
+    migrated,
     read_json,
     sha256_of_file,
     verify_manifest,
@@ -39,7 +42,8 @@ from transduce.text.masks import mask_pair, mask_words, without_masks
 
 __all__ = ["Prepared", "open_prepared", "prepare"]
 
-FORMAT = 1
+MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # the first number came with a manifest
+FORMAT = len(MIGRATIONS)
 PREPARED_FILE = "prepared.json"
 EVALUATED: tuple[Split, ...] = ("dev", "test")
 
@@ -149,14 +153,15 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
 def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
     """What ``prepared.json`` says, and what the texts are called that are there. Raises DataError if it is wrong."""
     path = folder / PREPARED_FILE
-    description = read_json(path)
+    written = read_json(path)
+    try:
+        description = migrated(written, MIGRATIONS, where=path)
+    except DataError as error:
+        raise DataError(f"{error}; prepare it anew") from error
     values, text_names = description.get("data"), description.get("text_names")
     if not isinstance(values, dict) or not isinstance(text_names, dict):
         raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it anew")
-    if description.get("format") not in (None, FORMAT):
-        got = quoted(description["format"])
-        raise DataError(f"{path}: format {got}, this version reads {FORMAT}; prepare it anew")
-    if has_manifest(folder) or "format" in description:
+    if has_manifest(folder) or "format" in written:
         names = (name for split in EVALUATED if split in text_names for name in _text_files(split))
         verify_manifest(folder, error=DataError, required=(PREPARED_FILE, *Tokenizers.files(folder), *names))
     for split, name in text_names.items():
@@ -213,7 +218,7 @@ def _learn_tokenizers(text: PairedText, reports: Mapping[str, CleaningReport]) -
             train = partial(train_wordpiece, masks=config.masks)
         case _:
             assert_never(config.tokenizer)
-    if config.target == "trees":
+    if config.task == "parsing":
         src = train(_sides(text, (0,), reports), vocab_size=config.vocab_size)
         return Tokenizers(src, train_symbols(_sides(text, (1,), _new_reports(text))))
     if config.shared_vocabulary:
@@ -262,7 +267,7 @@ def _write_text(text: PairedText, split: Split, folder: Path) -> None:
 def _sentence_about_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
     src, tgt = f"{tokenizers.src.size:,}", f"{tokenizers.tgt.size:,}"
     sizes = src if tokenizers.is_shared else f"{src} and {tgt}"
-    learned = (tokenizers.src.size, *([] if config.target == "trees" else [tokenizers.tgt.size]))
+    learned = (tokenizers.src.size, *([] if config.task == "parsing" else [tokenizers.tgt.size]))
     is_small = min(learned) < config.vocab_size
     why = f" ({config.vocab_size:,} were asked for, but no other pair occurs twice)" if is_small else ""
     return f"tokenizer: {sizes} symbols{why}"

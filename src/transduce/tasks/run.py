@@ -111,6 +111,7 @@ def train(
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
     processes = processes or Processes()
+    task_of(config)  # what is not known is refused before anything is made
     if is_sharded and processes.n == 1:
         raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
     if is_sharded and config.training.optimiser == "muon":
@@ -269,8 +270,9 @@ class _Run:
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
 
     def _require_room(self, model_config: ModelConfig, config: RunConfig) -> None:
-        n = self.processes.n
-        require_room_to_train(model_config, config.training, self.device, n_processes=n, is_sharded=self.is_sharded)
+        require_room_to_train(
+            model_config, config.training, self.device, processes=self.processes, is_sharded=self.is_sharded
+        )
 
     def _batches(self, config: RunConfig) -> PairBatches:
         training = config.training

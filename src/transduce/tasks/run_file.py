@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from transduce.config import RunConfig, config_from_mapping
+from transduce.config.migrations import config_of_format_1
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
-from transduce.files import read_json
+from transduce.files import migrated, read_json
 from transduce.training import checkpoint_folders, read_begun_with, read_state
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
+MIGRATIONS = (config_of_format_1,)
 Change = tuple[str, Any, Any]  # the name of a field, its value before, its value now
 
 # What may be different when a run goes on: how long it is and how it is watched and kept, not what it computes.
@@ -66,6 +68,7 @@ class BegunWith:
         """As it is written down, with the number of fields: a line that is gone is not taken for a default."""
         config = json.loads(self.config.model_dump_json())
         return {
+            "format": len(MIGRATIONS),
             "config": config,
             "n_fields": _n_fields(config),
             "data_fingerprint": self.data_fingerprint,
@@ -78,26 +81,30 @@ class BegunWith:
 
         Raises CheckpointError, which begins with ``where``, if it cannot be used.
         """
-        tables, fingerprint = values.get("config"), values.get("data_fingerprint")
+        now = migrated(values, MIGRATIONS, where=where, error=CheckpointError)
+        tables, fingerprint = values.get("config"), now.get("data_fingerprint")
         if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
             raise CheckpointError(f"{where} should have a table 'config' of tables")
         if not isinstance(fingerprint, str):
             raise CheckpointError(f"{where} should have data_fingerprint, of the text; got {quoted(fingerprint)}")
         try:
-            config = config_from_mapping(RunConfig, tables, where=str(where))
+            config = config_from_mapping(RunConfig, now["config"], where=str(where))
         except ConfigError as error:
             raise CheckpointError(str(error)) from error
         n_written = values.get("n_fields", _n_fields(tables))  # earlier versions did not count them
         if n_written != _n_fields(tables):
             known = config.model_dump()
             missing = [
-                f"{table}.{name}" for table in known for name in known[table] if name not in tables.get(table, {})
+                f"{table}.{name}"
+                for table in known
+                for name in known[table]
+                if name not in now["config"].get(table, {})
             ]
             lost = f" ({', '.join(missing[:5])})" if missing else ""
             raise CheckpointError(
                 f"{where} was written with {quoted(n_written)} fields and has {_n_fields(tables)}: some are gone{lost}"
             )
-        return cls(config, fingerprint, str(values.get("torch")))
+        return cls(config, fingerprint, str(now.get("torch")))
 
 
 def _n_fields(tables: Mapping[str, Mapping[str, Any]]) -> int:
@@ -112,7 +119,7 @@ def differences(before: RunConfig, now: RunConfig) -> Iterator[Change]:
     values = now.model_dump()
     for table, fields in before.model_dump().items():
         for name, old in fields.items():
-            new = values[table][name]
+            new = values[table].get(name)  # none if the table is of another kind now, which is told first
             is_same = new == old and (not isinstance(old, dict) or list(new) == list(old))  # in order
             if not is_same and f"{table}.{name}" not in changeable:
                 yield f"{table}.{name}", old, new

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 import torch
 
-from transduce.config import InferencePrecision, SearchConfig, config_from_mapping
+from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
@@ -303,7 +303,7 @@ class Translator:
         # Of a text with masks, the translation that has them all is taken; so all of the beam is looked at.
         for has_masks in (False, True):
             places = [place for place, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
-            way = search.model_copy(update={"n_best": search.beam_size}) if has_masks else search
+            way = search_with(search, n_best=search.beam_size) if has_masks else search
             found = self._search_all([inputs[place].text for place in places], way, should_stop=should_stop)
             if found is None:
                 return None
@@ -364,7 +364,10 @@ def search_with(
     alpha: float | None = None,
     max_tokens_per_batch: int | None = None,
 ) -> SearchConfig:
-    """A way to search with what was asked for. A beam too small for the n best grows. Raises ConfigError."""
+    """A way to search with what was asked for. A beam too small for the n best grows. Raises ConfigError.
+
+    Greedy search becomes beam search where more than one output is asked for, or looked at.
+    """
     n_best = 1 if n_best is None else n_best
     least_beam = n_best if isinstance(n_best, int) else 1  # else it is refused below
     changes: dict[str, Any] = {
@@ -373,6 +376,11 @@ def search_with(
         "alpha": search.alpha if alpha is None else float(alpha) if isinstance(alpha, int) else alpha,
         "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
     }
+    if isinstance(search, GreedySearchConfig):
+        if changes["n_best"] == changes["beam_size"] == 1:
+            del changes["n_best"], changes["beam_size"]
+        else:
+            changes["kind"] = "beam"
     return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
 
 

@@ -3,8 +3,9 @@
 ``checkpoints/update-00001000/{model.safetensors, optimizer.safetensors, state.json, manifest.json}``, and
 ``objective.safetensors`` where the objective remembers something.
 
-``state.json`` has the fields of ``TrainState`` and ``begun_with``, what the run was begun with; the latter is missing
-in checkpoints of earlier versions. Folders and files are what they seem: none of them is a link.
+``state.json`` has the fields of ``TrainState`` and ``begun_with``, what the run was begun with; the latter, and the
+number of the format, are missing in checkpoints of earlier versions. Folders and files are what they seem: none of them
+is a link.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from transduce.files import (
     atomic_folder,
     bring_back,
     is_leftover,
+    migrated,
     read_json,
     remove,
     renamed_beside,
@@ -72,6 +74,7 @@ Cause = Literal["schedule", "best", "end", "stop"]
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
 OBJECTIVE_FILE = "objective.safetensors"  # where the objective remembers something
 BEGUN_WITH = "begun_with"  # in state.json
+FORMAT = 1  # of state.json
 STEP = "step"  # the only moment that has not the shape of its weight
 
 
@@ -229,7 +232,9 @@ def save_checkpoint(
         keep=is_first,
     )
     if is_first:
-        values = asdict(state) if begun_with is None else {**asdict(state), BEGUN_WITH: dict(begun_with)}
+        values = {"format": FORMAT, **asdict(state)}
+        if begun_with is not None:
+            values[BEGUN_WITH] = dict(begun_with)
         try:
             if os.path.lexists(path) and not _is_only_a_checkpoint(path):
                 _set_aside(path)
@@ -388,6 +393,7 @@ def _is_misnamed(path: Path, state: TrainState) -> bool:
 def _state_in(path: Path) -> TrainState:
     values = _read_state_file(path)
     values.pop(BEGUN_WITH, None)
+    values = migrated(values, [_state_of_format_1], where=path / STATE_FILE, error=CheckpointError)
     known = {field.name for field in fields(TrainState)}
     if values.keys() != known:
         raise CheckpointError(
@@ -397,6 +403,11 @@ def _state_in(path: Path) -> TrainState:
         if not _is_possible(values[field.name], str(field.type)):
             raise CheckpointError(f"{path / STATE_FILE}: {field.name} cannot be {quoted(values[field.name])}")
     return TrainState(**values)
+
+
+def _state_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that were not yet there have their defaults. One that comes later has a step of its own."""
+    return {**asdict(TrainState()), **values}
 
 
 def read_begun_with(path: Path) -> dict[str, Any] | None:

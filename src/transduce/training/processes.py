@@ -40,10 +40,16 @@ class Processes:
     """The processes of a run. Every method but the properties is to be called by all of them, in the same order."""
 
     def __init__(
-        self, rank: int = 0, n: int = 1, *, store: Store | None = None, device: torch.device | None = None
+        self,
+        rank: int = 0,
+        n: int = 1,
+        *,
+        n_here: int = 1,
+        store: Store | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        """``device``: where the backend takes numbers from."""
-        self.rank, self.n = rank, n
+        """``n_here``: how many of them share this machine. ``device``: where the backend takes numbers from."""
+        self.rank, self.n, self.n_here = rank, n, n_here
         self._store, self._device = store, device
         self._n_said = 0
 
@@ -183,7 +189,8 @@ def _join(device: torch.device) -> Processes:
         raise TrainingError(
             f"the processes of the run cannot meet: {str(error).splitlines()[0]}; start them with torchrun"
         ) from error
-    return Processes(rank, n, store=PrefixStore("transduce", store), device=device)
+    n_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return Processes(rank, n, n_here=n_here, store=PrefixStore("transduce", store), device=device)
 
 
 def _is_about_a_peer(error: RuntimeError) -> bool:

@@ -64,7 +64,7 @@ max_extra_tokens = 3
 """
 DATA_PATHS = ("train_src", "train_tgt", "dev_tsv", "test_src", "test_tgt")
 PARSER_SETTINGS = [
-    "data.target=trees", "data.shared_vocabulary=false", "model.embeddings=separate", "training.max_updates=2",
+    "data.task=parsing", "data.shared_vocabulary=false", "model.embeddings=separate", "training.max_updates=2",
     "search.max_extra_tokens=60",
 ]  # fmt: skip
 PAGE = '<!DOCTYPE html>\n<html><body><div id="DisplayArea">\n{body}\n</div></body></html>\n'

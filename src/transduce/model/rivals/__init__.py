@@ -1,7 +1,6 @@
 """The systems that Table 2 compares the Transformer with, small and trainable: same data, tokenizer, search and budget.
 
-They follow the papers in what made each system what it was, and leave out what made it large. Sizes are the
-Transformer's own fields; ``kernel_width`` is theirs alone.
+They follow the papers in what made each system what it was, and leave out what made it large.
 """
 
 from __future__ import annotations

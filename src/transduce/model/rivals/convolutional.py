@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import ByteNetConfig, ConvS2SConfig
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import make_positions
 from transduce.model.initialisation import initialise
@@ -25,7 +25,7 @@ HALF = 0.5**0.5  # keeps the variance of a sum of two
 class GatedConvolution(nn.Module):
     """A convolution whose other half says how much of it passes, with a residual connection."""
 
-    def __init__(self, config: ModelConfig, *, is_causal: bool) -> None:
+    def __init__(self, config: ConvS2SConfig, *, is_causal: bool) -> None:
         super().__init__()
         self.value, self.gate = (
             Convolution(config.d_model, k=config.kernel_width, is_causal=is_causal) for _ in range(2)
@@ -41,7 +41,7 @@ class GatedConvolution(nn.Module):
 class ConvS2SModel(GridModel):
     """Gated convolutions on both sides, and attention in every decoder layer. After Gehring et al. (2017)."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ConvS2SConfig) -> None:
         super().__init__(config)
         d = config.d_model
         self.positions = make_positions(config)
@@ -78,7 +78,7 @@ class ConvS2SModel(GridModel):
 class DilatedBlock(nn.Module):
     """Narrow, look around with holes, widen again; the residual unit of Kalchbrenner et al. (2017), figure 3."""
 
-    def __init__(self, config: ModelConfig, *, dilation: int, is_causal: bool) -> None:
+    def __init__(self, config: ByteNetConfig, *, dilation: int, is_causal: bool) -> None:
         super().__init__()
         d, narrow = config.d_model, config.d_model // 2
         self.norms = nn.ModuleList(nn.LayerNorm(width, eps=LAYER_NORM_EPS) for width in (d, narrow, narrow))
@@ -104,7 +104,7 @@ class ByteNetModel(GridModel):
 
     LARGEST_DILATION = 16  # 1, 2, 4, 8, 16, and again
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ByteNetConfig) -> None:
         super().__init__(config)
         self.encoder = self._stack(config, config.n_encoder_layers, is_causal=False)
         self.decoder = self._stack(config, config.n_decoder_layers, is_causal=True)
@@ -112,7 +112,7 @@ class ByteNetModel(GridModel):
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
         initialise(self)
 
-    def _stack(self, config: ModelConfig, n_layers: int, *, is_causal: bool) -> nn.ModuleList:
+    def _stack(self, config: ByteNetConfig, n_layers: int, *, is_causal: bool) -> nn.ModuleList:
         n_kinds = self.LARGEST_DILATION.bit_length()
         return nn.ModuleList(
             DilatedBlock(config, dilation=2 ** (number % n_kinds), is_causal=is_causal) for number in range(n_layers)

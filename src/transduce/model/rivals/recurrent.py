@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import LastStateConfig, RecurrentConfig
 from transduce.model.dropout import Dropout
 from transduce.model.initialisation import initialise
 from transduce.model.mixers import Recurrent
@@ -24,7 +24,7 @@ class RecurrentModel(GridModel):
     says asks the encoder, and the answer goes to all decoder layers above. Simpler than theirs: one machine, one size.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
         d = config.d_model
         self.encoder = nn.ModuleList(Recurrent(d, is_causal=n > 0) for n in range(config.n_encoder_layers))
@@ -74,7 +74,7 @@ class LastStateModel(GridModel):
     theirs, who began with it.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: LastStateConfig) -> None:
         super().__init__(config)
         d = config.d_model
         self.encoder = nn.ModuleList(Recurrent(d, is_causal=True) for _ in range(config.n_encoder_layers))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, TrainingConfig
+from transduce.config import BeamSearchConfig, DataConfig, RunConfig, Split, TrainingConfig, TransformerConfig
 from transduce.corpora import ParallelText
 from transduce.errors import DataError
 from transduce.files import write_text
@@ -119,7 +119,7 @@ def _on_captions() -> RunConfig:
     """4 + 4 layers of 8 heads, in some minutes on 2 cores."""
     max_updates = 900
     return RunConfig(
-        model=ModelConfig(
+        model=TransformerConfig(
             n_encoder_layers=4, n_decoder_layers=4, d_model=256, d_ff=512, n_heads=8, d_k=32, d_v=32, norm="pre"
         ),
         data=DataConfig(corpus="multi30k", vocab_size=6000),
@@ -134,11 +134,11 @@ def _on_captions() -> RunConfig:
 def _short() -> RunConfig:
     """Some seconds: a model that has learned nothing to speak of."""
     return RunConfig(
-        model=ModelConfig(n_encoder_layers=2, n_decoder_layers=1, d_model=32, d_ff=48, n_heads=4, d_k=8, d_v=8),
+        model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=1, d_model=32, d_ff=48, n_heads=4, d_k=8, d_v=8),
         data=DataConfig(corpus="grammar", n_pairs=300, vocab_size=400),
         training=TrainingConfig(
             max_updates=6, max_tokens_per_batch=400, warmup_steps=2, validation_bleu=False, validate_every_updates=6,
             checkpoint_every_updates=2,
         ),
-        search=SearchConfig(beam_size=1, max_extra_tokens=1),
+        search=BeamSearchConfig(beam_size=1, max_extra_tokens=1),
     )  # fmt: skip

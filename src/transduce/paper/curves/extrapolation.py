@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, TrainingConfig
+from transduce.config import BeamSearchConfig, DataConfig, RunConfig, TrainingConfig, TransformerConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.metrics import perplexity, sacrebleu_score
@@ -69,7 +69,7 @@ def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
     n_pairs, n_updates = (1000, 6) if is_short else (40_000, 1000)
     width = 32 if is_short else 128
     config = RunConfig(
-        model=ModelConfig(
+        model=TransformerConfig(
             n_encoder_layers=2,
             n_decoder_layers=2,
             d_model=width,
@@ -93,7 +93,7 @@ def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
             validation_bleu=False,
             checkpoint_every_updates=max(1, n_updates // 40),
         ),
-        search=SearchConfig(beam_size=1, max_extra_tokens=2) if is_short else SearchConfig(),
+        search=BeamSearchConfig(beam_size=1, max_extra_tokens=2) if is_short else BeamSearchConfig(),
     )
     return Experiment(f"extrapolation-{'short-' if is_short else ''}{positions}", config)
 

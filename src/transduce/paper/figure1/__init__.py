@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.files import write_text
 from transduce.model import Transformer, cost_of
 from transduce.model.attention import CrossAttention, SelfAttention
@@ -43,6 +43,7 @@ def make_figure1(laboratory: Laboratory, request: Request) -> Report:
     """The base model, new: what it is made of, the shapes on the way of a sentence, and what section 3 says of it."""
     del laboratory
     config = tiny().model.with_vocabulary(50, 50) if request.is_short else base().model
+    assert isinstance(config, TransformerConfig)
     with torch.random.fork_rng():
         torch.manual_seed(1)
         model = Transformer(config).eval()
@@ -68,7 +69,7 @@ def _write(svg: str, path: Path) -> None:
 
 
 def _ids(
-    sentence: str, config: ModelConfig, *, begins_with: Sequence[int] = (), ends_with: Sequence[int] = ()
+    sentence: str, config: TransformerConfig, *, begins_with: Sequence[int] = (), ends_with: Sequence[int] = ()
 ) -> Tensor:
     """An id for each word: shapes and wiring are the same for all."""
     n_words = config.src_vocab_size - FIRST_WORD_ID
@@ -76,7 +77,7 @@ def _ids(
     return torch.tensor([[*begins_with, *words, *ends_with]])
 
 
-def _about_parts(architecture: Architecture, config: ModelConfig) -> tuple[str | Table, ...]:
+def _about_parts(architecture: Architecture, config: TransformerConfig) -> tuple[str | Table, ...]:
     rows: list[tuple[Cell, ...]] = []
     for side, stack in (("encoder", architecture.encoder), ("decoder", architecture.decoder)):
         for sublayer in stack.sublayers:

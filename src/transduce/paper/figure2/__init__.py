@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.figure2.numpy_attention import Agreement, agreements
 from transduce.paper.laboratory import Laboratory
@@ -84,7 +84,7 @@ def make_figure2(laboratory: Laboratory, request: Request) -> Report:
     )
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        compared = agreements(ModelConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
+        compared = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
     return Report(
         "figure2",
         "Figure 2: scaled dot-product attention and multi-head attention",

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention
 from transduce.model.layout import Layout, causal_mask
 
@@ -84,7 +84,7 @@ class Sentences:
         return [part.numpy() for part in torch.split(self.x_ND[: sum(self.lengths)], list(self.lengths))]
 
 
-def agreements(config: ModelConfig) -> list[Agreement]:
+def agreements(config: TransformerConfig) -> list[Agreement]:
     """The three uses of attention by each kernel, over sentences of several lengths, in float64."""
     tgt, src = Sentences.random((9, 5), config.d_model), Sentences.random((7, 8), config.d_model)
     found = []

@@ -58,7 +58,7 @@ VERBS: dict[str, list[str]] = {
     "parse-svg": ["parse", "PARSER", "--trees", "FILE", "--device", "cpu", "--beam", "1", "--svg", "a.svg", "--free"],
     "evaluate": ["evaluate", "PARSER", "--src", "FILE", "--ref", "FILE", "--device", "cpu", "--beam", "1"],
     "doctor": ["doctor", "FILE"],
-    "prepare": ["prepare", "parser.toml", "--out", "out", "--set", "data.target=trees", "--set",
+    "prepare": ["prepare", "parser.toml", "--out", "out", "--set", "data.task=parsing", "--set",
                 "data.shared_vocabulary=false", "--set", "model.embeddings=separate", "--set",
                 "data.train_trees=FILE"],
 }  # fmt: skip

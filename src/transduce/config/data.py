@@ -1,0 +1,154 @@
+"""Which text a run reads, and how it becomes ids."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, assert_never
+
+from pydantic import Discriminator, Tag, model_validator
+
+from transduce.config.limits import (
+    SPLITS,
+    ByteLevelSize,
+    Copies,
+    CorpusName,
+    Count,
+    Direction,
+    FileName,
+    Pairs,
+    RatioLimit,
+    Seed,
+    Share,
+    Split,
+    TaskName,
+    Weight,
+    WholeShare,
+)
+from transduce.config.record import A_NAME, A_TABLE, Record
+from transduce.errors import quoted
+from transduce.linearisation import Leaves
+
+__all__ = ["DataConfig"]
+
+
+def _kind_of_corpora(value: object) -> str | None:
+    return A_NAME if isinstance(value, str) else A_TABLE if isinstance(value, dict) else None
+
+
+Corpora = Annotated[
+    Annotated[CorpusName, Tag(A_NAME)] | Annotated[dict[CorpusName, Weight], Tag(A_TABLE)],
+    Discriminator(
+        _kind_of_corpora,
+        custom_error_type="corpora",
+        custom_error_message="should be a name or a table of names and weights, as in {multi30k = 1.0}",
+    ),
+]
+
+
+class DataConfig(Record):
+    """Which text, and how it becomes ids."""
+
+    # Where training text is from: "grammar" is built in, "files" are those below, other names are of the catalogue or
+    # folders of one's own. Several have weights: how often an epoch reads each pair of that corpus.
+    corpus: Corpora = "grammar"
+    direction: Direction = "en-de"  # source and target language
+    n_pairs: Pairs = 30_000  # training pairs of the grammar corpus
+    corpus_seed: Seed = 1  # of the grammar corpus, and of what bpe_dropout and recombination draw
+    train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
+    train_tgt: FileName | None = None  # file of target lines, aligned with train_src
+    train_tsv: FileName | None = None  # instead of the two: one file, source TAB target
+    dev_src: FileName | None = None  # as train_src, for validation; without, the first corpus that has dev
+    dev_tgt: FileName | None = None  # as train_tgt, for validation
+    dev_tsv: FileName | None = None  # as train_tsv, for validation
+    test_src: FileName | None = None  # as train_src, for a last evaluation; without, the first corpus that has test
+    test_tgt: FileName | None = None  # as train_tgt, for a last evaluation
+    test_tsv: FileName | None = None  # as train_tsv, for a last evaluation
+    # What the run is for: "translation" into another language, "parsing" the source's own sentences into trees (section
+    # 6.3), or another task that is known by its name.
+    task: TaskName = "translation"
+    leaves: Leaves = (
+        "any"  # parsing: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
+    )
+    train_trees: FileName | None = None  # parsing, with corpus = "files": Penn brackets in any layout
+    dev_trees: FileName | None = None  # likewise, for validation
+    test_trees: FileName | None = None  # likewise, for a last evaluation
+    treebank: FileName | None = None  # parsing, with corpus = "wsj": the folder with the sections 00 to 24 (--treebank)
+    tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
+    vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
+    shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
+    bpe_dropout: Share = 0.0  # probability that a merge is left out in training text (Provilkov et al., 2020)
+    n_encodings: Copies = 8  # with bpe_dropout: how many encodings of each pair are drawn; epochs take turns
+    # parsing: probability that a phrase or a word gives its place to another of its kind, in further training trees
+    recombination: Share = 0.0
+    n_recombined: Copies = 15  # with recombination: how many such trees are made of each training tree
+    # Whether what a translation leaves as it is (URLs, tags, placeholders, numbers with units, emoji) is masked by
+    # symbols that are trained for it.
+    masks: bool = False
+    max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and
+    max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
+    drop_identical: bool = True  # those whose sides are the same,
+    drop_duplicates: bool = False  # and those that came before
+    max_dropped_share: WholeShare = 0.3  # cleaning: of a corpus; where more is dropped, it is refused
+    max_length: Count = 256  # longer pairs are left out of training and dev; tokens with the end symbol, on either side
+
+    @model_validator(mode="after")
+    def _files_are_named(self) -> Self:
+        for split in SPLITS:
+            src, tgt, tsv = self.files_of(split)
+            if (src is None) != (tgt is None):
+                raise ValueError(f"{split}_src and {split}_tgt go together; only one is given")
+            if src is not None and tsv is not None:
+                raise ValueError(f"{split}_tsv goes without {split}_src and {split}_tgt")
+            if split == "train" and "files" not in self.weights and (src, tsv) != (None, None):
+                raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {quoted(self.corpus)}")
+        return self
+
+    @model_validator(mode="after")
+    def _corpora_are_named(self) -> Self:
+        if not self.weights:
+            raise ValueError("corpus should name at least one corpus, got an empty table")
+        named_trees = [name for name in ("train_trees", "dev_trees", "test_trees", "treebank") if getattr(self, name)]
+        is_parsing = self.task == "parsing"
+        if named_trees and not is_parsing:
+            raise ValueError(f"{named_trees[0]} goes with task = 'parsing', got task = {self.task!r}")
+        if is_parsing and any(any(self.files_of(split)) for split in SPLITS):
+            raise ValueError("with task = 'parsing', files of trees are named: train_trees, dev_trees, test_trees")
+        if is_parsing and self.shared_vocabulary:
+            raise ValueError("task = 'parsing' needs shared_vocabulary = false: words and brackets share no symbols")
+        if self.recombination and not is_parsing:
+            raise ValueError(f"recombination is of trees: it goes with task = 'parsing', got task = {self.task!r}")
+        if self.masks and is_parsing:
+            raise ValueError("masks are for translations: they go with task = 'translation', got task = 'parsing'")
+        if self.bpe_dropout and self.tokenizer != "bpe":
+            raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
+        return self
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The corpora that training reads, and how often an epoch reads each pair of theirs."""
+        return {self.corpus: 1.0} if isinstance(self.corpus, str) else dict(self.corpus)
+
+    def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
+        """The files that are named for a part of the text: source, target, or both in one."""
+        match split:
+            case "train":
+                return self.train_src, self.train_tgt, self.train_tsv
+            case "dev":
+                return self.dev_src, self.dev_tgt, self.dev_tsv
+            case "test":
+                return self.test_src, self.test_tgt, self.test_tsv
+            case _:
+                assert_never(split)
+
+    def trees_of(self, split: Split) -> str | None:
+        """The file of trees that is named for a part."""
+        return {"train": self.train_trees, "dev": self.dev_trees, "test": self.test_trees}[split]
+
+    @property
+    def src_language(self) -> str:
+        """The language that is read."""
+        return self.direction.split("-")[0]
+
+    @property
+    def tgt_language(self) -> str:
+        """The language that is written."""
+        return self.direction.split("-")[1]

@@ -1,0 +1,146 @@
+"""The architecture: one record for each system that can be built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, model_validator
+
+from transduce.config.limits import Experts, Heads, HeadWidth, KernelWidth, Layers, Places, Share, VocabularySize, Width
+from transduce.config.record import Tagged, config_from_mapping
+
+__all__ = [
+    "AnyModelConfig",
+    "ByteNetConfig",
+    "ConvS2SConfig",
+    "LastStateConfig",
+    "ModelConfig",
+    "RecurrentConfig",
+    "TransformerConfig",
+]
+
+
+class ModelConfig(Tagged):
+    """The architecture of some system: what all of them have. Calling it makes the record of ``system``."""
+
+    tag: ClassVar[str] = "system"
+    usual: ClassVar[str] = "transformer"
+    members: ClassVar[dict[str, type[Tagged]]] = {}
+
+    system: str  # what is built: the paper's model, or one that it is compared with (Table 2)
+    n_encoder_layers: Layers = 6  # N, encoder
+    n_decoder_layers: Layers = 6  # N, decoder
+    d_model: Width = 512  # width of the residual stream
+    p_drop: Share = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
+    # Which of source embedding, target embedding and output share one matrix (section 3.4): all, the last two, none.
+    embeddings: Literal["three-way", "target", "separate"] = "three-way"
+    src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
+    tgt_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
+
+    if TYPE_CHECKING:  # it takes what its members take
+
+        def __init__(self, **values: Any) -> None: ...
+
+    @model_validator(mode="after")
+    def _vocabularies_fit(self) -> Self:
+        if self.embeddings == "three-way" and self.src_vocab_size != self.tgt_vocab_size:
+            raise ValueError(
+                f"three-way embeddings need one vocabulary, got src_vocab_size {self.src_vocab_size} and "
+                f"tgt_vocab_size {self.tgt_vocab_size}; use embeddings = 'target' or 'separate'"
+            )
+        return self
+
+    def with_vocabulary(self, src_vocab_size: int, tgt_vocab_size: int) -> Self:
+        """The same architecture over other vocabularies. Raises ConfigError where they cannot share a matrix."""
+        fields = self.model_dump() | {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size}
+        return config_from_mapping(type(self), fields, where="model")
+
+
+class TransformerConfig(ModelConfig):
+    """The Transformer: every column of Table 3, and the switches that go with it."""
+
+    system: Literal["transformer"] = "transformer"
+    d_ff: Width = 2048  # inner width of the feed-forward network (section 3.3)
+    n_heads: Heads = 8  # h (section 3.2.2)
+    d_k: HeadWidth = 64  # width of a query and a key in each head
+    d_v: HeadWidth = 64  # width of a value in each head
+    p_drop_attention: Share = 0.0  # dropout of the attention weights
+    p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
+    # Section 3.5; Table 3 (E). "words": half of the sinusoids are of the place, the others of the words up to there.
+    positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"
+    n_positions: Places = 1024  # how many positions a learned table has
+    norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
+    n_experts: Experts = 1  # feed-forward networks to choose from in each layer (Shazeer et al., 2017); 1 is the paper
+    n_active_experts: Experts = 2  # how many of them a position is sent to
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _require_even_for_sinusoids(self.d_model, self.positions)
+        if self.positions == "words" and self.d_model % 4:
+            raise ValueError(f"positions = 'words' needs a d_model that can be divided by 4, got {self.d_model}")
+        if 1 < self.n_experts < self.n_active_experts:
+            raise ValueError(f"n_active_experts {self.n_active_experts} is above n_experts {self.n_experts}")
+        return self
+
+
+class RecurrentConfig(ModelConfig):
+    """LSTM layers and additive attention, as GNMT."""
+
+    system: Literal["recurrent"] = "recurrent"
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even for a layer that runs both ways, got {self.d_model}")
+        return self
+
+
+class LastStateConfig(ModelConfig):
+    """LSTM layers whose last state is all that the decoder knows of the source."""
+
+    system: Literal["last-state"] = "last-state"
+
+
+class ConvS2SConfig(ModelConfig):
+    """Gated convolutions, and attention in every decoder layer."""
+
+    system: Literal["convs2s"] = "convs2s"
+    kernel_width: KernelWidth = 3  # of its convolutions
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    n_positions: Places = 1024  # how many positions a learned table has
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _require_even_for_sinusoids(self.d_model, self.positions)
+        _require_odd_kernel(self.kernel_width)
+        return self
+
+
+class ByteNetConfig(ModelConfig):
+    """Dilated convolutions, the decoder stacked on the encoder."""
+
+    system: Literal["bytenet"] = "bytenet"
+    kernel_width: KernelWidth = 3  # of its convolutions
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _require_odd_kernel(self.kernel_width)
+        return self
+
+
+# One record of every system. Who adds one is told by mypy where it has to be known: what it is made of, what it costs.
+AnyModelConfig = Annotated[
+    TransformerConfig | RecurrentConfig | LastStateConfig | ConvS2SConfig | ByteNetConfig,
+    Discriminator("system"),
+    BeforeValidator(ModelConfig.named),
+]
+
+
+def _require_even_for_sinusoids(d_model: int, positions: str) -> None:
+    if d_model % 2 and positions == "sinusoidal":
+        raise ValueError(f"d_model must be even for sinusoidal positions, got {d_model}")
+
+
+def _require_odd_kernel(kernel_width: int) -> None:
+    if kernel_width % 2 == 0:
+        raise ValueError(f"kernel_width must be odd for convolutions that look both ways, got {kernel_width}")

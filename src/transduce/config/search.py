@@ -1,0 +1,78 @@
+"""How an output is looked for: beam search, or the likeliest symbol at each step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, model_validator
+
+from transduce.config.limits import BeamSize, Count, ExtraTokens, PenaltyExponent
+from transduce.config.record import Tagged
+
+__all__ = ["AnySearchConfig", "BeamSearchConfig", "GreedySearchConfig", "SearchConfig"]
+
+
+class SearchConfig(Tagged):
+    """A way to search: what all of them have. Calling it makes the record of ``kind``."""
+
+    tag: ClassVar[str] = "kind"
+    usual: ClassVar[str] = "beam"
+    members: ClassVar[dict[str, type[Tagged]]] = {}
+
+    kind: str
+    max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
+    max_tokens_per_batch: Count = 4000  # rows x longest of the source, of sentences searched together
+
+    if TYPE_CHECKING:  # it takes what its members take, and each of them tells these
+
+        def __init__(self, **values: Any) -> None: ...
+
+        @property
+        def beam_size(self) -> int:
+            """How many outputs are looked at together."""
+
+        @property
+        def alpha(self) -> float:
+            """The exponent of the length penalty."""
+
+        @property
+        def n_best(self) -> int:
+            """How many outputs are found."""
+
+
+class BeamSearchConfig(SearchConfig):
+    """Section 6.1: beam search."""
+
+    kind: Literal["beam"] = "beam"
+    beam_size: BeamSize = 4  # 1 is greedy search
+    alpha: PenaltyExponent = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha
+    n_best: BeamSize = 1  # hypotheses returned for a sentence
+
+    @model_validator(mode="after")
+    def _beam_holds_n_best(self) -> Self:
+        if self.n_best > self.beam_size:
+            raise ValueError(f"n_best must be at most beam_size, got {self.n_best} > {self.beam_size}")
+        return self
+
+
+class GreedySearchConfig(SearchConfig):
+    """Greedy search: always the most probable symbol."""
+
+    kind: Literal["greedy"] = "greedy"
+    alpha: PenaltyExponent = 0.6  # of the length penalty, in the score that is told
+
+    @property
+    def beam_size(self) -> int:
+        """One output is looked at."""
+        return 1
+
+    @property
+    def n_best(self) -> int:
+        """One output is found."""
+        return 1
+
+
+# One record of every way to search.
+AnySearchConfig = Annotated[
+    BeamSearchConfig | GreedySearchConfig, Discriminator("kind"), BeforeValidator(SearchConfig.named)
+]

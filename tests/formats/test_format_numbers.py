@@ -1,0 +1,183 @@
+"""Every JSON file says which format it has: older ones are brought to today's, later ones are refused by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transduce.config import (
+    ByteNetConfig,
+    DataConfig,
+    ModelConfig,
+    RunConfig,
+    SearchConfig,
+    TransformerConfig,
+    config_from_mapping,
+)
+from transduce.config.migrations import tables_of_format_1
+from transduce.errors import CheckpointError, DataError
+from transduce.files import write_manifest
+from transduce.model import make_model
+from transduce.paper import Experiment, Laboratory
+from transduce.tasks import open_prepared, read_run_config
+from transduce.tasks.model_folder import read_model_config, write_model_folder
+from transduce.tasks.run_file import changes_since, read_run_file
+from transduce.text import Tokenizers, train_bpe
+from transduce.training import TrainState, read_state, weights_of
+
+BEFORE = Path(__file__).parent / "before_format_numbers"
+RECORDS = Path(__file__).parents[2] / "docs" / "paper" / "runs"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of before there were numbers."""
+    return Path(shutil.copytree(BEFORE / "run", tmp_path / "run"))
+
+
+def edited(path: Path, edit: Callable[[dict[str, Any]], object]) -> Path:
+    values = json.loads(path.read_text(encoding="utf-8"))
+    edit(values)
+    path.write_text(json.dumps(values), encoding="utf-8")
+    if (path.parent / "manifest.json").exists():
+        write_manifest(path.parent, exempt=("README.md",))
+    return path
+
+
+def state_file(run: Path) -> Path:
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    return checkpoint / "state.json"
+
+
+def test_what_is_written_has_a_number(micro_run: Path) -> None:
+    newest = max((micro_run / "checkpoints").iterdir()) / "state.json"
+    values = {path.name: json.loads(path.read_text()) for path in (
+        micro_run / "run.json", micro_run / "model" / "config.json", micro_run / "store" / "prepared.json", newest,
+    )}  # fmt: skip
+    numbers = {name: each["format"] for name, each in values.items()}
+    assert numbers == {"run.json": 1, "config.json": 2, "prepared.json": 2, "state.json": 1}
+    assert values["state.json"]["begun_with"]["format"] == 1
+    assert all("format" in json.loads(path.read_text(encoding="utf-8")) for path in RECORDS.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("file", "newest", "read"),
+    [
+        ("run.json", 1, read_run_config),
+        ("model/config.json", 2, lambda run: read_model_config(run / "model")),
+        ("store/prepared.json", 2, lambda run: open_prepared(run / "store")),
+        ("checkpoints/update-00003000/state.json", 1, lambda run: read_state(run / "checkpoints/update-00003000")),
+    ],
+)
+@pytest.mark.parametrize("number", [9, -1, "1", True, None, 1.0, [1]])
+def test_a_number_that_is_not_known_is_refused(run: Path, file: str, newest: int, read: Any, number: object) -> None:
+    path = edited(run / file, lambda values: values.update(format=number))
+    with pytest.raises((CheckpointError, DataError), match=rf"{path} has format .*reads formats [01] to {newest}"):
+        read(run)
+
+
+def test_a_copy_of_the_run_file_has_a_number_of_its_own(run: Path) -> None:
+    begun, path = read_run_file(run), state_file(run)
+    older = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    edited(path, lambda values: values.update(format=1, begun_with=older))
+    assert changes_since(path.parent, begun) == []
+    edited(path, lambda values: values.update(begun_with=begun.as_json()))
+    assert changes_since(path.parent, begun) == []
+    edited(path, lambda values: values["begun_with"].update(format=2))
+    with pytest.raises(CheckpointError, match=r"state\.json has format 2, this version reads formats 0 to 1"):
+        changes_since(path.parent, begun)
+
+
+def test_fields_are_counted_as_they_were_written(run: Path) -> None:
+    path, config = run / "run.json", read_run_config(run)
+    written = json.loads(path.read_text(encoding="utf-8"))["config"]
+    assert "target" in written["data"]
+    n = sum(map(len, written.values()))
+    edited(path, lambda values: values.update(n_fields=n))
+    assert read_run_config(run) == config
+    edited(path, lambda values: values["config"]["training"].pop("lr_factor"))
+    with pytest.raises(
+        CheckpointError, match=rf"with {n} fields and has {n - 1}: some are gone \(training\.lr_factor\)"
+    ):
+        read_run_config(run)
+
+
+def test_a_state_of_before_has_defaults_for_what_came_later(run: Path) -> None:
+    path = state_file(run)
+    state = read_state(path.parent)
+    edited(path, lambda values: values.pop("n_skipped"))
+    assert read_state(path.parent) == state
+    edited(path, lambda values: values.update(momentum=1))
+    with pytest.raises(CheckpointError, match=r"state\.json: the fields \['momentum'\] do not fit this version"):
+        read_state(path.parent)
+    edited(path, lambda values: (values.clear(), values.update(format=1, **asdict(TrainState(update=3000)))))
+    assert read_state(path.parent).update == 3000
+    edited(path, lambda values: values.pop("epoch"))
+    with pytest.raises(CheckpointError, match=r"state\.json: the fields \['epoch'\] do not fit this version"):
+        read_state(path.parent)
+
+
+def test_a_model_of_another_system_is_read(tmp_path: Path) -> None:
+    """When all systems had the same fields, those of the others stood in the file, too."""
+    tokenizer = train_bpe(["the dog sleeps"] * 4, vocab_size=270)
+    config = ByteNetConfig(
+        n_encoder_layers=1, n_decoder_layers=1, d_model=8, kernel_width=5, src_vocab_size=tokenizer.size,
+        tgt_vocab_size=tokenizer.size,
+    )  # fmt: skip
+    write_model_folder(
+        tmp_path / "model", config=config, weights=weights_of(make_model(config)), direction="en-de", card="",
+        tokenizers=Tokenizers(tokenizer, tokenizer), search=SearchConfig(), task="translation",
+    )  # fmt: skip
+    flat = {**TransformerConfig().model_dump(), **config.model_dump()}
+    edited(tmp_path / "model" / "config.json", lambda values: values.update(format=1, model=flat))
+    assert read_model_config(tmp_path / "model") == config
+    edited(tmp_path / "model" / "config.json", lambda values: values.update(format=2))
+    with pytest.raises(CheckpointError, match=r"config\.json: d_ff goes with system = 'transformer', got .*'bytenet'"):
+        read_model_config(tmp_path / "model")
+
+
+def test_prepared_text_of_before_is_that_of_the_same_task(run: Path) -> None:
+    config = open_prepared(run / "store").config
+    assert config.task == "translation"
+    open_prepared(run / "store", expected=config)
+    edited(run / "store" / "prepared.json", lambda values: values["data"].update(target="trees"))
+    with pytest.raises(DataError, match=r"prepared\.json: with task = 'parsing', files of trees are named"):
+        open_prepared(run / "store", expected=DataConfig())
+
+
+@pytest.mark.parametrize("name", ["table2-bytenet-seed1", "table2-transformer-seed1", "table4-gum-seed1"])
+def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name: str) -> None:
+    """As ``config`` was: fields of all systems, and none for what the search is."""
+    records, now = tmp_path / "runs", json.loads((RECORDS / "cpu" / f"{name}.json").read_text(encoding="utf-8"))
+    laboratory = Laboratory(records, tmp_path / "work", scale="cpu")
+    experiment = Experiment(name, config_from_mapping(RunConfig, now["config"], where="record"))
+    path = laboratory.record_path(experiment)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(now), encoding="utf-8")
+    record = laboratory.run(experiment)
+    before = {each: value for each, value in now.items() if each != "format"}
+    before["config"]["data"]["target"] = {"translation": "text", "parsing": "trees"}[
+        before["config"]["data"].pop("task")
+    ]
+    before["config"]["model"] = {**TransformerConfig().model_dump(), "kernel_width": 3, **before["config"]["model"]}
+    if before["config"]["model"]["system"] == "transformer":
+        del before["config"]["model"]["system"]
+    del before["config"]["search"]["kind"]
+    path.write_text(json.dumps(before), encoding="utf-8")
+    assert laboratory.run(experiment) == record
+    edited(path, lambda values: values.update(format=2))
+    with pytest.raises(DataError, match=rf"{name}\.json has format 2, this version reads formats 0 to 1"):
+        laboratory.run(experiment)
+
+
+def test_the_fields_of_before_are_dealt_to_the_systems_that_have_them() -> None:
+    """The step is written out, so that it stays what it is; what it deals out is what the records have today."""
+    every = {name: None for kind in ModelConfig.members.values() for name in kind.model_fields}
+    for system, kind in ModelConfig.members.items():
+        assert set(tables_of_format_1({"model": every | {"system": system}})["model"]) == set(kind.model_fields)
