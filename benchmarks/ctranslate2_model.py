@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from ctranslate2.specs import TransformerSpec
@@ -18,7 +18,7 @@ from transduce.config import ModelConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import LearnedPositions, SinusoidalPositions
-from transduce.model.layers import LAYER_NORM_EPS, DecoderLayer, EncoderLayer, FeedForward
+from transduce.model.layers import LAYER_NORM_EPS, FeedForward, Layer
 
 __all__ = ["write_ctranslate2_model"]
 
@@ -63,32 +63,33 @@ def _check(config: ModelConfig) -> None:
 
 
 def _set_encoder(spec: Any, model: Transformer) -> None:
-    spec.embeddings[0].weight = model.src_embedding.weight
-    spec.position_encodings.encodings = _position_table(model.src_positions)
+    spec.embeddings[0].weight = model.source.embedding.weight
+    spec.position_encodings.encodings = _position_table(model.source.positions)
     if model.config.norm == "pre":
-        _set_norm(spec.layer_norm, model.encoder_norm)
-    for layer_spec, module in zip(spec.layer, model.encoder, strict=True):
-        layer = cast(EncoderLayer, module)
-        _set_self_attention(layer_spec.self_attention, layer.self_attention)
-        _set_norm(layer_spec.self_attention.layer_norm, layer.self_attention_residual.norm)
-        _set_feed_forward(layer_spec.ffn, layer.feed_forward)
-        _set_norm(layer_spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+        _set_norm(spec.layer_norm, model.encoder.norm)
+    for layer_spec, layer in zip(spec.layer, model.encoder, strict=True):
+        _set_layer(layer_spec, layer)
 
 
 def _set_decoder(spec: Any, model: Transformer) -> None:
-    spec.embeddings.weight = model.tgt_embedding.weight
+    spec.embeddings.weight = model.target.embedding.weight
     spec.projection.weight = model.output_weight
-    spec.position_encodings.encodings = _position_table(model.tgt_positions)
+    spec.position_encodings.encodings = _position_table(model.target.positions)
     if model.config.norm == "pre":
-        _set_norm(spec.layer_norm, model.decoder_norm)
-    for layer_spec, module in zip(spec.layer, model.decoder, strict=True):
-        layer = cast(DecoderLayer, module)
-        _set_self_attention(layer_spec.self_attention, layer.self_attention)
-        _set_norm(layer_spec.self_attention.layer_norm, layer.self_attention_residual.norm)
-        _set_cross_attention(layer_spec.attention, layer.cross_attention)
-        _set_norm(layer_spec.attention.layer_norm, layer.cross_attention_residual.norm)
-        _set_feed_forward(layer_spec.ffn, layer.feed_forward)
-        _set_norm(layer_spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+        _set_norm(spec.layer_norm, model.decoder.norm)
+    for layer_spec, layer in zip(spec.layer, model.decoder, strict=True):
+        _set_layer(layer_spec, layer)
+
+
+def _set_layer(spec: Any, layer: Layer) -> None:
+    _set_self_attention(spec.self_attention, layer.self_attention)
+    _set_norm(spec.self_attention.layer_norm, layer.self_attention_residual.norm)
+    if layer.cross_attention is not None and layer.cross_attention_residual is not None:
+        _set_cross_attention(spec.attention, layer.cross_attention)
+        _set_norm(spec.attention.layer_norm, layer.cross_attention_residual.norm)
+    assert isinstance(layer.feed_forward, FeedForward)
+    _set_feed_forward(spec.ffn, layer.feed_forward)
+    _set_norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
 
 
 def _set_self_attention(spec: Any, attention: SelfAttention) -> None:

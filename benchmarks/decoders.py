@@ -54,10 +54,12 @@ def make_model(config: ModelConfig) -> Transformer:
     from transduce.text import EOS_ID
 
     class NeverEnding(Transformer):
-        def step(self, last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-            logits_NV, state = super().step(last_ids_N, state)
-            logits_NV[:, EOS_ID] = -torch.inf
-            return logits_NV, state
+        def extend(
+            self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
+        ) -> tuple[Tensor, DecodingState]:
+            logits_NTV, state = super().extend(ids_NT, state, n_new_N)
+            logits_NTV[..., EOS_ID] = -torch.inf
+            return logits_NTV, state
 
     torch.manual_seed(SEED)
     return NeverEnding(config).eval()

@@ -68,10 +68,10 @@ def _marian(ours: Transformer) -> Any:
     with torch.no_grad():
         model.model.shared.weight.copy_(ours.output_weight)
         for theirs, stack, positions in (
-            (model.model.encoder, ours.encoder, ours.src_positions),
-            (model.model.decoder, ours.decoder, ours.tgt_positions),
+            (model.model.encoder, ours.encoder, ours.source.positions),
+            (model.model.decoder, ours.decoder, ours.target.positions),
         ):
-            _copy(theirs.embed_positions, weight=positions.table_PD)
+            _copy(theirs.embed_positions, weight=positions.get_buffer("table_PD"))
             for layer, our_layer in zip(theirs.layers, stack, strict=True):
                 _copy_layer(layer, our_layer)
         for module in model.modules():
@@ -84,7 +84,7 @@ def _copy_layer(theirs: Any, ours: Any) -> None:
     attention = ours.self_attention
     _copy_attention(theirs.self_attn, *attention.w_qkv.weight.split(attention.w_qkv.widths), attention.w_o.weight)
     _copy_like(theirs.self_attn_layer_norm, ours.self_attention_residual.norm)
-    if hasattr(ours, "cross_attention"):
+    if ours.cross_attention is not None:
         attention = ours.cross_attention
         keys_values = attention.w_kv.weight.split(attention.w_kv.widths)
         _copy_attention(theirs.encoder_attn, attention.w_q.weight, *keys_values, attention.w_o.weight)

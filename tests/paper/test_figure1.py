@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 import transduce.model.transformer
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
-from transduce.model import Transformer, cost_of
+from transduce.model import EncoderOutput, Transformer, cost_of
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.layers import FeedForward
 from transduce.model.layout import causal_mask
@@ -24,6 +25,7 @@ from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
 from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, run_through
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import check_wiring
+from transduce.tasks.word_positions import WordFrontEnd
 
 SRC, TGT = torch.tensor([[4, 5, 6, 7, 8, 2]]), torch.tensor([[1, 9, 10, 11, 12]])
 
@@ -59,12 +61,12 @@ LEAK = "The predictions for position"
 def leaking(model: Transformer) -> None:
     network = model.decoder[1].feed_forward
     forward = network.forward
-    network.forward = lambda x: forward(x) + x.mean(dim=0)  # type: ignore[assignment]
+    network.forward = lambda x, *others: forward(x) + x.mean(dim=0)  # type: ignore[assignment]
 
 
 def smooth(model: Transformer) -> None:
     network = model.encoder[0].feed_forward
-    network.forward = lambda x: network.w_2(F.gelu(network.w_1(x)))  # type: ignore[assignment]
+    network.forward = lambda x, *others: network.w_2(F.gelu(network.w_1(x)))  # type: ignore[assignment]
 
 
 def narrow_sighted(model: Transformer) -> None:
@@ -78,8 +80,8 @@ def narrow_sighted(model: Transformer) -> None:
 def asking_something_else(model: Transformer) -> None:
     attention = model.decoder[0].cross_attention
     forward = attention.forward
-    attention.forward = lambda x, layout, memory, *others, **named: forward(  # type: ignore[assignment]
-        x, layout, memory + 1, *others, **named
+    attention.forward = lambda x, layout, memory, sink=None: forward(  # type: ignore[assignment]
+        x, layout, EncoderOutput(memory.states_MD + 1, memory.layout), sink=sink
     )
 
 
@@ -94,7 +96,7 @@ def with_biases(model: Transformer) -> None:
 
 
 def with_one_layer_twice(model: Transformer) -> None:
-    model.encoder[1] = model.encoder[0]
+    model.encoder.layers[1] = model.encoder[0]
 
 
 @pytest.mark.parametrize(
@@ -183,15 +185,21 @@ def test_another_architecture() -> None:
 
 def test_unlike_layers_cannot_be_drawn_as_one() -> None:
     model = built()
-    model.encoder[1].feed_forward = FeedForward(model.config.model_copy(update={"d_ff": 7}))
+    model.encoder[1].feed_forward = FeedForward(replace(model.encoder.config, d_ff=7))
     with pytest.raises(ShapeError, match="one layer for all of a stack"):
+        read(model)
+
+
+def test_positions_that_count_words_are_not_drawn() -> None:
+    model = Transformer(built().config, source=lambda embedding: WordFrontEnd(embedding, [5], p_drop=0.0)).eval()
+    with pytest.raises(ShapeError, match="positions of the place alone, got a model with TokenFrontEnd, WordFrontEnd"):
         read(model)
 
 
 def test_every_module_is_called_on_its_side() -> None:
     seen = run_through(built(), SRC, TGT)
-    assert next(leaves(seen.encoder)).path == "src_embedding"
-    assert next(leaves(seen.decoder)).path == "tgt_embedding"
+    assert [call.path for call in leaves(seen.encoder)][:2] == ["src_positions", "src_embedding"]
+    assert [call.path for call in leaves(seen.decoder)][:2] == ["tgt_positions", "tgt_embedding"]
     assert all(call.output.shape[0] == SRC.shape[1] for call in leaves(seen.encoder))
 
 

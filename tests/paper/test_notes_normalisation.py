@@ -9,23 +9,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.paper.notes.normalisation import (
-    CHANGES,
-    NOTES_TABLE,
-    BatchNormOfGrid,
-    batch_norm,
-    make_normalisation,
-    standardise,
-)
+from transduce.model import LanguageModel, StackConfig
+from transduce.paper.notes.normalisation import CHANGES, NOTES_TABLE, make_normalisation, standardise
+from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.tiny import (
-    TinyTransformer,
+    ListedBatches,
     encoded,
-    fit,
     grammar_lines,
     language_batch,
-    layer_norm,
     next_token_loss,
-    random_batches,
+    random_rows,
+    train,
 )
 from transduce.paper.report import Table
 
@@ -36,7 +30,6 @@ def test_both_norms_are_torchs() -> None:
     layer = nn.LayerNorm(5, elementwise_affine=False, eps=1e-6)
     torch.testing.assert_close(standardise(x_NF, dim=0, eps=1e-6), batch(x_NF))
     torch.testing.assert_close(standardise(x_NF, dim=1, eps=1e-6), layer(x_NF))
-    torch.testing.assert_close(BatchNormOfGrid(5)(x_NF.view(3, 3, 5)).view(9, 5), nn.BatchNorm1d(5)(x_NF))
 
 
 def test_the_table_of_the_notes() -> None:
@@ -58,15 +51,44 @@ def test_the_table_of_the_notes() -> None:
     assert [row[0] for row in losses.rows] == [1, 2]
 
 
+SMALL = StackConfig(n_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=4, p_drop=0.0)
+
+
+def test_only_the_norms_differ() -> None:
+    torch.manual_seed(1)
+    layer = LanguageModel(SMALL, vocab_size=40)
+    torch.manual_seed(1)
+    batch = BatchNormLanguageModel(SMALL, vocab_size=40)
+    weights = dict(layer.named_parameters())
+    assert [name for name, _ in batch.named_parameters()] == list(weights)
+    assert all(torch.equal(weight, weights[name]) for name, weight in batch.named_parameters())
+    norms = [module for module in batch.modules() if isinstance(module, nn.BatchNorm1d)]
+    assert len(norms) == 4
+    assert not any(isinstance(module, nn.LayerNorm) for module in batch.modules())
+
+
+def test_batch_norm_sees_all_cells_of_the_grid() -> None:
+    model = BatchNormLanguageModel(SMALL, vocab_size=40)
+    seen: list[Tensor] = []
+    norm = model.decoder[0].self_attention_residual.norm
+    norm.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    ids_BT = torch.tensor([[1, 5, 6, 7], [1, 8, 0, 0]])
+    states_ND = model(ids_BT)
+    assert states_ND.shape == (6, 16)
+    assert seen[0].shape == (8, 16)
+    torch.testing.assert_close(norm.running_mean, 0.1 * seen[0].mean(dim=0))
+
+
 @pytest.fixture(scope="module")
-def models() -> dict[str, TinyTransformer]:
+def models() -> dict[str, LanguageModel]:
     """One with each norm, after some updates, and the second in training mode too."""
     text = encoded(grammar_lines(n_train=60, n_dev=1), vocab_size=300)
     found = {}
-    for name, norm in (("layer", layer_norm), ("batch, evaluation", batch_norm)):
-        model = TinyTransformer(text.tokenizer.size, seed=1, d_model=16, make_norm=norm)
-        batches = random_batches(text.train, batch_size=16, seed=1)
-        fit(model, lambda _, m=model, b=batches: next_token_loss(m, next(b)), n_updates=5, peak_lr=1e-2)
+    for name, kind in (("layer", LanguageModel), ("batch, evaluation", BatchNormLanguageModel)):
+        torch.manual_seed(1)
+        model = kind(SMALL, vocab_size=text.tokenizer.size)
+        batches = ListedBatches(random_rows(text.train, batch_size=16, n_batches=5))
+        train(model, lambda batch, _, m=model: next_token_loss(m, batch), batches, peak_lr=1e-2)
         found[name] = model
     return found | {"batch, training": copy.deepcopy(found["batch, evaluation"]).train()}
 
@@ -79,10 +101,10 @@ SENTENCE, OTHERS = [10, 11, 12, 13, 14], [[20, 21, 22, 23, 24], [30, 31, 32, 33,
 )
 @pytest.mark.parametrize("change", ["others", "padding", "alone", "last token"])
 def test_what_a_sentence_sees_of_its_batch(
-    models: dict[str, TinyTransformer], name: str, is_alone: bool, change: str
+    models: dict[str, LanguageModel], name: str, is_alone: bool, change: str
 ) -> None:
     def states(rows: list[list[int]], n_padding: int = 0) -> Tensor:
-        return models[name](language_batch(rows, n_padding=n_padding).ids_BT)[0, : len(SENTENCE)].detach()
+        return models[name](language_batch(rows, n_padding=n_padding).ids_BT)[: len(SENTENCE)].detach()
 
     before_TD = states([SENTENCE, *OTHERS])
     after_TD = {

@@ -115,8 +115,10 @@ only attention sees a grid. All layers of a stack have the same shapes, so the f
 
 def _shapes(calls: Sequence[Call], seen: Pass) -> Iterator[tuple[Cell, ...]]:
     """What has no parts, and the weights of each attention, in the order of running, without further layers."""
-    for call in within([call for call in calls if not _is_further_layer(call)]):
+    for call in within(calls):
         match call.module:
+            case _ if _is_in_further_layer(call):
+                continue
             case Dropout() | nn.Identity():
                 continue
             case SelfAttention() | CrossAttention():
@@ -138,8 +140,8 @@ def _row(call: Call) -> tuple[Cell, ...]:
     return call.path, weights, ", ".join(map(shape_of, call.inputs)), shape_of(call.output)
 
 
-def _is_further_layer(call: Call) -> bool:
-    stack, _, number = call.path.partition(".")
+def _is_in_further_layer(call: Call) -> bool:
+    stack, number, *_ = (*call.path.split("."), "")
     return stack in ("encoder", "decoder") and number not in ("", "0")
 
 

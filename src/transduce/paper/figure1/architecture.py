@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from transduce.errors import ShapeError
 from transduce.model import AttentionKind, Transformer
 from transduce.model.attention import CrossAttention, MultiHeadAttention, SelfAttention
-from transduce.model.layers import FeedForward, Residual
+from transduce.model.front_end import TokenFrontEnd
+from transduce.model.layers import FeedForward, Layer, Residual
+from transduce.model.weights import name_on_disk
 
 __all__ = [
     "Architecture",
@@ -38,7 +40,7 @@ __all__ = [
 class Call:
     """A module that was called, and what it called."""
 
-    path: str  # its name in the model
+    path: str  # what files call its weights
     module: nn.Module
     inputs: tuple[Tensor, ...]
     output: Tensor
@@ -65,21 +67,21 @@ def run_through(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Pass:
     def keep(kind: AttentionKind, layer: int, weights_1HTS: Tensor) -> None:
         weights[kind, layer] = weights_1HTS[0]
 
-    with _calls_of(model, "src") as encoder:
+    with _calls_of(model, "source") as encoder:
         memory = model.encode(src_1S, attention_sink=keep)
-    with _calls_of(model, "tgt") as decoder:
+    with _calls_of(model, "target") as decoder:
         states_TD = model.decode(memory, tgt_1T, attention_sink=keep)
     return Pass(tuple(encoder), tuple(decoder), memory.states_MD, states_TD, model.logits(states_TD), weights)
 
 
 @contextmanager
-def _calls_of(model: nn.Module, side: Literal["src", "tgt"]) -> Iterator[list[Call]]:
+def _calls_of(model: nn.Module, side: Literal["source", "target"]) -> Iterator[list[Call]]:
     """The calls of the block, when it is over: the outermost, each with those inside it.
 
     A module that both sides share is called by its name on this side.
     """
     names = sorted(model.named_modules(remove_duplicate=False), key=lambda named: named[0].startswith(side))
-    path_of = {module: path for path, module in names}
+    path_of = {module: name_on_disk(f"{name}.").removesuffix(".") for name, module in names}
     opened: list[list[Call]] = [[]]
 
     def begin(module: nn.Module, inputs: Any) -> None:
@@ -162,18 +164,19 @@ def read_architecture(model: Transformer, seen: Pass) -> Architecture:
 
     Raises ShapeError if the layers of a stack are not all alike, or positions count words.
     """
-    if model.src_words is not None:
-        raise ShapeError("figure 1 has positions of the place alone, got positions = 'words'")
+    fronts = {type(front).__name__ for front in (model.source, model.target)}
+    if fronts != {"TokenFrontEnd"}:
+        raise ShapeError(f"figure 1 has positions of the place alone, got a model with {', '.join(sorted(fronts))}")
     places = {
-        "input": model.src_embedding.weight,
-        "output": model.tgt_embedding.weight,
+        "input": model.source.embedding.weight,
+        "output": model.target.embedding.weight,
         "linear": model.output_weight,
     }
     storages = {place: weight.data_ptr() for place, weight in places.items()}
     tied = tuple(place for place, storage in storages.items() if list(storages.values()).count(storage) > 1)
     return Architecture(
-        encoder=_stack(seen.encoder, model.encoder, model.src_embedding, model.src_positions, seen),
-        decoder=_stack(seen.decoder, model.decoder, model.tgt_embedding, model.tgt_positions, seen),
+        encoder=_stack(seen.encoder, model.source, seen),
+        decoder=_stack(seen.decoder, model.target, seen),
         output=shape_of(model.output_weight),
         tied=tied,
         d_model=seen.states_TD.shape[-1],
@@ -181,24 +184,23 @@ def read_architecture(model: Transformer, seen: Pass) -> Architecture:
     )
 
 
-def _stack(
-    calls: Sequence[Call], layers: nn.ModuleList, embedding: nn.Embedding, positions: nn.Module, seen: Pass
-) -> Stack:
-    called = [call for call in calls if call.module in set(layers)]
+def _stack(calls: Sequence[Call], front: TokenFrontEnd, seen: Pass) -> Stack:
+    *_, stack = calls
+    called = [call for call in stack.inside if isinstance(call.module, Layer)]
     read = [
         tuple(_sublayer(residual, number, seen) for residual in call.inside if isinstance(residual.module, Residual))
         for number, call in enumerate(called)
     ]
     if len(set(read)) != 1:
         raise ShapeError(f"figure 1 shows one layer for all of a stack, got layers of {len(set(read))} kinds")
-    table = next(positions.parameters(), None)
+    table = next(front.positions.parameters(), None)
     return Stack(
         n_layers=len(called),
         sublayers=read[0],
         n_parameters=_n_parameters(called[0].module),
-        embedding=shape_of(embedding.weight),
+        embedding=shape_of(front.embedding.weight),
         positions="sinusoids" if table is None else f"learned {shape_of(table)}",
-        has_last_norm=isinstance(calls[-1].module, nn.LayerNorm),
+        has_last_norm=isinstance(stack.inside[-1].module, nn.LayerNorm),
     )
 
 

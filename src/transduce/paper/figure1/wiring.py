@@ -18,7 +18,7 @@ from transduce.model import AttentionKind, Transformer
 from transduce.model.attention import CrossAttention, MultiHeadAttention
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import TokenEmbedding
-from transduce.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transduce.model.layers import FeedForward, Layer, Residual
 from transduce.paper.figure1.architecture import Call, Pass, shape_of, sublayer_call, within
 
 __all__ = ["Check", "check_wiring"]
@@ -56,15 +56,20 @@ def check_wiring(model: Transformer, seen: Pass, src_1S: Tensor, tgt_1T: Tensor)
 
 
 def _order_of_sublayers(seen: Pass) -> Check:
-    wanted = {EncoderLayer: "SelfAttention, FeedForward", DecoderLayer: "SelfAttention, CrossAttention, FeedForward"}
-    found = {kind: {_sublayers(call) for call in _calls(seen, kind)} for kind in wanted}
+    found = [{_sublayers(layer) for layer in layers} for layers in _layers(seen)]
     return Check(
         "3.1",
         "A layer has self-attention, then a feed-forward network; in the decoder attention over the encoder's output "
         "stands between them",
-        "; ".join(" or ".join(sorted(each)) for each in found.values()),
-        all(found[kind] == {wanted[kind]} for kind in wanted),
+        "; ".join(" or ".join(sorted(each)) for each in found),
+        found == [{"SelfAttention, FeedForward"}, {"SelfAttention, CrossAttention, FeedForward"}],
     )
+
+
+def _layers(seen: Pass) -> list[list[Call]]:
+    """Those of the encoder, and those of the decoder."""
+    sides = (seen.encoder, seen.decoder)
+    return [[call for call in within(calls) if isinstance(call.module, Layer)] for calls in sides]
 
 
 def _sublayers(layer: Call) -> str:
@@ -96,9 +101,8 @@ def _own_weights(model: Transformer) -> Check:
         name: {tuple(weight.shape for weight in layer.parameters()) for layer in layers}
         for name, layers in (("encoder", model.encoder), ("decoder", model.decoder))
     }
-    weights = [weight.data_ptr() for layers in (model.encoder, model.decoder) for weight in layers.parameters()]
-    n_listed = sum(1 for layers in (model.encoder, model.decoder) for layer in layers for _ in layer.parameters())
-    n_own = len(set(weights))
+    weights = [weight.data_ptr() for layer in (*model.encoder, *model.decoder) for weight in layer.parameters()]
+    n_own, n_listed = len(set(weights)), len(weights)
     return Check(
         "3.1",
         "Each stack is of identical layers; section 3.3: with parameters of their own",
@@ -121,7 +125,7 @@ def _no_biases(model: Transformer) -> Check:
 
 def _three_uses(seen: Pass) -> Check:
     n_source, n_target = len(seen.memory_SD), len(seen.states_TD)
-    n_encoder, n_decoder = (len(list(_calls(seen, kind))) for kind in (EncoderLayer, DecoderLayer))
+    n_encoder, n_decoder = map(len, _layers(seen))
     wanted: dict[AttentionKind, tuple[int, int, int]] = {
         "encoder": (n_encoder, n_source, n_source),
         "decoder": (n_decoder, n_target, n_target),
@@ -176,7 +180,7 @@ def _slopes(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Tensor:
 
     with torch.no_grad():
         memory = model.encode(src_1S)
-    hook = model.embedding_dropout.register_forward_hook(cut)
+    hook = model.target.dropout.register_forward_hook(cut)
     try:
         states_TD = model.decode(memory, tgt_1T)
     finally:
@@ -224,7 +228,7 @@ def _from_feed_forward_formula(call: Call) -> float:
 
 
 def _one_matrix(model: Transformer) -> Check:
-    weights = (model.src_embedding.weight, model.tgt_embedding.weight, model.output_weight)
+    weights = (model.source.embedding.weight, model.target.embedding.weight, model.output_weight)
     n_matrices = len({weight.data_ptr() for weight in weights})
     return Check(
         "3.4",
@@ -256,8 +260,8 @@ def _positions_are_added(seen: Pass) -> Check:
 
 
 def _from_sum_with_sinusoids(calls: tuple[Call, ...]) -> float:
-    embedded_ND = next(_numbers(call.output) for call in calls if isinstance(call.module, TokenEmbedding))
-    entering_ND = next(_numbers(call.inputs[0]) for call in calls if isinstance(call.module, Dropout))
+    embedded_ND = next(_numbers(call.output) for call in within(calls) if isinstance(call.module, TokenEmbedding))
+    entering_ND = next(_numbers(call.inputs[0]) for call in within(calls) if isinstance(call.module, Dropout))
     n_positions, d_model = embedded_ND.shape
     angle = np.arange(n_positions)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     sinusoids_ND = np.stack((np.sin(angle), np.cos(angle)), axis=-1).reshape(n_positions, d_model)

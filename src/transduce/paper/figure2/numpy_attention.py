@@ -15,7 +15,8 @@ from torch import Tensor
 
 from transduce.config import TransformerConfig
 from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention
-from transduce.model.layout import Layout, causal_mask
+from transduce.model.layout import EncoderOutput, Layout, causal_mask
+from transduce.model.stack_config import StackConfig
 
 __all__ = ["Agreement", "agreements", "multi_head", "scaled_dot_product"]
 
@@ -87,14 +88,14 @@ class Sentences:
 def agreements(config: TransformerConfig) -> list[Agreement]:
     """The three uses of attention by each kernel, over sentences of several lengths, in float64."""
     tgt, src = Sentences.random((9, 5), config.d_model), Sentences.random((7, 8), config.d_model)
-    found = []
+    widths, found = StackConfig.of(config, n_layers=1), []
     for kernel in KERNELS:
-        own, cross = SelfAttention(config, kernel=kernel).double(), CrossAttention(config, kernel=kernel).double()
+        own, cross = SelfAttention(widths, kernel=kernel).double(), CrossAttention(widths, kernel=kernel).double()
         causal_1TT = causal_mask(max(tgt.lengths), tgt.x_ND.device)
         with torch.no_grad():
             encoder_ND = own(src.x_ND, src.layout, allow_BTS=src.layout.allow_B1S())
             decoder_ND = own(tgt.x_ND, tgt.layout, allow_BTS=causal_1TT)
-            cross_ND = cross(tgt.x_ND, tgt.layout, src.x_ND, src.layout, allow_BTS=src.layout.allow_B1S())
+            cross_ND = cross(tgt.x_ND, tgt.layout, EncoderOutput(src.x_ND, src.layout))
         found += [
             Agreement("encoder self-attention", kernel, *_differences(encoder_ND, own, src, src)),
             Agreement(

@@ -16,23 +16,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.loss import LossSum, cross_entropy
+from transduce.model import LanguageModel, LinearOutput
 from transduce.paper.drawing import COLOURS, new_panels, save_svg
 from transduce.paper.laboratory import machine_in_words
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import (
+    TINY,
     GrammarText,
     LanguageBatch,
-    TinyTransformer,
+    ListedBatches,
     encoded,
-    fit,
     grammar_lines,
     language_batch,
-    random_batches,
+    random_rows,
+    seeded,
+    train,
 )
 from transduce.paper.notes.two_level_softmax import TwoLevelSoftmax
 from transduce.paper.report import Table
 from transduce.text import EOS_ID
-from transduce.training import cross_entropy
 
 __all__ = ["make_adaptive_softmax"]
 
@@ -80,7 +83,7 @@ class Sizes:
 
 WHOLE = Sizes((4_000, 16_000, 37_000, 100_000), 128, 256, 5, (1000, 2000, 4000), 3000, 300, 100)
 SHORT = Sizes((100, 200), 8, 16, 1, (300,), 60, 2, 10)
-D_TINY, BATCH_SIZE, N_LOOKS = 64, 32, 8
+BATCH_SIZE, N_LOOKS = 32, 10
 
 
 def make_adaptive_softmax(*, is_short: bool) -> Part:
@@ -101,7 +104,7 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
                 machine=machine_in_words(torch.device("cpu")),
             ),
             _table_of_times(times),
-            HOW_LOSS_WAS_TAKEN.format(d_tiny=D_TINY, n_updates=sizes.n_updates, batch_size=BATCH_SIZE),
+            HOW_LOSS_WAS_TAKEN.format(d_tiny=TINY.d_model, n_updates=sizes.n_updates, batch_size=BATCH_SIZE),
             _table_of_losses(losses),
             WHAT_IT_CANNOT_SHOW.format(
                 some=times[-2].vocab_size,
@@ -153,8 +156,7 @@ class Times:
 
 def _times(vocab_size: int, sizes: Sizes) -> Times:
     generator = torch.Generator().manual_seed(1)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
+    with seeded(1):
         two_level = _new_two_level(sizes.d_model, vocab_size)
         weight_VD = nn.Parameter(torch.randn(vocab_size, sizes.d_model) * sizes.d_model**-0.5)
     zipf_V = 1 / torch.arange(1, vocab_size + 1, dtype=torch.float64)
@@ -228,33 +230,26 @@ def _losses(text: GrammarText, sizes: Sizes) -> Losses:
     dev = language_batch(text.dev)
     is_rare_N = rank_V[dev.targets_N] >= size // HEAD_SHARE
 
-    looks = sorted({round(sizes.n_updates * n / N_LOOKS) for n in range(1, N_LOOKS + 1)})
+    batches = ListedBatches(random_rows(text.train, batch_size=BATCH_SIZE, n_batches=sizes.n_updates))
 
-    def nats(layer: nn.Module, log_p: Callable[[Tensor, Tensor], Tensor]) -> tuple[float, ...]:
-        """Of a new model that learns with this output layer, whose ids are ranks."""
-        model = nn.ModuleDict({"body": TinyTransformer(size, seed=1, d_model=D_TINY), "output": layer})
-        batches, found = random_batches(text.train, batch_size=BATCH_SIZE, seed=1), []
+    def looks(make_output: Callable[[int, int], LinearOutput | TwoLevelSoftmax]) -> list[tuple[int, float]]:
+        """(update, nats) of a new model that learns with an output layer of its own, whose ids are ranks."""
+        with seeded(1):
+            model, output = LanguageModel(TINY, vocab_size=size), make_output(TINY.d_model, size)
+        model.register_module("output", output)
 
-        def loss(batch: LanguageBatch) -> Tensor:
-            states_ND = model["body"](batch.ids_BT)[batch.is_real_BT]
-            return -log_p(states_ND, rank_V[batch.targets_N]).mean()
+        def loss(batch: LanguageBatch, update: int = 0) -> LossSum:
+            return output.loss(model(batch.ids_BT), rank_V[batch.targets_N])
 
-        def loss_of_update(update: int) -> Tensor:
-            if update in looks:
-                with torch.no_grad():
-                    found.append(float(loss(dev)))
-            return loss(next(batches))
+        def dev_nats() -> float:
+            found = loss(dev)
+            return float(found.nll_nats) / found.n_tokens
 
-        fit(model, loss_of_update, n_updates=sizes.n_updates, peak_lr=6e-3)
-        with torch.no_grad():
-            return (*found, float(loss(dev)))
+        return train(model, loss, batches, peak_lr=6e-3, dev_nats=dev_nats, n_looks=N_LOOKS)
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        full, two_level = nn.Linear(D_TINY, size, bias=False), _new_two_level(D_TINY, size)
-    full_nats = nats(full, lambda states_ND, ids_N: -F.cross_entropy(full(states_ND), ids_N, reduction="none"))
-    two_level_nats = nats(two_level, two_level.log_p_of)
-    return Losses(size, float(is_rare_N.double().mean()), tuple(looks), full_nats, two_level_nats)
+    full, two_level = looks(LinearOutput), looks(_new_two_level)
+    updates, full_nats = zip(*full, strict=True)
+    return Losses(size, float(is_rare_N.double().mean()), updates, full_nats, tuple(nats for _, nats in two_level))
 
 
 def _ranks(rows: Sequence[Sequence[int]], vocab_size: int) -> Tensor:

@@ -13,26 +13,28 @@ from pathlib import Path
 from statistics import mean, median
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from transduce.model.layers import LAYER_NORM_EPS
+from transduce.model import LanguageModel
 from transduce.paper.drawing import COLOURS, new_panels, save_svg
+from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import (
+    TINY,
     GrammarText,
-    TinyTransformer,
+    ListedBatches,
+    Rows,
     encoded,
-    fit,
     grammar_lines,
     language_batch,
-    layer_norm,
     next_token_loss,
-    random_batches,
+    random_rows,
+    seeded,
+    train,
 )
 from transduce.paper.report import Cell, Table
 
-__all__ = ["NOTES_TABLE", "BatchNormOfGrid", "make_normalisation", "standardise"]
+__all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
 # Three instances of four features. The copy of the notes is damaged; ``HOW_IT_WAS_READ`` says what is sure.
 NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
@@ -62,20 +64,6 @@ another function than the one that was trained. Among {most} sentences of any le
 training mode by {any_length:.0%}; among {most} of one length, as batches by length are, by {one_length:.0%}, because
 the means were gathered with more padding and other places. What this cannot show is how large models fare with batch
 norm; here both are small and learn for seconds."""
-
-
-class BatchNormOfGrid(nn.BatchNorm1d):
-    """Batch norm over all cells of a grid, as one gets it by putting it in the place of layer norm."""
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
-        out_ND: Tensor = super().forward(x_BTD.flatten(0, 1))
-        return out_ND.view_as(x_BTD)
-
-
-def batch_norm(d_model: int) -> nn.Module:
-    """What takes the place of the paper's norm."""
-    return BatchNormOfGrid(d_model, eps=LAYER_NORM_EPS)
 
 
 def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
@@ -142,10 +130,7 @@ def make_normalisation(*, is_short: bool) -> Part:
     """The table of the notes with both norms, and two models that differ in nothing but the norm."""
     sizes = SHORT if is_short else WHOLE
     text = encoded(grammar_lines(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3), vocab_size=sizes.vocab_size)
-    models = Models(
-        layer=_trained(TinyTransformer(text.tokenizer.size, seed=1, make_norm=layer_norm), text, sizes),
-        batch=_trained(TinyTransformer(text.tokenizer.size, seed=1, make_norm=batch_norm), text, sizes),
-    )
+    models = Models(_trained(LanguageModel, text, sizes), _trained(BatchNormLanguageModel, text, sizes))
     trials = list(_trials(text.dev, sizes))
     changes = [_change(name, models, trials) for name in CHANGES]
     losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
@@ -182,17 +167,19 @@ def make_normalisation(*, is_short: bool) -> Part:
 class Models:
     """One with each norm, in evaluation mode."""
 
-    layer: TinyTransformer
-    batch: TinyTransformer
+    layer: LanguageModel
+    batch: LanguageModel
 
-    def batch_in_training_mode(self) -> TinyTransformer:
+    def batch_in_training_mode(self) -> LanguageModel:
         """A copy, since a look in that mode changes the means that are gathered."""
         return copy.deepcopy(self.batch).train()
 
 
-def _trained(model: TinyTransformer, text: GrammarText, sizes: Sizes) -> TinyTransformer:
-    batches = random_batches(text.train, batch_size=BATCH_SIZE, seed=1)
-    fit(model, lambda _: next_token_loss(model, next(batches)), n_updates=sizes.n_updates, peak_lr=4e-3)
+def _trained(kind: type[LanguageModel], text: GrammarText, sizes: Sizes) -> LanguageModel:
+    with seeded(1):
+        model = kind(TINY, vocab_size=text.tokenizer.size)
+    rows = random_rows(text.train, batch_size=BATCH_SIZE, n_batches=sizes.n_updates)
+    train(model, lambda batch, _: next_token_loss(model, batch), ListedBatches(rows), peak_lr=4e-3)
     return model
 
 
@@ -233,9 +220,7 @@ def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
 
 
 @torch.no_grad()
-def _difference(
-    name: str, before: TinyTransformer, after: TinyTransformer, trials: Sequence[Trial]
-) -> tuple[float, float]:
+def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: Sequence[Trial]) -> tuple[float, float]:
     """The median relative difference of states, and the share of next tokens that change."""
     relative, shares = [], []
     for trial in trials:
@@ -251,26 +236,23 @@ def _difference(
         old_TD = _states(before, [trial.row, *trial.others])[:n_seen]
         new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_seen]
         relative.append(float((new_TD - old_TD).norm() / old_TD.norm()))
-        old_T, new_T = (F.linear(states_TD, before.output_weight).argmax(dim=1) for states_TD in (old_TD, new_TD))
+        old_T, new_T = (before.output.logits(states_TD).argmax(dim=1) for states_TD in (old_TD, new_TD))
         shares.append(float((old_T != new_T).double().mean()))
     return median(relative), mean(shares)
 
 
-def _states(model: TinyTransformer, rows: Sequence[Sequence[int]], *, n_padding: int = 0) -> Tensor:
-    """Those of the first row, (T, D)."""
-    states_BTD: Tensor = model(language_batch(rows, n_padding=n_padding).ids_BT)
-    return states_BTD[0]
+def _states(model: LanguageModel, rows: Rows, *, n_padding: int = 0) -> Tensor:
+    """Those of the first row and of what follows it, (N, D)."""
+    states_ND: Tensor = model(language_batch(rows, n_padding=n_padding).ids_BT)
+    return states_ND
 
 
 @torch.no_grad()
 def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], batch_size: int) -> Losses:
-    def loss(model: TinyTransformer) -> float:
-        nats, n_tokens = 0.0, 0
-        for start in range(0, len(rows), batch_size):
-            batch = language_batch(rows[start : start + batch_size])
-            nats += float(next_token_loss(model, batch)) * len(batch.targets_N)
-            n_tokens += len(batch.targets_N)
-        return nats / n_tokens
+    def loss(model: LanguageModel) -> float:
+        batches = (language_batch(rows[start : start + batch_size]) for start in range(0, len(rows), batch_size))
+        losses = [next_token_loss(model, batch) for batch in batches]
+        return sum(float(each.nll_nats) for each in losses) / sum(each.n_tokens for each in losses)
 
     in_training = models.batch_in_training_mode()
 

@@ -6,20 +6,21 @@ Shapes: T positions of a sentence, D d_model, W words, B batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from transduce.model import LanguageModel
 from transduce.model.embedding import sinusoid
 from transduce.model.layers import LAYER_NORM_EPS
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.notes.part import Part
-from transduce.paper.notes.tiny import Positions, TinyTransformer, fit
+from transduce.paper.notes.tiny import TINY, LanguageBatch, ListedBatches, Rows, seeded, train
 from transduce.paper.report import Cell, Table
 from transduce.text import SPECIAL_SYMBOLS
 
@@ -51,6 +52,9 @@ The last column that is beyond the lengths of training shows what it is worth th
 paper only hypothesises that a model may extrapolate with them. One seed, one layer and one task are no proof."""
 
 
+Option = Callable[[int, int], Tensor]  # of n_positions and d_model: (T, D)
+
+
 def integers(n_positions: int, d_model: int) -> Tensor:
     """Option 1 of the notes: every element is the position, (T, D).
 
@@ -74,38 +78,50 @@ def no_positions(n_positions: int, d_model: int) -> Tensor:
     return torch.zeros(n_positions, d_model, dtype=torch.float64)
 
 
-OPTIONS: Mapping[str, Positions] = {"integers": integers, "fractions": fractions, "sinusoids": sinusoid}
+class OptionPositions(nn.Module):
+    """An option as a model's positions; all sentences of a batch have one length, which fractions need to know."""
+
+    def __init__(self, option: Option, d_model: int) -> None:
+        super().__init__()
+        self.option, self.d_model = option, d_model
+
+    def forward(self, position_N: Tensor, n_positions: int) -> Tensor:
+        """The encoding (N, D) of each place in sentences of ``n_positions``."""
+        return F.embedding(position_N, self.option(n_positions, self.d_model).float())
+
+
+OPTIONS: Mapping[str, Option] = {"integers": integers, "fractions": fractions, "sinusoids": sinusoid}
 SHORTER = 10  # the sentence that others are compared with, and
 SAME_PLACE = 5  # which of its positions
 
 
-def distance_of_neighbours(positions: Positions, n_positions: int, d_model: int) -> float:
+def distance_of_neighbours(positions: Option, n_positions: int, d_model: int) -> float:
     """Of the last two positions of a sentence."""
     last_2D = positions(n_positions, d_model)[-2:]
     return float((last_2D[1] - last_2D[0]).norm())
 
 
-def shift_of_a_place(positions: Positions, n_positions: int, d_model: int) -> float:
+def shift_of_a_place(positions: Option, n_positions: int, d_model: int) -> float:
     """How far the vector of position 5 is from that of position 5 in a sentence of 10."""
     here_D, there_D = positions(n_positions, d_model)[SAME_PLACE], positions(SHORTER, d_model)[SAME_PLACE]
     return float((here_D - there_D).norm())
 
 
-def least_distance(positions: Positions, n_positions: int, d_model: int) -> float:
+def least_distance(positions: Option, n_positions: int, d_model: int) -> float:
     """Of any two positions of a sentence: 0 if one cannot be told from another."""
     encoding_TD = positions(n_positions, d_model).contiguous()
     distance_TT = torch.cdist(encoding_TD, encoding_TD)
     return float(distance_TT.fill_diagonal_(math.inf).min())
 
 
-def spread_of_products(positions: Positions, n_positions: int, d_model: int, offset: int) -> float:
+def spread_of_products(positions: Option, n_positions: int, d_model: int, offset: int) -> float:
     """PE(p) · PE(p + offset) over all p: the standard deviation over the mean's size. 0: it depends on the offset."""
     encoding_TD = positions(n_positions, d_model)
     product_T = (encoding_TD[offset:] * encoding_TD[: n_positions - offset]).sum(dim=1)
     return float(product_T.std(correction=0) / product_T.mean().abs())
 
 
-def error_of_best_map(positions: Positions, n_positions: int, d_model: int, offset: int) -> float:
+def error_of_best_map(positions: Option, n_positions: int, d_model: int, offset: int) -> float:
     """What the best matrix M with PE(p + offset) = M PE(p) leaves, over the size of PE. Section 3.5."""
     encoding_TD = positions(n_positions, d_model)
     before_TD, after_TD = encoding_TD[: n_positions - offset], encoding_TD[offset:]
@@ -171,31 +187,44 @@ def make_positions(*, is_short: bool) -> Part:
     )
 
 
-def _accuracies(positions: Positions, sizes: Sizes) -> list[float]:
+def _accuracies(option: Option, sizes: Sizes) -> list[float]:
     """Of a model that has learned to say the token before, at each tested length."""
     n_special = len(SPECIAL_SYMBOLS)
     generator = torch.Generator().manual_seed(1)
-    model = TinyTransformer(n_special + N_TOKENS, seed=1, n_layers=1, is_causal=False, positions=positions)
+    with seeded(1):
+        model = new_model(n_special + N_TOKENS, option)
 
-    def sentences(n_sentences: int, length: int) -> Tensor:
-        return torch.randint(n_special, n_special + N_TOKENS, (n_sentences, length), generator=generator)
+    def sentences(n_sentences: int, length: int) -> Rows:
+        rows: Rows = torch.randint(n_special, n_special + N_TOKENS, (n_sentences, length), generator=generator).tolist()
+        return rows
 
-    def logits(ids_BT: Tensor) -> Tensor:
+    def states(batch: LanguageBatch) -> Tensor:
         """Of all positions that have one to the left."""
-        return F.linear(model(ids_BT)[:, 1:], model.output_weight)
+        states_BTD: Tensor = model(batch.ids_BT).unflatten(0, batch.ids_BT.shape)
+        return states_BTD[:, 1:].flatten(0, 1)
 
-    def loss(_: int) -> Tensor:
-        length = int(torch.randint(SHORTEST, LONGEST + 1, (), generator=generator))
-        ids_BT = sentences(BATCH_SIZE, length)
-        return F.cross_entropy(logits(ids_BT).flatten(0, 1), ids_BT[:, :-1].flatten())
-
-    fit(model, loss, n_updates=sizes.n_updates, peak_lr=1e-2)
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (sizes.n_updates,), generator=generator).tolist()
+    batches = ListedBatches([sentences(BATCH_SIZE, length) for length in lengths], _word_before)
+    train(model, lambda batch, _: model.output.loss(states(batch), batch.targets_N), batches, peak_lr=1e-2)
     accuracies = []
     with torch.no_grad():
         for length in sizes.tested_lengths:
-            ids_BT = sentences(sizes.n_tested, length)
-            accuracies.append(float((logits(ids_BT).argmax(dim=2) == ids_BT[:, :-1]).double().mean()))
+            batch = _word_before(sentences(sizes.n_tested, length))
+            is_right_N = model.output.logits(states(batch)).argmax(dim=1) == batch.targets_N
+            accuracies.append(float(is_right_N.double().mean()))
     return accuracies
+
+
+def new_model(vocab_size: int, option: Option) -> LanguageModel:
+    """One layer that sees the whole sentence, whose places are numbered by an option."""
+    positions = OptionPositions(option, TINY.d_model)
+    return LanguageModel(replace(TINY, n_layers=1), vocab_size=vocab_size, is_causal=False, positions=positions)
+
+
+def _word_before(rows: Rows) -> LanguageBatch:
+    """Sentences of one length, and of each token but the first the one to its left."""
+    ids_BT = torch.tensor(rows)
+    return LanguageBatch(ids_BT, ids_BT[:, :-1].flatten())
 
 
 def _words(sizes: Sizes) -> Tensor:

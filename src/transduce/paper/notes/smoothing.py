@@ -13,26 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
 from transduce.loss import Smoothing
+from transduce.model import LanguageModel
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import (
+    TINY,
     GrammarText,
-    TinyTransformer,
+    ListedBatches,
     encoded,
-    fit,
     grammar_lines,
     language_batch,
     next_token_loss,
-    random_batches,
+    random_rows,
+    seeded,
+    train,
 )
 from transduce.paper.report import Cell, Table
 from transduce.paper.table3 import PRINTED, row_experiment
@@ -232,19 +234,15 @@ class Overfitted:
 
 
 def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
-    model = TinyTransformer(text.tokenizer.size, seed=1)
-    batches = random_batches(text.train, batch_size=BATCH_SIZE, seed=1)
-    fit(
-        model,
-        lambda _: next_token_loss(model, next(batches), eps_ls=eps_ls),
-        n_updates=sizes.n_updates,
-        peak_lr=6e-3,
-    )
+    with seeded(1):
+        model = LanguageModel(TINY, vocab_size=text.tokenizer.size)
+    batches = ListedBatches(random_rows(text.train, batch_size=BATCH_SIZE, n_batches=sizes.n_updates))
+    train(model, lambda batch, _: next_token_loss(model, batch, eps_ls=eps_ls), batches, peak_lr=6e-3)
     with torch.no_grad():
-        train, dev = language_batch(text.train), language_batch(text.dev)
-        logits_NV = F.linear(model(dev.ids_BT)[dev.is_real_BT], model.output_weight)
-        bins = reliability(*_judged(logits_NV, dev.targets_N), n_bins=N_BINS)
-        return Overfitted(float(next_token_loss(model, train)), float(next_token_loss(model, dev)), bins)
+        learned, dev = (next_token_loss(model, language_batch(rows)) for rows in (text.train, text.dev))
+        batch = language_batch(text.dev)
+        bins = reliability(*_judged(model.output.logits(model(batch.ids_BT)), batch.targets_N), n_bins=N_BINS)
+        return Overfitted(float(learned.nll_nats) / learned.n_tokens, float(dev.nll_nats) / dev.n_tokens, bins)
 
 
 def _accuracy(bins: Sequence[Bin]) -> float:

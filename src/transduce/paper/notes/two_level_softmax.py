@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.errors import ConfigError
+from transduce.loss import LossSum
 
 __all__ = ["TwoLevelSoftmax"]
 
@@ -45,6 +46,11 @@ class TwoLevelSoftmax(nn.Module):
         head_NF1 = self.head(states_ND).log_softmax(dim=1)
         frequent_NF, others_N1 = head_NF1[:, :-1], head_NF1[:, -1:]
         return torch.cat((frequent_NF, others_N1 + self._tail_log_softmax(states_ND)), dim=1)
+
+    def loss(self, states_ND: Tensor, targets_N: Tensor) -> LossSum:
+        """Cross-entropy of the targets."""
+        loss = -self.log_p_of(states_ND, targets_N).sum()
+        return LossSum(loss, loss.detach(), len(targets_N))
 
     def log_p_of(self, states_ND: Tensor, ids_N: Tensor) -> Tensor:
         """Of one word for each position, (N,): the second level is computed only where it is needed."""

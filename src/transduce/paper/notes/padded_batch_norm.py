@@ -1,0 +1,49 @@
+"""A language model as most toolkits would have it: on the whole padded grid, and with batch norm for layer norm.
+
+``transduce.model`` computes nothing at padding, so padding can do no harm there. Here it does.
+
+Shapes: B batch, T positions, N real positions in a list, D d_model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transduce.model import LanguageModel, StackConfig
+from transduce.model.front_end import TokenFrontEnd
+from transduce.model.layers import LAYER_NORM_EPS
+from transduce.model.layout import Layout
+from transduce.text import PAD_ID
+
+__all__ = ["BatchNormLanguageModel"]
+
+
+class PaddedFrontEnd(TokenFrontEnd):
+    """A front end that takes padding for tokens, so that all layers see the whole grid."""
+
+    def forward(self, ids_BT: Tensor) -> tuple[Tensor, Layout]:
+        """States of all cells, (B * T, D), and where they stand."""
+        layout = Layout.of(torch.ones_like(ids_BT, dtype=torch.bool))
+        encoding_ND = self.positions(layout.positions_N(), ids_BT.shape[1])
+        return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), layout
+
+
+class BatchNormLanguageModel(LanguageModel):
+    """A causal ``LanguageModel``, its weights drawn alike, with batch norm over all cells in each place of layer norm.
+
+    No real position attends to padding on the right, which comes later; only the means of batch norm know of it.
+    """
+
+    def __init__(self, config: StackConfig, *, vocab_size: int) -> None:
+        super().__init__(config, vocab_size=vocab_size)
+        self.source = PaddedFrontEnd(self.source.embedding, self.source.positions, p_drop=config.p_drop)
+        for layer in self.decoder:
+            for residual in (layer.self_attention_residual, layer.feed_forward_residual):
+                residual.register_module("norm", nn.BatchNorm1d(config.d_model, eps=LAYER_NORM_EPS))
+
+    def forward(self, ids_BT: Tensor, **options: Any) -> Tensor:
+        """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` scores them."""
+        return super().forward(ids_BT, **options)[(ids_BT != PAD_ID).flatten()]
