@@ -20,6 +20,7 @@ from typing import Any
 
 from transduce.config import RunConfig, TrainingConfig, TransformerConfig, config_from_mapping, nearest_name
 from transduce.config.migrations import renamed
+from transduce.config.record import Tagged
 from transduce.errors import ConfigError, quoted, shown
 from transduce.files import where_looked
 
@@ -193,7 +194,8 @@ def _override(config: RunConfig, values: Mapping[str, Any], *, where: str, tell:
             fields, changes = renamed(table, fields)
             for old, new, value in changes:
                 tell(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {json.dumps(value)}")
-            merged[table] = getattr(config, table).fields_kept_with(fields) | fields
+            now = getattr(config, table)
+            merged[table] = (now.kept_with(fields) if isinstance(now, Tagged) else merged[table]) | fields
         else:
             merged[table] = fields
     return config_from_mapping(RunConfig, merged, where=where)
