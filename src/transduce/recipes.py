@@ -123,7 +123,7 @@ def read_recipe(path: Path, settings: Iterable[str] = (), *, tell: Callable[[str
     name = values.pop("preset", "base")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: preset: should be a string, got {quoted(name)}")
-    return with_settings(_override(preset(name), values, where=str(path), tell=tell), settings, tell=tell)
+    return with_settings(_override(preset(name), values, where=path, tell=tell), settings, tell=tell)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -183,7 +183,9 @@ def _toml_value(text: str) -> Any:
     return values["value"] if len(values) == 1 else text.strip()
 
 
-def _override(config: RunConfig, values: Mapping[str, Any], *, where: str, tell: Callable[[str], None]) -> RunConfig:
+def _override(
+    config: RunConfig, values: Mapping[str, Any], *, where: str | Path, tell: Callable[[str], None]
+) -> RunConfig:
     """``config`` with the given fields of its tables replaced, checked as a whole.
 
     Where a table comes to be of another kind (``model.system``), what that has not is left behind.

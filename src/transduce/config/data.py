@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, assert_never, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -139,15 +139,11 @@ class DataConfig(Record):
 
     def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
         """The files that are named for a part of the text: source, target, or both in one."""
-        match split:
-            case "train":
-                return self.train_src, self.train_tgt, self.train_tsv
-            case "dev":
-                return self.dev_src, self.dev_tgt, self.dev_tsv
-            case "test":
-                return self.test_src, self.test_tgt, self.test_tsv
-            case _:
-                assert_never(split)
+        return {
+            "train": (self.train_src, self.train_tgt, self.train_tsv),
+            "dev": (self.dev_src, self.dev_tgt, self.dev_tsv),
+            "test": (self.test_src, self.test_tgt, self.test_tsv),
+        }[split]
 
     def trees_of(self, split: Split) -> str | None:
         """The file of trees that is named for a part."""

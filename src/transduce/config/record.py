@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeGuard, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from transduce.errors import ConfigError, quoted, shown
+from transduce.errors import ConfigError, TransduceError, quoted, shown
 
 # Past such limits a run does not end in the time, or fit into the memory, that anybody has, or a number overflows.
 # They are far above what is of use: who meets one has made a slip.
@@ -97,10 +98,12 @@ class Tagged(Record):
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-def config_from_mapping(kind: type[RecordT], values: Mapping[str, Any], *, where: str) -> RecordT:
+def config_from_mapping(
+    kind: type[RecordT], values: Mapping[str, Any], *, where: str | Path, error: type[TransduceError] = ConfigError
+) -> RecordT:
     """Build a ``kind`` from plain values, as read from TOML or JSON.
 
-    Raises ConfigError, one line that begins with ``where``, for an unknown key (with the nearest known) or a bad value.
+    Raises ``error``, one line that begins with ``where``, for an unknown key (with the nearest known) or a bad value.
 
     >>> from transduce.config import ModelConfig
     >>> config_from_mapping(ModelConfig, {"d_modle": 512}, where="recipe.toml")
@@ -111,10 +114,10 @@ def config_from_mapping(kind: type[RecordT], values: Mapping[str, Any], *, where
         if issubclass(kind, Tagged) and kind.is_base():
             kind = kind.member(values)
         return kind.model_validate(dict(values))
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {_explain(kind, error.errors()[0])}") from None
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+    except ValidationError as cause:
+        raise error(f"{where}: {_explain(kind, cause.errors()[0])}") from None
+    except ConfigError as cause:
+        raise error(f"{where}: {cause}") from None
 
 
 def _explain(kind: type[Record], problem: ErrorDetails) -> str:
