@@ -20,6 +20,7 @@ from typing import Any
 
 from transduce.config import RunConfig, TrainingConfig, TransformerConfig, config_from_mapping, nearest_name
 from transduce.config.migrations import renamed
+from transduce.config.record import Tagged
 from transduce.errors import ConfigError, quoted, shown
 from transduce.files import where_looked
 
@@ -122,7 +123,7 @@ def read_recipe(path: Path, settings: Iterable[str] = (), *, tell: Callable[[str
     name = values.pop("preset", "base")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: preset: should be a string, got {quoted(name)}")
-    return with_settings(_override(preset(name), values, where=str(path), tell=tell), settings, tell=tell)
+    return with_settings(_override(preset(name), values, where=path, tell=tell), settings, tell=tell)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -182,7 +183,9 @@ def _toml_value(text: str) -> Any:
     return values["value"] if len(values) == 1 else text.strip()
 
 
-def _override(config: RunConfig, values: Mapping[str, Any], *, where: str, tell: Callable[[str], None]) -> RunConfig:
+def _override(
+    config: RunConfig, values: Mapping[str, Any], *, where: str | Path, tell: Callable[[str], None]
+) -> RunConfig:
     """``config`` with the given fields of its tables replaced, checked as a whole.
 
     Where a table comes to be of another kind (``model.system``), what that has not is left behind.
@@ -193,7 +196,8 @@ def _override(config: RunConfig, values: Mapping[str, Any], *, where: str, tell:
             fields, changes = renamed(table, fields)
             for old, new, value in changes:
                 tell(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {json.dumps(value)}")
-            merged[table] = getattr(config, table).fields_kept_with(fields) | fields
+            now = getattr(config, table)
+            merged[table] = (now.kept_with(fields) if isinstance(now, Tagged) else merged[table]) | fields
         else:
             merged[table] = fields
     return config_from_mapping(RunConfig, merged, where=where)

@@ -113,7 +113,10 @@ def test_a_state_of_before_has_defaults_for_what_came_later(run: Path) -> None:
     state = read_state(path.parent)
     edited(path, lambda values: values.pop("n_skipped"))
     assert read_state(path.parent) == state
-    edited(path, lambda values: values.update(momentum=1))
+    edited(path, lambda values: values.pop("cause"))
+    with pytest.raises(CheckpointError, match=r"state\.json: the fields \['cause'\] do not fit this version"):
+        read_state(path.parent)
+    edited(path, lambda values: values.update(cause="schedule", momentum=1))
     with pytest.raises(CheckpointError, match=r"state\.json: the fields \['momentum'\] do not fit this version"):
         read_state(path.parent)
     edited(path, lambda values: (values.clear(), values.update(format=1, **asdict(TrainState(update=3000)))))

@@ -234,5 +234,7 @@ def test_what_does_not_go_together_is_refused(micro_recipe: Path) -> None:
         read_recipe(micro_recipe, ["model.system=bytenet", "model.n_experts=2"])
     with pytest.raises(ConfigError, match="n_active_experts 5 is above n_experts 4"):
         read_recipe(micro_recipe, ["model.n_experts=4", "model.n_active_experts=5"])
-    with pytest.raises(ConfigError, match="kernel_width must be odd for convolutions that look both ways, got 4"):
+    with pytest.raises(
+        ConfigError, match=r"model\.kernel_width: should be odd, for convolutions that look both ways, got 4"
+    ):
         read_recipe(micro_recipe, ["model.system=convs2s", "model.kernel_width=4"])

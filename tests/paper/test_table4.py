@@ -43,7 +43,9 @@ def test_only_what_is_of_section_23_stands_beside_the_papers(tmp_path: Path) -> 
     laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
     ARTEFACTS["table4"](laboratory, Request(is_short=True))
     (path,) = (tmp_path / "runs" / "cpu").glob("*.json")
-    record = RunRecord(**json.loads(path.read_text(encoding="utf-8")))
+    values = json.loads(path.read_text(encoding="utf-8"))
+    assert values.pop("format") == 1
+    record = RunRecord(**values)
     assert printed_and_ours([record]).rows == PRINTED
     assert record.test_scores is not None
     section_23 = replace(record, test_text="wsj test")

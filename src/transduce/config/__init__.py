@@ -6,22 +6,11 @@ model and its recipe (sections 3, 5 and 6.1); what departs from the paper is a s
 
 from __future__ import annotations
 
-from transduce.config.data import DataConfig
-from transduce.config.limits import (
-    CORPUS_PATTERN,
-    DIRECTION_PATTERN,
-    LARGEST_ALPHA,
-    LARGEST_BEAM,
-    LARGEST_SEED,
-    LARGEST_VOCABULARY,
-    MOST_BATCHES,
-    MOST_MINUTES,
-    MOST_PAIRS,
-    SPLITS,
-    InferencePrecision,
-    Precision,
-    Split,
-)
+from typing import Self
+
+from pydantic import model_validator
+
+from transduce.config.data import CORPUS_PATTERN, DIRECTION_PATTERN, MOST_PAIRS, SPLITS, DataConfig, Split
 from transduce.config.model import (
     AnyModelConfig,
     ByteNetConfig,
@@ -31,39 +20,42 @@ from transduce.config.model import (
     RecurrentConfig,
     TransformerConfig,
 )
-from transduce.config.record import config_from_mapping, nearest_name
-from transduce.config.run import RunConfig
-from transduce.config.search import AnySearchConfig, BeamSearchConfig, GreedySearchConfig, SearchConfig
-from transduce.config.training import TrainingConfig
+from transduce.config.record import LARGEST_SEED, LARGEST_VOCABULARY, Record, config_from_mapping, nearest_name
+from transduce.config.search import (
+    LARGEST_ALPHA,
+    LARGEST_BEAM,
+    AnySearchConfig,
+    BeamSearchConfig,
+    GreedySearchConfig,
+    InferencePrecision,
+    SearchConfig,
+)
+from transduce.config.training import MOST_BATCHES, MOST_MINUTES, Precision, TrainingConfig
 
 __all__ = [
-    "CORPUS_PATTERN",
-    "DIRECTION_PATTERN",
-    "LARGEST_ALPHA",
-    "LARGEST_BEAM",
-    "LARGEST_SEED",
-    "LARGEST_VOCABULARY",
-    "MOST_BATCHES",
-    "MOST_MINUTES",
-    "MOST_PAIRS",
-    "SPLITS",
-    "AnyModelConfig",
-    "AnySearchConfig",
-    "BeamSearchConfig",
-    "ByteNetConfig",
-    "ConvS2SConfig",
-    "DataConfig",
-    "GreedySearchConfig",
-    "InferencePrecision",
-    "LastStateConfig",
-    "ModelConfig",
-    "Precision",
-    "RecurrentConfig",
-    "RunConfig",
-    "SearchConfig",
-    "Split",
-    "TrainingConfig",
-    "TransformerConfig",
-    "config_from_mapping",
-    "nearest_name",
-]
+    "CORPUS_PATTERN", "DIRECTION_PATTERN", "LARGEST_ALPHA", "LARGEST_BEAM", "LARGEST_SEED", "LARGEST_VOCABULARY",
+    "MOST_BATCHES", "MOST_MINUTES", "MOST_PAIRS", "SPLITS", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig",
+    "ByteNetConfig", "ConvS2SConfig", "DataConfig", "GreedySearchConfig", "InferencePrecision", "LastStateConfig",
+    "ModelConfig", "Precision", "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig",
+    "TransformerConfig", "config_from_mapping", "nearest_name",
+]  # fmt: skip
+
+
+class RunConfig(Record):
+    """A whole run: what ``transduce train`` is given and ``run.json`` holds."""
+
+    model: AnyModelConfig = TransformerConfig()
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: AnySearchConfig = BeamSearchConfig()
+
+    @model_validator(mode="after")
+    def _vocabularies_fit(self) -> Self:
+        if self.model.embeddings == "three-way" and not self.data.shared_vocabulary:
+            raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
+        if self.training.both_ways_epochs and not self.data.shared_vocabulary:
+            raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language stands on either side")
+        if self.training.both_ways_epochs and (self.data.bpe_dropout or set(self.data.weights.values()) != {1.0}):
+            # Which way a row is read follows from the number of the epoch, so that each must read every row once.
+            raise ValueError("both_ways_epochs goes without bpe_dropout, and with corpora of weight 1.0 only")
+        return self

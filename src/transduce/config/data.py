@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, assert_never
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from transduce.config.limits import (
-    SPLITS,
-    ByteLevelSize,
-    Copies,
-    CorpusName,
-    Count,
-    Direction,
-    FileName,
-    Pairs,
-    RatioLimit,
-    Seed,
-    Share,
-    Split,
-    TaskName,
-    Weight,
-    WholeShare,
-)
-from transduce.config.record import A_NAME, A_TABLE, Record
+from transduce.config.record import A_NAME, A_TABLE, LARGEST_VOCABULARY, Count, Record, Seed, Share, like
 from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
-__all__ = ["DataConfig"]
+MOST_PAIRS = 10**8
+CORPUS_PATTERN, DIRECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*", r"[a-z]{2,3}-[a-z]{2,3}"
+
+Pairs = Annotated[int, Field(ge=1, le=MOST_PAIRS)]
+Copies = Annotated[int, Field(ge=1, le=1000)]  # of a pair or a tree
+ByteLevelSize = Annotated[int, Field(ge=260, le=LARGEST_VOCABULARY)]  # 256 bytes and 4 special symbols
+WholeShare = Annotated[float, Field(ge=0.0, le=1.0)]
+RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+CorpusName = Annotated[
+    str, Field(max_length=100), like(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
+]
+Direction = Annotated[str, like(DIRECTION_PATTERN, "two languages, as in en-de")]
+TaskName = Annotated[
+    str, Field(max_length=100), like("[a-z][a-z0-9-]*", "a name of small letters, digits and '-', as in translation")
+]
+
+
+def _without_nul(name: str) -> str:
+    if "\0" in name:
+        raise ValueError(f"no file has a NUL in its name, got {quoted(name)}")
+    return name
+
+
+FileName = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 
 
 def _kind_of_corpora(value: object) -> str | None:
@@ -129,15 +139,11 @@ class DataConfig(Record):
 
     def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
         """The files that are named for a part of the text: source, target, or both in one."""
-        match split:
-            case "train":
-                return self.train_src, self.train_tgt, self.train_tsv
-            case "dev":
-                return self.dev_src, self.dev_tgt, self.dev_tsv
-            case "test":
-                return self.test_src, self.test_tgt, self.test_tsv
-            case _:
-                assert_never(split)
+        return {
+            "train": (self.train_src, self.train_tgt, self.train_tsv),
+            "dev": (self.dev_src, self.dev_tgt, self.dev_tsv),
+            "test": (self.test_src, self.test_tgt, self.test_tsv),
+        }[split]
 
     def trees_of(self, split: Split) -> str | None:
         """The file of trees that is named for a part."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
-
-__all__ = ["config_of_format_1", "renamed", "tables_of_format_1"]
 
 # Keys that have another name now: the new one, and its values for those of the old.
 RENAMED: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
@@ -13,19 +12,17 @@ RENAMED: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
 }
 
 # When there was one record for all systems: its fields that not all of them have, and who has them.
-_OWN_FIELDS: Mapping[str, frozenset[str]] = {
-    "transformer": frozenset(
-        {
-            "d_ff", "n_heads", "d_k", "d_v", "p_drop_attention", "p_drop_relu", "positions", "n_positions", "norm",
-            "n_experts", "n_active_experts",
-        }
+_OWN_FIELDS: Mapping[str, Sequence[str]] = {
+    "transformer": (
+        "d_ff", "n_heads", "d_k", "d_v", "p_drop_attention", "p_drop_relu", "positions", "n_positions", "norm",
+        "n_experts", "n_active_experts",
     ),
-    "recurrent": frozenset(),
-    "last-state": frozenset(),
-    "convs2s": frozenset({"kernel_width", "positions", "n_positions"}),
-    "bytenet": frozenset({"kernel_width"}),
+    "recurrent": (),
+    "last-state": (),
+    "convs2s": ("kernel_width", "positions", "n_positions"),
+    "bytenet": ("kernel_width",),
 }  # fmt: skip
-_NOT_OF_ALL = frozenset[str]().union(*_OWN_FIELDS.values())
+_NOT_OF_ALL = frozenset(chain.from_iterable(_OWN_FIELDS.values()))
 
 
 def renamed(table: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str, Any]]]:
@@ -70,7 +67,7 @@ def _table_of_format_1(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
             return {"kind": "beam", **now}
         case "model":
             now = {"system": "transformer", **now}
-            others = _NOT_OF_ALL - _OWN_FIELDS.get(str(now["system"]), _NOT_OF_ALL)
-            return {name: value for name, value in now.items() if name not in others}
+            own = _OWN_FIELDS.get(str(now["system"]), _NOT_OF_ALL)
+            return {name: value for name, value in now.items() if name in own or name not in _NOT_OF_ALL}
         case _:
             return now

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.limits import Experts, Heads, HeadWidth, KernelWidth, Layers, Places, Share, VocabularySize, Width
-from transduce.config.record import Tagged, config_from_mapping
+from transduce.config.record import LARGEST_VOCABULARY, Share, Tagged, config_from_mapping
 
-__all__ = [
-    "AnyModelConfig",
-    "ByteNetConfig",
-    "ConvS2SConfig",
-    "LastStateConfig",
-    "ModelConfig",
-    "RecurrentConfig",
-    "TransformerConfig",
-]
+
+def _odd(width: int) -> int:
+    if width % 2 == 0:
+        raise ValueError(f"should be odd, for convolutions that look both ways, got {width}")
+    return width
+
+
+Layers = Annotated[int, Field(ge=1, le=1000)]
+Width = Annotated[int, Field(ge=1, le=10**6)]
+Heads = Annotated[int, Field(ge=1, le=10_000)]
+HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
+Experts = Annotated[int, Field(ge=1, le=10_000)]
+KernelWidth = Annotated[int, Field(ge=1, le=10_000), AfterValidator(_odd)]
+Places = Annotated[int, Field(ge=1, le=10**7)]
+VocabularySize = Annotated[int, Field(ge=4, le=LARGEST_VOCABULARY)]
 
 
 class ModelConfig(Tagged):
@@ -112,7 +117,6 @@ class ConvS2SConfig(ModelConfig):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         _require_even_for_sinusoids(self.d_model, self.positions)
-        _require_odd_kernel(self.kernel_width)
         return self
 
 
@@ -121,11 +125,6 @@ class ByteNetConfig(ModelConfig):
 
     system: Literal["bytenet"] = "bytenet"
     kernel_width: KernelWidth = 3  # of its convolutions
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _require_odd_kernel(self.kernel_width)
-        return self
 
 
 # One record of every system. Who adds one is told by mypy where it has to be known: what it is made of, what it costs.
@@ -139,8 +138,3 @@ AnyModelConfig = Annotated[
 def _require_even_for_sinusoids(d_model: int, positions: str) -> None:
     if d_model % 2 and positions == "sinusoidal":
         raise ValueError(f"d_model must be even for sinusoidal positions, got {d_model}")
-
-
-def _require_odd_kernel(kernel_width: int) -> None:
-    if kernel_width % 2 == 0:
-        raise ValueError(f"kernel_width must be odd for convolutions that look both ways, got {kernel_width}")

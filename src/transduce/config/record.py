@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeGuard, TypeVar, get_args
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self, TypeGuard, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from transduce.config.limits import HOW_TO_SWITCH_OFF, PATTERNS_IN_WORDS
-from transduce.errors import ConfigError, quoted, shown
+from transduce.errors import ConfigError, TransduceError, quoted, shown
 
-__all__ = ["Record", "Tagged", "config_from_mapping", "nearest_name"]
+# Past such limits a run does not end in the time, or fit into the memory, that anybody has, or a number overflows.
+# They are far above what is of use: who meets one has made a slip.
+LARGEST_SEED = 2**63 - 1
+LARGEST_VOCABULARY = 10**7
+Count = Annotated[int, Field(ge=1, le=10**12)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
+# Numbers that some would set to infinity: what says the same.
+HOW_TO_SWITCH_OFF: Mapping[str, str] = {
+    "max_length_ratio": "1e9 leaves all pairs in",
+    "max_minutes": "leave it out for a run without limit",
+    "checkpoint_every_minutes": "leave it out for none",
+    "clip_norm": "leave it out for none",
+}
 LONGEST_COMPARED = 100  # of a name that is not known; comparing takes the square of its length
 
 # What pydantic puts among the keys where a problem is: which of two kinds a corpus is, and that a key is the problem.
@@ -26,10 +40,16 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
-    def fields_kept_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of the fields that the record has, too, that it becomes by some changes."""
-        del changes
-        return self.model_dump()
+
+def like(pattern: str, words: str) -> AfterValidator:
+    """A check that all of a string is like a pattern, which messages tell in words."""
+
+    def check(name: str) -> str:
+        if not re.fullmatch(pattern, name):
+            raise ValueError(f"should be {words}, got {quoted(name)}")
+        return name
+
+    return AfterValidator(check)
 
 
 class Tagged(Record):
@@ -54,7 +74,7 @@ class Tagged(Record):
     @classmethod
     def is_base(cls) -> bool:
         """Whether this stands for its members, and is none of them."""
-        return cls not in cls.members.values()
+        return "members" in vars(cls)
 
     @classmethod
     def member(cls, values: Mapping[str, Any]) -> type[Self]:
@@ -64,8 +84,8 @@ class Tagged(Record):
             raise ConfigError(f"{cls.tag}: should be {_one_of(cls.members)}, got {quoted(name)}")
         return cls.members[name]  # type: ignore[return-value]
 
-    def fields_kept_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """All, unless the tag changes."""
+    def kept_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that stay where some change: if the tag does, those that the record has, too, that it becomes."""
         kind = self.members.get(str(changes.get(self.tag)), type(self))
         return self.model_dump(include=set(kind.model_fields))
 
@@ -78,10 +98,12 @@ class Tagged(Record):
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-def config_from_mapping(kind: type[RecordT], values: Mapping[str, Any], *, where: str) -> RecordT:
+def config_from_mapping(
+    kind: type[RecordT], values: Mapping[str, Any], *, where: str | Path, error: type[TransduceError] = ConfigError
+) -> RecordT:
     """Build a ``kind`` from plain values, as read from TOML or JSON.
 
-    Raises ConfigError, one line that begins with ``where``, for an unknown key (with the nearest known) or a bad value.
+    Raises ``error``, one line that begins with ``where``, for an unknown key (with the nearest known) or a bad value.
 
     >>> from transduce.config import ModelConfig
     >>> config_from_mapping(ModelConfig, {"d_modle": 512}, where="recipe.toml")
@@ -92,10 +114,10 @@ def config_from_mapping(kind: type[RecordT], values: Mapping[str, Any], *, where
         if issubclass(kind, Tagged) and kind.is_base():
             kind = kind.member(values)
         return kind.model_validate(dict(values))
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {_explain(kind, error.errors()[0])}") from None
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+    except ValidationError as cause:
+        raise error(f"{where}: {_explain(kind, cause.errors()[0])}") from None
+    except ConfigError as cause:
+        raise error(f"{where}: {cause}") from None
 
 
 def _explain(kind: type[Record], problem: ErrorDetails) -> str:
@@ -103,9 +125,8 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
     key, got = shown(".".join(names)) if names else "", problem["input"]
     match problem["type"]:
         case "extra_forbidden":
-            others = [] if not issubclass(kind, Tagged) else [
-                tag for tag, member in kind.members.items() if names[-1] in member.model_fields
-            ]  # fmt: skip
+            members = kind.members if issubclass(kind, Tagged) else {}
+            others = [name for name, member in members.items() if names[-1] in member.model_fields]
             if issubclass(kind, Tagged) and others:
                 tag, mine = ".".join([*names[:-1], kind.tag]), kind.model_fields[kind.tag].default
                 return f"{key} goes with {tag} = {_one_of(others)}, got {tag} = {mine!r}"
@@ -116,8 +137,6 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
         case "union_tag_invalid":
             tag = problem["ctx"]["discriminator"].strip("'")
             key, got, reason = f"{key}.{tag}", got[tag], f"should be one of {problem['ctx']['expected_tags']}"
-        case "string_pattern_mismatch":
-            reason = PATTERNS_IN_WORDS[problem["ctx"]["pattern"]]
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
     hint = HOW_TO_SWITCH_OFF.get(names[-1]) if problem["type"] == "finite_number" else None
@@ -127,20 +146,15 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
 def _way(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type[Record]]:
     """The keys of a recipe that lead to a problem, and the record in which the last of them is."""
     names: list[str] = []
-    members: Mapping[str, type[Record]] = {}
-    inner: type[Record] | None = kind
     for part in parts:
-        if members:  # which record it is: no key
-            inner, members = members[part], {}
-            continue
-        kind, inner = inner or kind, None
-        if "corpus" in names and part in NOT_IN_RECIPES:
-            continue
-        names.append(part)
-        field = kind.model_fields.get(part)
-        if field is not None:
-            inner = next(filter(_is_record, get_args(field.annotation) or [field.annotation]), None)
-            members = inner.members if inner is not None and issubclass(inner, Tagged) else {}
+        if issubclass(kind, Tagged) and kind.is_base():  # which of its members it is: no key
+            kind = kind.members[part]
+        elif "corpus" not in names or part not in NOT_IN_RECIPES:
+            names.append(part)
+            field = kind.model_fields.get(part)
+            found = () if field is None else get_args(field.annotation) or (field.annotation,)
+            for inner in filter(_is_record, found):
+                kind = next((each for each in inner.__mro__ if "members" in vars(each)), inner)
     return names, kind
 
 

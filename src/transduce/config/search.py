@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.limits import BeamSize, Count, ExtraTokens, PenaltyExponent
-from transduce.config.record import Tagged
+from transduce.config.record import Count, Tagged
 
-__all__ = ["AnySearchConfig", "BeamSearchConfig", "GreedySearchConfig", "SearchConfig"]
+LARGEST_BEAM, LARGEST_ALPHA = 1000, 100.0
+BeamSize = Annotated[int, Field(ge=1, le=LARGEST_BEAM)]
+ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
+PenaltyExponent = Annotated[float, Field(ge=0.0, le=LARGEST_ALPHA)]
+InferencePrecision = Literal["fp32", "bf16", "int8"]
 
 
 class SearchConfig(Tagged):
@@ -20,6 +23,7 @@ class SearchConfig(Tagged):
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
     kind: str
+    alpha: PenaltyExponent = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha, in scores
     max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
     max_tokens_per_batch: Count = 4000  # rows x longest of the source, of sentences searched together
 
@@ -32,10 +36,6 @@ class SearchConfig(Tagged):
             """How many outputs are looked at together."""
 
         @property
-        def alpha(self) -> float:
-            """The exponent of the length penalty."""
-
-        @property
         def n_best(self) -> int:
             """How many outputs are found."""
 
@@ -45,7 +45,6 @@ class BeamSearchConfig(SearchConfig):
 
     kind: Literal["beam"] = "beam"
     beam_size: BeamSize = 4  # 1 is greedy search
-    alpha: PenaltyExponent = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha
     n_best: BeamSize = 1  # hypotheses returned for a sentence
 
     @model_validator(mode="after")
@@ -59,7 +58,6 @@ class GreedySearchConfig(SearchConfig):
     """Greedy search: always the most probable symbol."""
 
     kind: Literal["greedy"] = "greedy"
-    alpha: PenaltyExponent = 0.6  # of the length penalty, in the score that is told
 
     @property
     def beam_size(self) -> int:

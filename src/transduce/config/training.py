@@ -6,10 +6,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.limits import Batches, Count, Factor, Minutes, Natural, Norm, Precision, Seed, Share
-from transduce.config.record import Record
+from transduce.config.record import Count, Record, Seed, Share
 
-__all__ = ["TrainingConfig"]
+MOST_BATCHES = MOST_MINUTES = 10**6  # of minutes, that is two years
+Natural = Annotated[int, Field(ge=0, le=10**12)]
+Batches = Annotated[int, Field(ge=1, le=MOST_BATCHES)]
+Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
+Factor = Annotated[float, Field(gt=0, le=10**6)]
+Norm = Annotated[float, Field(gt=0, le=10**12)]
+Precision = Literal["fp32", "bf16"]
 
 
 class TrainingConfig(Record):

@@ -61,58 +61,59 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     >>> round(cost_of(ModelConfig()).parameters / 1e6, 2)
     63.05
     """
-    core = _core(config)
+    core, n_positions, attention_flops = _of_system(config, n_tokens)
     tgt_table = config.tgt_vocab_size * config.d_model
     src_table = config.src_vocab_size * config.d_model
     tables = {"three-way": tgt_table, "target": tgt_table + src_table, "separate": 2 * tgt_table + src_table}
     n_core = core.matrices + core.vectors
     return Cost(
-        parameters=n_core + tables[config.embeddings] + _n_positions(config) * config.d_model,
+        parameters=n_core + tables[config.embeddings] + n_positions * config.d_model,
         parameters_without_embeddings=n_core,
         parameters_of_matrices=core.matrices,
         flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.idle + tgt_table),
-        attention_flops_per_token=3 * _attention_flops(config, n_tokens),
+        attention_flops_per_token=3 * attention_flops,
         n_tokens=n_tokens,
     )
 
 
-def _n_positions(config: ModelConfig) -> int:
-    """How many positions are learned, in all tables."""
-    match config:
-        case TransformerConfig(positions="learned"):
-            return 2 * config.n_positions
-        case ConvS2SConfig(positions="learned"):
-            return config.n_positions
-        case _:
-            return 0
+def _of_system(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
+    """All but the tables and the output matrix; how many positions are learned, in all tables; operations of attention.
 
-
-def _core(config: ModelConfig) -> _Weights:
-    """All but the tables of tokens and positions, and the output matrix."""
+    The latter are forward, of one target token: scores and weighted values.
+    """
     d, n_encoder, n_decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
+    asked_once = 2 * 2 * n_tokens * d
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
             attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v))
             feed_forward = _feed_forward(config)
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
-            return encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
+            stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
+            pairwise = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
+            return stacks, 2 * _n_learned(config), pairwise * (n_encoder + 2 * n_decoder)
         case RecurrentConfig():  # its first encoder layer runs both ways, each of half the width
             asked = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
             layers = _lstm(d, d // 2) * 2 + _lstm(d, d) * (n_encoder - 1 + n_decoder)
-            return layers + asked + _linear(2 * d, d) * n_decoder
+            return layers + asked + _linear(2 * d, d) * n_decoder, 0, asked_once
         case LastStateConfig():
-            return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d)
+            return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d), 0, 0
         case ConvS2SConfig() as config:
             gated = _convolution(d, config.kernel_width) * 2
-            return gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
+            layers = gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
+            return layers, _n_learned(config), asked_once * n_decoder
         case ByteNetConfig() as config:
             narrow = d // 2
             through = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)
             block = _norm(d) + _norm(narrow) * 2 + through
-            return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d)
+            return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d), 0, 0
         case never:
             assert_never(never)
+
+
+def _n_learned(config: TransformerConfig | ConvS2SConfig) -> int:
+    """How many positions are learned, in one table."""
+    return config.n_positions if config.positions == "learned" else 0
 
 
 def _linear(n_in: int, n_out: int, *, bias: bool = True) -> _Weights:
@@ -140,20 +141,3 @@ def _feed_forward(config: TransformerConfig) -> _Weights:
     gate = _linear(config.d_model, config.n_experts, bias=False)
     idle = one.matrices * (config.n_experts - config.n_active_experts)
     return one * config.n_experts + gate + _Weights(idle=idle)
-
-
-def _attention_flops(config: ModelConfig, n_tokens: int) -> int:
-    """Forward, of one target token: scores and weighted values."""
-    once = 2 * 2 * n_tokens * config.d_model
-    match cast(AnyModelConfig, config):
-        case TransformerConfig() as config:
-            pairwise = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
-            return pairwise * (config.n_encoder_layers + 2 * config.n_decoder_layers)
-        case RecurrentConfig():
-            return once
-        case ConvS2SConfig():
-            return once * config.n_decoder_layers
-        case LastStateConfig() | ByteNetConfig():
-            return 0
-        case never:
-            assert_never(never)

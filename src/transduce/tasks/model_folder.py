@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, TransformerConfig, config_from_mapping
 from transduce.config.migrations import tables_of_format_1
-from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
+from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.model import EncoderDecoder, cost_of, make_model
 from transduce.tasks.line_statistics import LineStatistics
@@ -99,18 +99,15 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, a
     weight is no number, or there is too little memory.
     """
-    config, values = _read_config(folder)
+    path, (config, values) = folder / CONFIG_FILE, _read_config(folder)
     task = values.get("task")
     if not isinstance(task, str):
-        raise CheckpointError(f"{folder / CONFIG_FILE}: task should be a name, got {quoted(task)}")
+        raise CheckpointError(f"{path}: task should be a name, got {quoted(task)}")
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
-        raise CheckpointError(f"{folder / CONFIG_FILE}: direction should be as in 'en-de', got {quoted(direction)}")
-    try:
-        search = config_from_mapping(SearchConfig, _table(values, "search"), where=str(folder / CONFIG_FILE))
-    except ConfigError as error:
-        raise CheckpointError(str(error)) from error
-    statistics = LineStatistics.from_json(values.get("lines"), where=folder / CONFIG_FILE)
+        raise CheckpointError(f"{path}: direction should be as in 'en-de', got {quoted(direction)}")
+    search = config_from_mapping(SearchConfig, _table(values, "search"), where=path, error=CheckpointError)
+    statistics = LineStatistics.from_json(values.get("lines"), where=path)
     tokenizers = Tokenizers.load(folder)
     sizes = (tokenizers.src.size, tokenizers.tgt.size)
     if sizes != (config.src_vocab_size, config.tgt_vocab_size):
@@ -144,10 +141,7 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     path = folder / CONFIG_FILE
     written = read_json(path, error=CheckpointError, may_be_link=True)
     values = migrated(written, MIGRATIONS, first=1, where=path, error=CheckpointError)
-    try:
-        config = config_from_mapping(ModelConfig, _table(values, "model"), where=str(path))
-    except ConfigError as error:
-        raise CheckpointError(str(error)) from error
+    config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
     _require_like_weights(config, folder)
     return config, values
 

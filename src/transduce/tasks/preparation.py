@@ -173,7 +173,7 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
                 does = "does not name" if (folder / name).exists() else "names"
                 raise DataError(f"{path} {does} {split} text, against what is there ({name}); prepare it anew")
     try:
-        return config_from_mapping(DataConfig, values, where=str(path)), text_names
+        return config_from_mapping(DataConfig, values, where=path), text_names
     except ConfigError as error:
         raise DataError(f"{error}; prepare it anew") from error
 

@@ -87,10 +87,7 @@ class BegunWith:
             raise CheckpointError(f"{where} should have a table 'config' of tables")
         if not isinstance(fingerprint, str):
             raise CheckpointError(f"{where} should have data_fingerprint, of the text; got {quoted(fingerprint)}")
-        try:
-            config = config_from_mapping(RunConfig, now["config"], where=str(where))
-        except ConfigError as error:
-            raise CheckpointError(str(error)) from error
+        config = config_from_mapping(RunConfig, now["config"], where=where, error=CheckpointError)
         n_written = values.get("n_fields", _n_fields(tables))  # earlier versions did not count them
         if n_written != _n_fields(tables):
             known = config.model_dump()

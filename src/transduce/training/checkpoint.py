@@ -406,8 +406,8 @@ def _state_in(path: Path) -> TrainState:
 
 
 def _state_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that were not yet there have their defaults. One that comes later has a step of its own."""
-    return {**asdict(TrainState()), **values}
+    """What was not there in the first checkpoints has its default. A field that comes later has a step of its own."""
+    return {"n_skipped": 0, "validated_update": None, **values}
 
 
 def read_begun_with(path: Path) -> dict[str, Any] | None:

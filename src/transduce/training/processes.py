@@ -43,8 +43,8 @@ class Processes:
         self,
         rank: int = 0,
         n: int = 1,
-        *,
         n_here: int = 1,
+        *,
         store: Store | None = None,
         device: torch.device | None = None,
     ) -> None:
