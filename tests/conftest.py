@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+sys.path.append(str(Path(__file__).parent))  # for said.py, what tests ask of messages
+
 # No test is timed: a machine may be loaded.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

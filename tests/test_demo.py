@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import transduce.demo
+from said import says
 from transduce.cli.demo import _print_result
 from transduce.config import DataConfig
 from transduce.corpora import BUILT_IN, CATALOGUE, Corpus, cache_folder
@@ -60,19 +61,19 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
     run = tmp_path / "run"
     outcome = transduce("demo", "--corpus", "multi30k", "--data", data, *tiny(run))
     assert outcome.code == 0, outcome.err
-    assert "scores on multi30k/test_2016_flickr\nsacrebleu" in outcome.out
+    assert re.search(r"\bmulti30k/test_2016_flickr\nsacrebleu\b", outcome.out)
     assert "nrefs:1|case:mixed" in outcome.out
     assert "\nmulti30k_bleu" in outcome.out  # as others report it for this text
     assert "paper_bleu" not in outcome.out
     assert outcome.out.count("(the corpus has: ") == 10  # six updates teach nothing
-    assert f"\nattention page: {run / 'attention.html'}\n" in outcome.out
+    assert says(outcome.out, run / "attention.html")
     assert (run / "attention.html").exists()
     card = (run / "model" / "README.md").read_text(encoding="utf-8")
-    assert "Scores on test: multi30k/test_2016_flickr (12 sentences)" in card
+    assert says(card, "test", "multi30k/test_2016_flickr", 12)
     assert json.loads((run / "run.json").read_bytes())["config"]["data"]["corpus"] == "multi30k"
     again = transduce("demo", "--corpus", "multi30k", "--data", data, *tiny(run))
     assert again.code == 1
-    assert f"holds a run already; go on with it by: transduce train --resume --out {run}; or name" in again.err
+    assert says(again.err, f"transduce train --resume --out {run}")
 
 
 def test_the_sentence_to_try_is_the_shortest_example(
@@ -105,7 +106,7 @@ def test_a_demo_without_dev_and_test_text(transduce: CommandLine, data: Path, tm
     assert (values["page"], values["scores"], values["examples"]) == (None, None, [])
     assert Path(values["model"]).is_dir()
     text = transduce(*arguments, *tiny(tmp_path / "b")).out
-    assert "attention page" not in text
+    assert "attention" not in text
     assert "None" not in text
     assert re.search(r"try it: +\S.* translate ", text)
 
@@ -189,7 +190,8 @@ def test_without_a_network_training_text_is_enough(
     monkeypatch.setattr(transduce.demo, "get_corpus", get)
     (data / "multi30k" / "test_2016_flickr.en").unlink()
     (line,) = fetch(data, "multi30k")
-    assert line == f"warning: dev or test text of multi30k is missing: {error}"
+    assert line.startswith("warning: ")
+    assert says(line, "multi30k", str(error))
     (data / "multi30k" / "train.en").unlink()
     with pytest.raises(type(error)):
         fetch(data, "multi30k")

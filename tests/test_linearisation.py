@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from said import naming
 from transduce.errors import TreeError
 from transduce.linearisation import ANY_TAG, delinearise, leaf_symbol, linearise, repair
 from transduce.trees import Tree, parse_tree, parse_trees, plain
@@ -97,18 +98,18 @@ def test_no_words_make_no_tree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("symbols", "message"),
+    ("symbols", "facts"),
     [
-        ("(S PRP )NP", r"symbol 3, '\)NP', closes 'S'"),
-        ("PRP )NP", r"symbol 2, '\)NP', closes 'nothing'"),
-        ("(S (NP )NP", r"symbol 3, '\)NP', closes a bracket without words"),
-        ("(S PRP VBZ . . )S", "symbol 5, '.', is a tag for no word; there are 3"),
-        ("(S PRP VBZ .", "the bracket 'S' is never closed"),
-        ("(S PRP )S", "there is no tag for the word 'runs'"),
+        ("(S PRP )NP", [3, "')NP'", "'S'"]),
+        ("PRP )NP", [2, "')NP'", "nothing"]),
+        ("(S (NP )NP", [3, "')NP'"]),
+        ("(S PRP VBZ . . )S", [5, "'.'", 3]),
+        ("(S PRP VBZ .", ["'S'"]),
+        ("(S PRP )S", ["'runs'"]),
     ],
 )
-def test_what_is_no_tree_is_refused(symbols: str, message: str) -> None:
-    with pytest.raises(TreeError, match=message):
+def test_what_is_no_tree_is_refused(symbols: str, facts: list[object]) -> None:
+    with pytest.raises(TreeError, match=naming(*facts)):
         delinearise(symbols.split(), ["He", "runs", "."])
 
 

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from said import naming
 from transduce.config import (
     AnyModelConfig,
     AnySearchConfig,
@@ -116,60 +117,56 @@ def test_settings_that_only_fit_together_are_taken_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("setting", "facts"),
     [
-        ("model.d_model=510", "model: positions = 'words' needs a d_model that can be divided by 4, got 510"),
-        (
-            "model.system=bytenet",
-            "model.positions goes with model.system = 'transformer' or 'convs2s', got .*'bytenet'",
-        ),
-        ("model.system=convs2s", "model.positions: input should be 'sinusoidal' or 'learned', got 'words'"),
+        ("model.d_model=510", ["positions = 'words'", "d_model", 4, 510]),
+        ("model.system=bytenet", ["model.positions", "'transformer'", "'convs2s'", "'bytenet'"]),
+        ("model.system=convs2s", ["model.positions", "'sinusoidal'", "'learned'", "'words'"]),
     ],
 )
-def test_positions_of_words_need_halves_and_a_transformer(setting: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_positions_of_words_need_halves_and_a_transformer(setting: str, facts: list[object]) -> None:
+    with pytest.raises(ConfigError, match=naming(*facts)):
         with_settings(RunConfig(), ["model.positions=words", setting])
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("setting", "facts"),
     [
-        ("training.max_updates=0", "greater than or equal to 1, got 0"),
-        ("training.max_updates=1.5", "training.max_updates: .* got 1.5"),
-        ("training.max_updates=true", "training.max_updates"),
-        ("model.p_drop=1.0", "less than 1"),
-        ("model.d_model=511", "d_model must be even"),
-        ("model.norm=sandwich", "'post' or 'pre', got 'sandwich'"),
-        ("data.direction=english", "data.direction: should be two languages, as in en-de, got 'english'"),
-        ("data.corpus=a b", r"data\.corpus: should be a name of letters, .*, got 'a b'$"),
-        ("data.corpus=5", r"data\.corpus: should be a name or a table .* as in \{multi30k = 1\.0\}, got 5$"),
-        ("data.corpus={}", "corpus should name at least one corpus"),
-        ("data.corpus={files=0}", r"data\.corpus\.files: .* greater than 0, got 0$"),
-        ("data.corpus={multi30k=1000.5}", r"data\.corpus\.multi30k: .* less than or equal to 1000, got 1000\.5$"),
-        ("data.corpus={multi30k=inf}", r"data\.corpus\.multi30k: .* finite number, got inf$"),
-        ("data.corpus={multi30k=nan}", r"data\.corpus\.multi30k: .* finite number, got nan$"),
-        ("data.corpus={multi30k='much'}", r"data\.corpus\.multi30k: .* valid number, got 'much'$"),
-        ("data.corpus={'a b'=1}", r"data\.corpus\.a b: should be a name of letters"),
-        ("data.dev_tsv=", r"data\.dev_tsv: .* at least 1 character, got ''$"),
-        ("training.max_minutes=inf", "finite number, got inf"),
-        ("data.shared_vocabulary=false", "three-way embeddings need shared_vocabulary"),
-        ("data.train_src=a", "train_src and train_tgt go together"),
-        ("training.average_last=6", "average_last must be at most keep_checkpoints, got 6 > 5"),
-        ("search.n_best=9", "n_best must be at most beam_size"),
-        ("model.heads=4", "unknown key model.heads; did you mean n_heads"),
-        ("model.zzz=4", "unknown key model.zzz; known are system, n_encoder_layers"),
-        ("model=4", "expected table.key=value"),
-        ("model.system=rnn", r"^--set: model\.system: should be one of 'transformer', .*'bytenet', got 'rnn'$"),
-        ("model.kernel_width=5", r"kernel_width goes with model\.system = 'convs2s' or 'bytenet', got .*'transformer'"),
-        ("search.kind=random", r"search\.kind: should be one of 'beam', 'greedy', got 'random'$"),
-        ("data.task=Parsing", r"data\.task: should be a name of small letters, .*, got 'Parsing'$"),
-        ("data.leafs=any", "unknown key data.leafs; did you mean leaves"),
+        ("training.max_updates=0", ["training.max_updates", 1, 0]),
+        ("training.max_updates=1.5", ["training.max_updates", 1.5]),
+        ("training.max_updates=true", ["training.max_updates", True]),
+        ("model.p_drop=1.0", ["model.p_drop", 1, "1.0"]),
+        ("model.d_model=511", ["d_model", 511]),
+        ("model.norm=sandwich", ["model.norm", "'post'", "'pre'", "'sandwich'"]),
+        ("data.direction=english", ["data.direction", "en-de", "'english'"]),
+        ("data.corpus=a b", ["data.corpus", "'a b'"]),
+        ("data.corpus=5", ["data.corpus", "{multi30k = 1.0}", 5]),
+        ("data.corpus={}", ["corpus"]),
+        ("data.corpus={files=0}", ["data.corpus.files", 0, 0]),
+        ("data.corpus={multi30k=1000.5}", ["data.corpus.multi30k", 1000, 1000.5]),
+        ("data.corpus={multi30k=inf}", ["data.corpus.multi30k", "finite", "inf"]),
+        ("data.corpus={multi30k=nan}", ["data.corpus.multi30k", "finite", "nan"]),
+        ("data.corpus={multi30k='much'}", ["data.corpus.multi30k", "number", "'much'"]),
+        ("data.corpus={'a b'=1}", ["data.corpus.a b"]),
+        ("data.dev_tsv=", ["data.dev_tsv", 1, "''"]),
+        ("training.max_minutes=inf", ["training.max_minutes", "finite", "inf"]),
+        ("data.shared_vocabulary=false", ["three-way", "shared_vocabulary"]),
+        ("data.train_src=a", ["train_src", "train_tgt"]),
+        ("training.average_last=6", ["average_last", "keep_checkpoints", 6, 5]),
+        ("search.n_best=9", ["n_best", "beam_size", 9, 4]),
+        ("model.heads=4", ["model.heads", "n_heads"]),
+        ("model.zzz=4", ["model.zzz", "n_encoder_layers"]),
+        ("model=4", ["table.key=value", "model=4"]),
+        ("model.system=rnn", ["--set", "model.system", "'transformer'", "'bytenet'", "'rnn'"]),
+        ("model.kernel_width=5", ["kernel_width", "model.system", "'convs2s'", "'bytenet'", "'transformer'"]),
+        ("search.kind=random", ["search.kind", "'beam'", "'greedy'", "'random'"]),
+        ("data.task=Parsing", ["data.task", "'Parsing'"]),
+        ("data.leafs=any", ["data.leafs", "leaves"]),
     ],
 )
-def test_bad_settings_are_one_clear_line(setting: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
+def test_bad_settings_are_one_clear_line(setting: str, facts: list[object]) -> None:
+    with pytest.raises(ConfigError, match=naming(*facts)):
         with_settings(RunConfig(), [setting])
-    assert "\n" not in str(caught.value)
 
 
 def test_a_configuration_of_a_base_is_that_of_the_kind_it_names() -> None:
@@ -240,21 +237,23 @@ def test_a_key_of_before_is_read_and_told(tmp_path: Path) -> None:
 
 def test_both_ways_needs_one_vocabulary() -> None:
     separate = ["model.embeddings=target", "data.shared_vocabulary=false"]
-    with pytest.raises(ConfigError, match="both_ways_epochs needs shared_vocabulary"):
+    with pytest.raises(ConfigError, match=naming("both_ways_epochs", "shared_vocabulary")):
         with_settings(RunConfig(), [*separate, "training.both_ways_epochs=1"])
 
 
 @pytest.mark.parametrize("setting", ["data.bpe_dropout=0.1", "data.corpus={multi30k=0.5}"])
 def test_both_ways_needs_epochs_that_read_all_rows_once(setting: str) -> None:
-    with pytest.raises(ConfigError, match="both_ways_epochs goes without bpe_dropout"):
+    with pytest.raises(ConfigError, match=naming("both_ways_epochs", "bpe_dropout")):
         with_settings(RunConfig(), ["training.both_ways_epochs=1", setting])
 
 
 def test_files_need_the_corpus_files() -> None:
-    with pytest.raises(ConfigError, match="need corpus = 'files'"):
+    with pytest.raises(
+        ConfigError, match=naming("here", re.compile("train_"), "corpus = 'files'", "corpus = 'grammar'")
+    ):
         config_from_mapping(DataConfig, {"train_tsv": "a"}, where="here")
     values = {"corpus": "files", "train_tsv": "a", "train_src": "b", "train_tgt": "c"}
-    with pytest.raises(ConfigError, match="train_tsv goes without"):
+    with pytest.raises(ConfigError, match=naming("here", "train_tsv", "train_src")):
         config_from_mapping(DataConfig, values, where="here")
 
 
@@ -267,5 +266,5 @@ def test_records_survive_json() -> None:
 
 def test_one_vocabulary_for_three_way_embeddings() -> None:
     assert ModelConfig().with_vocabulary(100, 100).src_vocab_size == 100
-    with pytest.raises(ConfigError, match="three-way embeddings need one vocabulary"):
+    with pytest.raises(ConfigError, match=naming("three-way", 100, 101)):
         ModelConfig().with_vocabulary(100, 101)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from said import says
 from transduce.cli.line_warnings import LineWarnings
 from transduce.tasks import ScoredText, Translation
 
@@ -29,13 +31,14 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
     ):
         warnings.look_at(each)
     assert [line.partition(" line ")[2].partition(" ")[0] for line in told] == ["2", "3", "4", "5", "6"]
-    assert "longer than any source of the training text" in told[0]
-    assert "far shorter than those of the training text" in told[1]
-    assert "longer than 1,024 tokens; its end was cut off" in told[2]
-    assert "that the model did not place" in told[4]
+    assert says(told[0], 2, "longer", "source")
+    assert says(told[1], 3, "shorter")
+    assert says(told[2], 4, "1,024")
+    assert len({re.sub(r"\d+", "", line) for line in told}) == 4  # each kind has its own words
     told.clear()
     warnings.tell_counts()
-    assert told == ["warning: 2 of 6 lines with a sentence longer than any source of the training text"]
+    (line,) = told
+    assert says(line, re.compile("^warning: "), 2, 6, "longer")
 
 
 def test_a_line_of_several_sentences_is_split_unless_it_should_not_be(
@@ -45,7 +48,7 @@ def test_a_line_of_several_sentences_is_split_unless_it_should_not_be(
     alone = transduce("translate", micro_model, stdin=f"{one}\n{two}\n".encode()).out.splitlines()
     assert transduce("translate", micro_model, stdin=f"{one}  {two}\n".encode()).out == "  ".join(alone).strip() + "\n"
     whole = transduce("translate", micro_model, "--no-split", stdin=("word " * 200).encode())
-    assert "has a sentence longer than any source of the training text" in whole.err
+    assert says(whole.err, re.compile("^warning: "), 1, "longer")
     split = transduce("translate", micro_model, stdin=("word " * 200).encode())
-    assert "longer than any source" not in split.err
+    assert "longer" not in split.err
     assert split.out.count("\n") == 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from said import says
 from transduce.corpora import generate_pairs, read_aligned_files
 from transduce.corpora.alignment import Alignment, Segment, align
 
@@ -67,7 +69,8 @@ def test_shuffled_text_is_no_translation(name: str) -> None:
     random.Random(1).shuffle(tgt)
     found = aligned(src, tgt)
     assert found.segments == (Segment(1, None),)
-    assert found.fault("a.en", "a.de") == "the lines of a.en and a.de do not look like translations of each other"
+    assert says(str(found.fault("a.en", "a.de")), "a.en", "a.de")
+    assert not re.search(r"\d", str(found.fault("a.en", "a.de")))  # it is no matter of one place
 
 
 def test_large_text_is_sampled_and_the_place_is_found_all_the_same() -> None:
@@ -82,17 +85,14 @@ def test_a_lost_block_leaves_a_rest_that_matches_nothing() -> None:
     found = aligned(src, tgt[:1000] + tgt[1200:])
     assert [segment.shift for segment in found.segments] == [0, None]
     assert abs(found.segments[1].first_line - 1001) <= 10
-    told = found.fault("a.en", "a.de")
-    assert told is not None
-    assert told.startswith("from about line ")
-    assert told.endswith(" on, the lines of a.en and a.de do not look like translations of each other")
+    assert says(str(found.fault("a.en", "a.de")), f"{found.segments[1].first_line:,}", "a.en", "a.de")
 
 
 def test_a_shift_that_ends_again() -> None:
     src, tgt = grammar(900)
     found = aligned(src, tgt[:300] + tgt[301:600] + ["Noch eine Zeile."] + tgt[600:])
     assert [segment.shift for segment in found.segments] == [0, -1, 0]
-    assert "what lies where changes 1 more time after that" in str(found.fault("a.en", "a.de"))
+    assert says(str(found.fault("a.en", "a.de")), f"{found.segments[1].first_line:,}", "a.en", "a.de", "1 more")
 
 
 def test_what_repeats_itself_is_not_shifted() -> None:

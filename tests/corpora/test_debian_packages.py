@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from said import naming
 from transduce.corpora.debian_packages import fetch_packages, read_control_field, unpack_package
 from transduce.errors import DataError
 
@@ -100,26 +102,24 @@ def test_what_is_there_is_not_announced_again(calls: Path, tmp_path: Path) -> No
 
 def test_what_is_there_has_the_checksum_of_the_lists(calls: Path, tmp_path: Path) -> None:
     (tmp_path / "cat_4_all.deb").write_text("f3tched\n")
-    with pytest.raises(DataError, match=r"cat_4_all\.deb has sha256:\w+, the lists of packages say \w+; remove it and"):
+    with pytest.raises(DataError, match=naming("cat_4_all.deb", re.compile(r"sha256:\w+"))):
         fetch_packages(["cat", "dog"], tmp_path)
 
 
 def test_a_package_that_apt_does_not_know(calls: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"no file for the package cow; fetch cat, cow on another machine and use --from"
-    ):
+    with pytest.raises(DataError, match=naming("cow", "cat", "--from")):
         fetch_packages(["cat", "cow"], tmp_path)
 
 
 def test_no_apt_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DataError, match=r"this machine has no apt-get \(.*\); fetch cat on another .* --from DIR"):
+    with pytest.raises(DataError, match=naming("apt-get", "cat", "--from")):
         fetch_packages(["cat"], tmp_path)
 
 
 def test_an_update_that_fails(write_apt_get: Callable[[str], None], tmp_path: Path) -> None:
     write_apt_get("#!/bin/sh\necho 'E: first' >&2\necho 'E: the disk is full' >&2\necho 'W: late' >&2\nexit 100\n")
-    with pytest.raises(DataError, match=r"^apt-get update failed: the disk is full; fetch cat on") as caught:
+    with pytest.raises(DataError, match=naming("apt-get update", "the disk is full", "cat")) as caught:
         fetch_packages(["cat"], tmp_path)
     assert "\n" not in str(caught.value)
 
@@ -130,7 +130,7 @@ def test_a_download_that_fails_tells_what_the_update_warned_of(
     write_apt_get(
         "#!/bin/sh\ncase $* in *update) echo 'W: no network' >&2;; *) echo 'E: unknown cat' >&2; exit 100;; esac\n"
     )
-    with pytest.raises(DataError, match=r"^apt-get download failed: unknown cat; no network; fetch cat on"):
+    with pytest.raises(DataError, match=naming("apt-get download", "unknown cat", "no network")):
         fetch_packages(["cat"], tmp_path)
 
 
@@ -183,20 +183,20 @@ def test_a_package_is_unpacked_and_says_what_it_is(deb: Path, tmp_path: Path) ->
 @needs_dpkg
 def test_a_package_that_is_corrupt(deb: Path, tmp_path: Path) -> None:
     deb.write_bytes(deb.read_bytes()[:-60])
-    with pytest.raises(DataError, match=r"dog_1%3a2-3_all\.deb cannot be unpacked: .*; remove it and fetch it again"):
+    with pytest.raises(DataError, match=naming("dog_1%3a2-3_all.deb")):
         unpack_package(deb, tmp_path / "out")
     deb.write_text("a page that says that there is no such file here\n" * 9)
-    with pytest.raises(DataError, match=r"cannot be unpacked: .* is not a Debian format archive"):
+    with pytest.raises(DataError, match=naming("dog_1%3a2-3_all.deb", "not a Debian format archive")):
         read_control_field(deb, "Version")
 
 
 def test_a_package_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.deb is not a file"):
+    with pytest.raises(DataError, match=naming("none.deb")):
         unpack_package(tmp_path / "none.deb", tmp_path / "out")
 
 
 def test_no_dpkg_deb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "dog.deb").write_text("a dog")
-    with pytest.raises(DataError, match=r"this machine has no dpkg-deb \(.*\); install dpkg"):
+    with pytest.raises(DataError, match=naming("dpkg-deb", "dpkg")):
         unpack_package(tmp_path / "dog.deb", tmp_path / "out")

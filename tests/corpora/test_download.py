@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any, Literal
 
 import pytest
 
+from said import naming
 from transduce.corpora import download as module
 from transduce.corpora.download import ChecksumLedger, checksum_of_file, download
 from transduce.errors import DataError
@@ -160,7 +162,7 @@ def test_a_file_that_is_there_is_verified_and_not_fetched(
     assert f"sha256:{_download(server, path, checksum=checksum)}" == SHA256
     path.write_bytes(OTHER)
     if checksum:
-        with pytest.raises(DataError, match=rf"file has {algorithm}:\w+, expected {checksum}; remove it"):
+        with pytest.raises(DataError, match=naming(path, re.compile(rf"{algorithm}:\w+"), checksum)):
             _download(server, path, checksum=checksum)
     assert path.read_bytes() == OTHER
     assert server.requests == []
@@ -255,7 +257,7 @@ def test_redirects_are_followed_with_the_range(server: FileServer, tmp_path: Pat
 @pytest.mark.parametrize("status", [403, 404])
 def test_what_is_not_to_be_had_is_asked_for_once(server: FileServer, tmp_path: Path, status: Literal[403, 404]) -> None:
     server.faults = [status]
-    with pytest.raises(DataError, match=rf"/file cannot be downloaded: {status} \w+.*; look .* --from FOLDER$"):
+    with pytest.raises(DataError, match=naming("/file", status, "--from")):
         _download(server, tmp_path / "file")
     assert len(server.requests) == 1
 
@@ -270,9 +272,9 @@ def test_faults_that_pass(server: FileServer, tmp_path: Path, fault: Fault) -> N
 @pytest.mark.parametrize(
     ("fault", "got"),
     [
-        (503, "503 Service Unavailable"),
-        ("hangs", "no answer in time"),
-        ("drops at once", "the connection broke off at 0 of 1,048,576 bytes"),
+        (503, [503]),
+        ("hangs", ["time"]),
+        ("drops at once", [0, "1,048,576"]),
     ],
 )
 def test_faults_that_do_not(
@@ -285,7 +287,7 @@ def test_faults_that_do_not(
     pauses: list[float] = []
     monkeypatch.setattr(module.time, "sleep", pauses.append)
     server.faults, server.forever = [fault], True
-    with pytest.raises(DataError, match=rf"cannot be downloaded: {got}, 3 times; try again later"):
+    with pytest.raises(DataError, match=naming("/file", *got, 3)):
         _download(server, tmp_path / "file", timeout_s=0.1, pauses_s=(1.0, 4.0))
     assert pauses == [1.0, 4.0]
     assert not (tmp_path / "file").exists()
@@ -295,24 +297,24 @@ def test_a_server_that_always_begins_anew_and_breaks_off_is_not_tried_for_ever(
     server: FileServer, tmp_path: Path
 ) -> None:
     server.headers, server.faults, server.forever = {}, ["drops"], True
-    with pytest.raises(DataError, match=r"broke off at 524,288 of 1,048,576 bytes, 3 times"):
+    with pytest.raises(DataError, match=naming("524,288", "1,048,576", 3)):
         _download(server, tmp_path / "file")
     assert len(server.requests) == 3
 
 
 def test_the_wrong_file_is_thrown_away(server: FileServer, tmp_path: Path) -> None:
     server.content = OTHER
-    with pytest.raises(DataError, match=rf"came with sha256:\w+, expected {SHA256}, and was thrown away; .*--from"):
+    with pytest.raises(DataError, match=naming(re.compile(r"sha256:\w+"), SHA256, "--from")):
         _download(server, tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_addresses_that_lead_nowhere(server: FileServer, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="only http and https"):
+    with pytest.raises(DataError, match=naming("http", "https", tmp_path.as_uri())):
         download(tmp_path.as_uri(), tmp_path / "file", checksum=None)
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as taken:
         free_port = taken.server_port
-    with pytest.raises(DataError, match=r"refused; no network here\? copy the file to a folder and use --from FOLDER$"):
+    with pytest.raises(DataError, match=naming("refused", free_port, "--from")):
         download(f"http://127.0.0.1:{free_port}/file", tmp_path / "file", checksum=None)
 
 
@@ -326,6 +328,6 @@ def test_the_ledger(tmp_path: Path) -> None:
     again = ChecksumLedger(ledger.path)
     again.compare("http://a/file", file, "aa")
     again.compare("http://c/file", file, "cc")
-    with pytest.raises(DataError, match=r"has sha256:aa, at its first use it was sha256:bb; remove it, or .* entry"):
+    with pytest.raises(DataError, match=naming(file, "sha256:aa", "sha256:bb", ledger.path)):
         again.compare("http://b/file", file, "aa")
     assert '"bytes": 4' in ledger.path.read_text()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from said import naming
 from transduce.corpora import generate_pairs, hold_out
 from transduce.corpora.holding_out import _key, held_out_size
 from transduce.errors import DataError
@@ -77,6 +78,6 @@ def test_a_stream_is_read_each_time_anew() -> None:
 
 
 def test_too_little_text_is_told() -> None:
-    with pytest.raises(DataError, match="the text has 59 pairs that can be used"):
+    with pytest.raises(DataError, match=naming(59)):
         hold_out(lambda: iter(TEXT[:59]))
     assert held_out_size(10**7) == 1000

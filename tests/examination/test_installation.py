@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from said import says
 from transduce.examination import machine
 from transduce.examination.finding import Finding, good, survived
 from transduce.examination.installation import examine_installation
@@ -31,10 +33,10 @@ def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.metadata, "version", version)
     found = by_subject(examine_installation())
     assert found["sacremoses"].status == "problem"
-    assert found["sacremoses"].message == "is not installed; install it with: pip install 'sacremoses>=0.1'"
+    assert says(found["sacremoses"].message, "pip install 'sacremoses>=0.1'")
     assert found["tokenizers"].status == "problem"
-    assert "0.20.4 is too old; install 0.21 or newer" in found["tokenizers"].message
-    assert "tensorboard (tensorboard>=" in found["extras"].message.partition("not installed: ")[2]
+    assert says(found["tokenizers"].message, "0.20.4", "0.21")
+    assert "tensorboard (tensorboard>=" in found["extras"].message
     assert found["torch"].status == "good"
 
 
@@ -49,7 +51,8 @@ def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(importlib, "import_module", import_module)
     found = by_subject(examine_installation())["sacrebleu"]
     assert found.status == "problem"
-    assert "cannot be imported: ImportError: libx.so: cannot open shared object file; install it anew" in found.message
+    assert says(found.message, "ImportError: libx.so: cannot open shared object file")
+    assert "and more" not in found.message
 
 
 def test_more_threads_than_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,8 +61,7 @@ def test_more_threads_than_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("OMP_NUM_THREADS", str(n_cores + 3))
     [finding] = machine.examine_threads(tmp_path, tmp_path)
     assert finding.status == "problem"
-    assert f"(OMP_NUM_THREADS is {n_cores + 3})" in finding.message
-    assert finding.message.endswith(f"set OMP_NUM_THREADS={n_cores}")
+    assert says(finding.message, "OMP_NUM_THREADS", n_cores + 3, f"OMP_NUM_THREADS={n_cores}")
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr(torch, "get_num_threads", lambda: n_cores)
     assert [finding.status for finding in machine.examine_threads(tmp_path, tmp_path)] == ["good"]
@@ -78,13 +80,13 @@ def test_the_share_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (group / "cpu.max").write_text("max 100000\n")
     assert machine.cores_to_use(proc, tmp_path / "groups") == 16
     [finding] = machine.examine_memory(proc, tmp_path / "groups")
-    assert (finding.status, finding.message) == ("good", "32.8 GB free")
+    assert (finding.status, re.findall(r"[\d.]+ GB", finding.message)) == ("good", ["32.8 GB"])
     (group / "memory.max").write_text("4000000000\n")
     (group / "memory.current").write_text("3500000000\n")
     (group / "memory.stat").write_text("anon 5\ninactive_file 100000000\n")
     [finding] = machine.examine_memory(proc, tmp_path / "groups")
     assert finding.status == "problem"
-    assert finding.message.startswith("0.6 GB free of the 4.0 GB that this container may use: too little")
+    assert says(finding.message, "0.6 GB", "4.0 GB", "container")
 
 
 def test_the_share_of_an_older_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +103,7 @@ def test_the_share_of_an_older_container(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("8000000000")
     (tmp_path / "memory" / "memory.usage_in_bytes").write_text("1000000000")
     [finding] = machine.examine_memory(tmp_path, tmp_path)
-    assert finding.message == "7.0 GB free of the 8.0 GB that this container may use"
+    assert says(finding.message, "7.0 GB", "8.0 GB", "container")
 
 
 def test_full_disks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +117,10 @@ def test_wrong_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: 1.01 * machine.attention(q, k, v)[0])
     [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
     assert finding.status == "problem"
-    assert "in fp32 are wrong: against float64, fp32 to 1e-02" in finding.message
+    assert says(finding.message, "fp32", "fp32", "float64", "1e-02")
     monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: torch.nan * machine.attention(q, k, v)[0])
     [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
-    assert "in fp32 and bf16 are wrong" in finding.message
+    assert re.search(r"\bfp32\b.*\bbf16\b.*\bfloat64\b", finding.message)
 
 
 def test_a_doctor_survives_what_breaks() -> None:
@@ -126,7 +128,8 @@ def test_a_doctor_survives_what_breaks() -> None:
         yield good("a", "fine")
         raise ZeroDivisionError("one line\nanother")
 
-    assert list(survived("b", broken())) == [
-        good("a", "fine"),
-        Finding("problem", "b", "cannot be examined: ZeroDivisionError: one line"),
-    ]
+    first, second = survived("b", broken())
+    assert first == good("a", "fine")
+    assert (second.status, second.subject) == ("problem", "b")
+    assert says(second.message, "ZeroDivisionError: one line")
+    assert "another" not in second.message

@@ -31,13 +31,13 @@ def test_a_score_is_printed_with_its_signature():
 
 @pytest.mark.parametrize("score_of", [sacrebleu_score, chrf_score])
 def test_different_counts_are_refused_with_both_counts(score_of):
-    with pytest.raises(DataError, match="1 hypotheses but 2 references"):
+    with pytest.raises(DataError, match=r"\b1\b.*\b2\b"):
         score_of(LINES[:1], LINES)
 
 
 @pytest.mark.parametrize("score_of", [sacrebleu_score, chrf_score])
 def test_an_empty_corpus_is_refused(score_of):
-    with pytest.raises(DataError, match="0 hypotheses"):
+    with pytest.raises(DataError, match=r"\b0\b.*\b0\b"):
         score_of([], [])
 
 

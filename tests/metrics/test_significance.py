@@ -61,7 +61,7 @@ def test_one_sentence_has_one_test_set():
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(DataError, match="199 hypotheses but 200 references"):
+    with pytest.raises(DataError, match=r"\b199\b.*\b200\b"):
         paired_bootstrap(GOOD, BAD[1:], REFERENCES, seed=1)
-    with pytest.raises(ValueError, match="n_resamples must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"\bn_resamples\b.*\b1\b.*\b0\b"):
         paired_bootstrap(GOOD, BAD, REFERENCES, seed=1, n_resamples=0)

@@ -89,7 +89,7 @@ def test_a_language_that_moses_does_not_know_is_scored_with_english_abbreviation
 
 @pytest.mark.parametrize("score_of", [paper_bleu, multi30k_bleu])
 def test_different_counts_are_refused(score_of):
-    with pytest.raises(DataError, match="2 hypotheses but 1 references"):
+    with pytest.raises(DataError, match=r"\b2\b.*\b1\b"):
         score_of([LINE, LINE], [LINE], language="de")
 
 

@@ -463,7 +463,7 @@ def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(laboratory: Labo
 
 
 def test_sentences_that_cannot_be_drawn_are_refused(laboratory: Laboratory) -> None:
-    with pytest.raises(DataError, match="hold 60 words, the sentence has 61"):
+    with pytest.raises(DataError, match=r"\b60\b.*\b61\b"):
         made(laboratory, "figure3", "word " * 61)
-    with pytest.raises(DataError, match="there is no word"):
+    with pytest.raises(DataError, match="no word"):
         made(laboratory, "figure5", " ")

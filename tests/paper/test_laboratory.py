@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -81,7 +82,7 @@ def test_what_was_stopped_is_gone_on_with(experiment: Experiment, tmp_path: Path
         laboratory(tmp_path / "cut", [], stop_after=3).run(experiment)
     told: list[str] = []
     resumed = laboratory(tmp_path / "cut", told).run(experiment)
-    assert any("resumed from update-00000003" in line for line in told)
+    assert any("update-00000003" in line for line in told)
     assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
 
 
@@ -89,10 +90,13 @@ def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experi
     lab = laboratory(tmp_path, [])
     lab.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
-    with pytest.raises(ConfigError, match=r"was made with training.eps_ls = 0.1, now it is 0.2; to run anew, delete"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"\bbase-seed1\.json\b.*\btraining\.eps_ls\b.*\b0\.1\b.*\b0\.2\b.*{re.escape(str(tmp_path))}",
+    ):
         lab.run(other)
     lab.record_path(experiment).write_text('{"name": "base"}')
-    with pytest.raises(DataError, match="is no record of this version"):
+    with pytest.raises(DataError, match=r"\bbase-seed1\.json\b"):
         lab.run(experiment)
 
 
@@ -112,7 +116,7 @@ def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experime
     assert lab.run(experiment) == record
     told: list[str] = []
     assert (laboratory(tmp_path, told).model_folder(experiment) / "model.safetensors").exists()
-    assert any("its model is not" in line for line in told)
+    assert any(experiment.name in line and "model" in line for line in told)
     assert lab.run(experiment).weights_sha256 == record.weights_sha256
 
 

@@ -30,7 +30,7 @@ def test_a_report_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:
-    with pytest.raises(ValueError, match="1 cells in a table of 2 columns"):
+    with pytest.raises(ValueError, match=r"\b1\b.*\b2\b"):
         Table("", ("a", "b"), (("only",),))
 
 

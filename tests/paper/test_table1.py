@@ -47,7 +47,7 @@ def test_no_slope_of_less_than_two_points(sizes: list[float], values: list[float
 
 
 def test_no_power_law_through_zero() -> None:
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match=r"\bpositive\b"):
         exponent([1, 2], [0, 1])
 
 

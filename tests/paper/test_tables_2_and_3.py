@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
+import math
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
 
 import pytest
 
@@ -24,14 +28,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("paper")
 
 
+def told_by_the_run(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Its last record of each kind."""
+    lines = (folder / "work" / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return {record["kind"]: record for record in map(json.loads, lines)}
+
+
 def test_table_3_in_short(folder: Path) -> None:
     report = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
     table = report.table()
     assert table.column("row") == ["base", "C-N2"]
     assert table.column("paper PPL") == [4.92, 6.11]
-    assert all(value > 1 for value in table.column("PPL"))
-    assert table.column("PPL's effect")[0] is None
-    assert table.column("PPL's effect")[1] in ("agrees", "against", "only there")
+    # No checkpoint is averaged and the last was written at the last validation: its loss is the model's.
+    names = ("base-seed1", "base-seed2", "C-N2-seed1")
+    *base, smaller = (
+        math.exp(told_by_the_run(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
+    )
+    assert table.column("PPL") == pytest.approx([mean(base), smaller], rel=1e-4)
+    # The paper's is 1.19 above base. Student's t of two seeds at 95 % is 12.706.
+    effect, margin = smaller - mean(base), 12.706 * stdev(base) * math.sqrt(3 / 2)
+    expected = "only there" if abs(effect) <= margin else "agrees" if effect > 0 else "against"
+    assert table.column("PPL's effect") == [None, expected]
     # A second time all is read, not run.
     again = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
     assert again.table().rows == table.rows
@@ -47,7 +64,29 @@ def test_table_2_in_short(folder: Path) -> None:
     report = ARTEFACTS["table2"](laboratory(folder), Request(is_short=True))
     measured = report.table()
     assert measured.column("system") == ["LSTM, last state only", "Transformer"]
-    assert all(flops > 0 for flops in measured.column("FLOPs by count") + measured.column("FLOPs by rule"))
+    # Six operations for each weight of a matrix that a target token meets: width 64, 256 inside, 400 tokens.
+    attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
+    lstm = 4 * 64 * (64 + 64)  # four gates, over what comes in and the state
+    weights = {
+        "last-state": 2 * lstm + 2 * 64 * 64 + output,
+        "transformer": (attention + feed_forward) + (2 * attention + feed_forward) + output,
+    }
+    records = {
+        name: json.loads((folder / "runs" / "cpu" / f"table2-short-{name}-seed1.json").read_text(encoding="utf-8"))
+        for name in weights
+    }
+    assert 3 * 400 < records["transformer"]["tgt_tokens"] <= 6 * 400  # six updates of at most 400
+    assert measured.column("FLOPs by count") == [
+        6 * n_weights * records[name]["tgt_tokens"] for name, n_weights in weights.items()
+    ]
+    for name, row in zip(weights, measured.rows, strict=True):
+        cells = dict(zip(measured.columns, row, strict=True))
+        run = told_by_the_run(folder, f"table2-short-{name}-seed1")
+        from_s, to_s = run["validation"]["elapsed_s"], run["checkpoint"]["elapsed_s"]
+        assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
+        seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
+        assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
+        assert 1e9 < each_second < 1e15  # of the products of some machine, not of none
     printed = report.table("-printed")
     assert len(printed.rows) == len(SYSTEMS_PRINTED) == 10
     by_rule = {row[0]: row[5] for row in printed.rows}

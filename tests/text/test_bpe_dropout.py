@@ -1,3 +1,4 @@
+import re
 from itertools import chain
 
 import pytest
@@ -101,25 +102,18 @@ def test_a_word_of_thousands_of_letters_is_possible(tokenizer: Tokenizer) -> Non
 
 @pytest.mark.parametrize("p_drop", [-0.1, 1.01, float("nan")])
 def test_a_probability_that_is_none_is_refused(tokenizer: Tokenizer, p_drop: float) -> None:
-    with pytest.raises(ConfigError, match=rf"p_drop of BPE-dropout must be from 0 to 1, got {p_drop}"):
+    with pytest.raises(ConfigError, match=rf"\bp_drop\b.*\b0\b.*\b1\b.*{re.escape(str(p_drop))}"):
         BpeDropout(tokenizer, p_drop=p_drop, seed=1)
 
 
 def test_a_tokenizer_without_merges_is_refused() -> None:
-    with pytest.raises(ConfigError, match="this tokenizer has none; use one that train_bpe made"):
-        BpeDropout(train_wordpiece(TEXTS, vocab_size=600), p_drop=0.1, seed=1)
+    pieces = train_wordpiece(TEXTS, vocab_size=600)
+    assert pieces.merges is None
+    with pytest.raises(ConfigError, match=r"\btrain_bpe\b"):
+        BpeDropout(pieces, p_drop=0.1, seed=1)
 
 
 def test_bytes_alone_have_nothing_to_drop() -> None:
     tokenizer = train_bpe(TEXTS, vocab_size=260)
     assert tokenizer.merges == []
     assert BpeDropout(tokenizer, p_drop=0.5, seed=1).sample(TEXTS, 1) == [[tokenizer.encode(text)] for text in TEXTS]
-
-
-def test_words_and_merges_of_a_tokenizer(tokenizer: Tokenizer) -> None:
-    assert tokenizer.words("the tower's é") == ["Ġthe", "Ġtower", "'s", "ĠÃ©"]
-    assert tokenizer.words("") == []
-    assert tokenizer.merges
-    assert all(left + right in tokenizer.vocabulary for left, right in tokenizer.merges)
-    assert sorted(tokenizer.vocabulary.values()) == list(range(tokenizer.size))
-    assert train_wordpiece(TEXTS, vocab_size=600).merges is None

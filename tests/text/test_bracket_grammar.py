@@ -107,11 +107,11 @@ def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
 
 
 def test_what_cannot_be_parsed_is_refused() -> None:
-    with pytest.raises(DataError, match=r"sentence 1 .* has no word"):
+    with pytest.raises(DataError, match=r"\b1\b.*no word"):
         grammar(1, 0)
-    with pytest.raises(DataError, match="has 3 words and a limit of 3"):
+    with pytest.raises(DataError, match=r"\b3\b.*\b3\b"):
         grammar(3, limits=[3])
-    with pytest.raises(DataError, match="the bracket 'VP' has only one half"):
+    with pytest.raises(DataError, match="'VP'"):
         SymbolKinds.of({"(VP": 4, "XX": 5})
     with pytest.raises(DataError, match="no tag"):
         SymbolKinds.of({"(VP": 4, ")VP": 5})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import MASKS, BpeDropout, find_unchanging, mask, train_bpe, train_wordpiece, unmask
+from transduce.text import MASKS, BpeDropout, find_unchanging, mask, train_bpe, unmask
 from transduce.text.masks import caps_lowered, is_all_caps, mask_pair, mask_words, without_masks
 
 FOUND = {
@@ -129,23 +129,6 @@ def test_one_pair_in_eight_teaches_masks() -> None:
     assert used == set(MASKS)
     bare = [copy for n in range(900) for copy in mask_words("so it is " + "x" * n, "das ist es")]
     assert {src.strip()[0] in MASKS for src, _ in bare} == {True, False}
-
-
-@pytest.mark.parametrize("train", [train_bpe, train_wordpiece])
-def test_a_mask_is_a_token_wherever_it_stands(train: type) -> None:
-    texts = ["Tom is (in) Boston.", "see it: <there>."] * 5
-    tokenizer = train(texts, vocab_size=700, masks=True)
-    plain = train(texts, vocab_size=700)
-    assert (tokenizer.has_masks, plain.has_masks) == (True, False)
-    for text in (f"see {MASKS[0]}.", f"<{MASKS[3]}Tom{MASKS[9]}>", MASKS[5] * 2, f"({MASKS[1]})"):
-        ids = tokenizer.encode(text)
-        assert tokenizer.decode(ids) == text
-        n_masks = sum(char in MASKS for char in text)
-        assert sum(piece in MASKS for piece in tokenizer.pieces(ids)) == n_masks
-
-
-def test_the_vocabulary_has_room_for_the_masks() -> None:
-    assert train_bpe(["low lower low " * 50], vocab_size=275, masks=True).size <= 275
 
 
 def test_dropout_leaves_masks_whole() -> None:

@@ -1,4 +1,4 @@
-"""A closed list of symbols: saved, read again, and nothing else let in."""
+"""What is particular to a closed list of symbols; ``test_every_tokenizer.py`` has what every kind promises."""
 
 from __future__ import annotations
 
@@ -12,26 +12,32 @@ from transduce.text import UNK_ID, load_tokenizer, train_symbols
 LINES = ["(S (NP XX )NP . )S", "(S , XX )S"]
 
 
-def test_each_symbol_is_one_id(tmp_path: Path) -> None:
+def test_each_symbol_is_one_id() -> None:
     tokenizer = train_symbols(LINES)
     assert tokenizer.size == 4 + 7
     assert [len(ids) for ids in tokenizer.encode_batch(LINES)] == [6, 4]
-    for line in LINES:
-        assert tokenizer.decode(tokenizer.encode(line)) == line
     assert tokenizer.encode("(S (VP XX") == [tokenizer.vocabulary["(S"], UNK_ID, tokenizer.vocabulary["XX"]]
-    tokenizer.save(tmp_path / "tokenizer.tgt.json")
-    again = load_tokenizer(tmp_path / "tokenizer.tgt.json")
-    assert (again.fingerprint, again.vocabulary) == (tokenizer.fingerprint, tokenizer.vocabulary)
-    assert train_symbols(reversed(LINES)).fingerprint == tokenizer.fingerprint
+
+
+def test_a_symbol_of_any_length_is_one_id() -> None:
+    label = "(" + "N" * 100_000
+    tokenizer = train_symbols([f"{label} XX"])
+    assert len(tokenizer.encode(f"{label} XX", most_tokens=1)) == 2
+    assert tokenizer.decode(tokenizer.encode(f"{label} XX", most_tokens=2)) == f"{label} XX"
+
+
+def test_words_are_begun_by_tags_and_by_what_is_not_known() -> None:
+    tokenizer = train_symbols(LINES)
+    assert set(tokenizer.word_beginnings) == {UNK_ID, *map(tokenizer.vocabulary.get, ("XX", ".", ","))}
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no text"):
         train_symbols(["", " "])
-    with pytest.raises(DataError, match=r"is called </s>, which has a meaning of its own"):
+    with pytest.raises(DataError, match="</s>"):
         train_symbols(["a </s>"])
     path = tmp_path / "tokenizer.json"
     train_symbols(LINES).save(path)
     path.write_text(path.read_text(encoding="utf-8").replace('"<unk>"', '"XX"', 1), encoding="utf-8")
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json.*<pad>.*<s>.*</s>.*<unk>"):
         load_tokenizer(path)

@@ -127,7 +127,7 @@ def test_all_examples_are_kept_in_order(tmp_path: Path):
 
 
 def test_no_example_is_refused_and_nothing_is_written(tmp_path: Path):
-    with pytest.raises(DataError, match=r"page\.html would show nothing"):
+    with pytest.raises(DataError, match=r"page\.html\b"):
         write_attention_page(tmp_path / "page.html", [], title="Attention")
     assert list(tmp_path.iterdir()) == []
 
@@ -135,16 +135,16 @@ def test_no_example_is_refused_and_nothing_is_written(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder": random_weights(N_SRC, N_TGT, seed=1)}, r"encoder has shape \(2, 3, 4, 5\).*heads, 4, 4\)"),
-        ({"decoder": random_weights(N_SRC, N_SRC, seed=1)}, r"decoder has shape \(2, 3, 4, 4\).*heads, 5, 5\)"),
-        ({"cross": random_weights(N_SRC, N_TGT, seed=1)}, r"cross has shape \(2, 3, 4, 5\).*heads, 5, 4\)"),
-        ({"cross": random_weights(N_TGT, N_SRC, seed=1)[0]}, r"cross has shape \(3, 5, 4\)"),
-        ({"cross": random_weights(N_TGT, N_SRC, seed=1)[:0]}, r"cross has shape \(0, 3, 5, 4\)"),
-        ({"tgt_predicted": ("eine", "</s>")}, "tgt_predicted has 2 pieces, tgt_pieces 5"),
-        ({"decoder": random_weights(N_TGT, N_TGT, seed=1)}, "decoder has weights above the diagonal"),
-        ({"encoder": random_weights(N_SRC, N_SRC, seed=1) - 0.5}, "encoder goes from -0.*between 0 and 1"),
-        ({"encoder": np.full((1, 1, N_SRC, N_SRC), 1.5)}, "encoder goes from 1.5 to 1.5"),
-        ({"encoder": np.full((1, 1, N_SRC, N_SRC), np.nan)}, "encoder goes from nan to nan"),
+        ({"encoder": random_weights(N_SRC, N_TGT, seed=1)}, r"\bencoder\b.*\(2, 3, 4, 5\).*, 4, 4\)"),
+        ({"decoder": random_weights(N_SRC, N_SRC, seed=1)}, r"\bdecoder\b.*\(2, 3, 4, 4\).*, 5, 5\)"),
+        ({"cross": random_weights(N_SRC, N_TGT, seed=1)}, r"\bcross\b.*\(2, 3, 4, 5\).*, 5, 4\)"),
+        ({"cross": random_weights(N_TGT, N_SRC, seed=1)[0]}, r"\bcross\b.*\(3, 5, 4\)"),
+        ({"cross": random_weights(N_TGT, N_SRC, seed=1)[:0]}, r"\bcross\b.*\(0, 3, 5, 4\)"),
+        ({"tgt_predicted": ("eine", "</s>")}, r"\btgt_predicted\b.*\b2\b.*\btgt_pieces\b.*\b5\b"),
+        ({"decoder": random_weights(N_TGT, N_TGT, seed=1)}, r"\bdecoder\b.*\bdiagonal\b"),
+        ({"encoder": random_weights(N_SRC, N_SRC, seed=1) - 0.5}, r"\bencoder\b.* -0.*\b0 and 1\b"),
+        ({"encoder": np.full((1, 1, N_SRC, N_SRC), 1.5)}, r"\bencoder\b.* 1\.5 .*\b1\.5\b"),
+        ({"encoder": np.full((1, 1, N_SRC, N_SRC), np.nan)}, r"\bencoder\b.*\bnan\b.*\bnan\b"),
     ],
 )
 def test_maps_that_do_not_fit_are_refused(changes: dict, message: str):
