@@ -32,7 +32,7 @@ from transduce.corpora import (
 )
 from transduce.errors import ConfigError, DataError
 from transduce.metrics import TranslationScores
-from transduce.tasks import ParsingScores, RunResult, Translator, open_prepared, train
+from transduce.tasks import RunResult, Translator, open_prepared, train
 from transduce.training import Listener
 from transduce.view import attention_of_translation, write_attention_page
 
@@ -181,7 +181,7 @@ def run_demo(
     if run.model_folder is None:
         return DemoResult(run, None, (), None)
     scores = run.scores
-    assert not isinstance(scores, ParsingScores)  # its corpora are for translation
+    assert scores is None or isinstance(scores, TranslationScores)  # its corpora are for translation
     translator = Translator.load(run.model_folder, device=device)
     prepared = open_prepared(folder / "store")
     sources, references = prepared.text("test") or prepared.text("dev") or ([], [])

@@ -139,7 +139,7 @@ def test_a_model_of_another_system_is_read(tmp_path: Path) -> None:
     )  # fmt: skip
     flat = {**TransformerConfig().model_dump(), **config.model_dump()}
     edited(tmp_path / "model" / "config.json", lambda values: values.update(format=1, model=flat))
-    assert read_model_config(tmp_path / "model") == config
+    assert read_model_config(tmp_path / "model")[0] == config
     edited(tmp_path / "model" / "config.json", lambda values: values.update(format=2))
     with pytest.raises(CheckpointError, match=r"config\.json: d_ff goes with system = 'transformer', got .*'bytenet'"):
         read_model_config(tmp_path / "model")

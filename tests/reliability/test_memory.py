@@ -176,7 +176,7 @@ def test_a_configuration_that_is_not_that_of_the_weights(own_model: Path, tmp_pa
 
 
 def test_the_configuration_of_a_good_folder(micro_model: Path) -> None:
-    assert read_model_config(micro_model).d_model == 32
+    assert read_model_config(micro_model)[0].d_model == 32
     assert command("model", micro_model).returncode == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from transduce.recipes import PRESETS, preset, read_recipe
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig
+    from transduce.tasks import Task
 
 __all__ = ["model"]
 
@@ -39,9 +40,8 @@ def model(
     import torch
 
     from transduce.model import cost_of, describe
-    from transduce.tasks.model_folder import model_over
 
-    config = _config(name)
+    config, task = _config(name)
     if vocab_size is not None:
         config = config.with_vocabulary(vocab_size, vocab_size)
     cost = cost_of(config, n_tokens=length)
@@ -49,7 +49,7 @@ def model(
         print_json({"name": name, **asdict(cost), "config": config.model_dump()})
         return
     with torch.device("meta"):  # shapes without memory
-        tree = describe(model_over(None, config))
+        tree = describe(task.build_model(config, None))
     print(tree)
     print()
     print(f"parameters                    {cost.parameters:>16,}")
@@ -58,15 +58,17 @@ def model(
     print(f"  and attention at length {length:<4}{cost.attention_flops_per_token:>16,}")
 
 
-def _config(name: str) -> ModelConfig:
-    """The architecture that a name on the command line means."""
+def _config(name: str) -> tuple[ModelConfig, Task[Any]]:
+    """The architecture that a name on the command line means, and what it is for."""
+    from transduce.tasks import task_of
     from transduce.tasks.model_folder import read_model_config
 
     path = Path(name)
     if path.suffix == ".toml":
         run = read_recipe(path, tell=say)
-        return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size)
+        return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size), task_of(run)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)
         return read_model_config(path)
-    return preset(name).model
+    run = preset(name)
+    return run.model, task_of(run)

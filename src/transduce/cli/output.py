@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from transduce.metrics import Parseval, TranslationScores
-    from transduce.tasks import ParsingScores
+    from transduce.metrics import Parseval
+    from transduce.tasks.task import Scores
 
 __all__ = [
     "STANDARD",
@@ -116,17 +116,15 @@ def print_json(value: Any, *, to: TextIO | None = None) -> None:
     print(json_line(value), file=to, flush=True)
 
 
-def print_scores(scores: TranslationScores | ParsingScores, *, to: TextIO | None = None) -> None:
+def print_scores(scores: Scores, *, to: TextIO | None = None) -> None:
     """Each score with the settings that produced it, on stdout, or on another stream."""
-    from transduce.metrics import TranslationScores
-
-    if not isinstance(scores, TranslationScores):
-        print_parseval(scores.result)
+    parseval = getattr(scores, "result", None)
+    if parseval is not None:
+        print_parseval(parseval)
         return
     for name, entry in scores.as_json().items():
-        if isinstance(entry, dict):
-            print(f"{name:<14} {entry['score']:6.2f}   {entry['signature']}", file=to)
-    print(f"{'sentences':<14} {scores.sentences:6,}", file=to, flush=True)
+        told = f"{entry['score']:6.2f}   {entry['signature']}" if isinstance(entry, dict) else f"{entry:6,}"
+        print(f"{name:<14} {told}", file=to, flush=True)
 
 
 def print_parseval(result: Parseval) -> None:

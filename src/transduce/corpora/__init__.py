@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from transduce.config import DataConfig
 from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Corpus, Text, corpus_named, text_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.download import Progress
@@ -55,7 +52,6 @@ __all__ = [
     "get_corpus",
     "has_training_text",
     "hold_out",
-    "paired_text",
     "read_aligned_files",
     "read_plain_trees",
     "read_tab_separated",
@@ -64,11 +60,3 @@ __all__ = [
     "text_named",
     "write_grammar_corpus",
 ]
-
-
-def paired_text(config: DataConfig, data_folder: Path | None = None) -> PairedText:
-    """The text that a configuration names: sentences with translations, or with trees.
-
-    Raises ConfigError or DataError if it is not there.
-    """
-    return TreebankText(config, data_folder) if config.task == "parsing" else ParallelText(config, data_folder)

@@ -229,7 +229,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
     Nothing where the training text is of other corpora alone.
     """
     train = part_named(config, "train")
-    if train is None or config.task == "parsing":
+    if train is None:
         return
     yield from remarks_on_codes(config)
     languages = config.src_language, config.tgt_language

@@ -292,7 +292,9 @@ class Laboratory:
             elif split == result.scored_split and result.scores is not None:
                 scores[split] = result.scores.as_json()
             else:
-                of_split = task_of(config).evaluate(model_folder, text, device=self.device, also=TOKENISED_BLEUS.keys())
+                of_split = task_of(config).evaluate(
+                    model_folder, prepared, split, device=self.device, also=TOKENISED_BLEUS.keys()
+                )
                 scores[split] = of_split.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from transduce.tasks.average import average_run, dev_perplexity
 from transduce.tasks.evaluation import Evaluation, evaluate
-from transduce.tasks.known_tasks import TASKS, task_of
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
-from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.preparation import Prepared, new_prepared, open_prepared, prepare
+from transduce.tasks.registry import TASKS, register, task_named, task_of
 from transduce.tasks.reranking import Reranker, log_probabilities
 from transduce.tasks.run import RunResult, train
 from transduce.tasks.run_file import read_run_config, resume_config
 from transduce.tasks.task import Task
+from transduce.tasks.translation import Translation as _Translation  # noqa: F401  (it registers itself)
 from transduce.tasks.translation_parts import ScoredText, Translation
 from transduce.tasks.translator import Translator
 
@@ -36,12 +37,15 @@ __all__ = [
     "evaluate",
     "evaluate_parser",
     "log_probabilities",
+    "new_prepared",
     "new_recipe",
     "open_prepared",
     "prepare",
     "read_run_config",
+    "register",
     "resume_config",
     "tagged_words",
+    "task_named",
     "task_of",
     "train",
 ]

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import torch
 
-from transduce.config import RunConfig
+from transduce.config import RunConfig, Split
 from transduce.errors import CheckpointError, DataError
-from transduce.metrics import TokenisedBleu, TranslationScores, customary_bleus, perplexity
+from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
 from transduce.model import EncoderDecoder
-from transduce.tasks.known_tasks import task_of
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
-from transduce.tasks.parsing import ParsingScores
-from transduce.tasks.preparation import Prepared, open_prepared
+from transduce.tasks.preparation import EVALUATED, Prepared, open_prepared
+from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import CHECKPOINTS, BegunWith, read_run_file, require_made_by
 from transduce.tasks.run_folder import MODEL, require_same_data, store_of
+from transduce.tasks.task import Scores
+from transduce.tasks.validation import PairValidation
 from transduce.training import average_weights, averaged_checkpoints, read_state
 
 __all__ = ["average_begun_run", "average_run", "dev_perplexity"]
@@ -31,7 +32,7 @@ def average_run(
     device: str | torch.device = "cpu",
     also: Collection[TokenisedBleu] | None = None,
     tell: Callable[[str], None] = lambda line: None,
-) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
+) -> tuple[Path, Scores | None, Split | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
     ``also`` is as for ``train``. Returns the folder, the scores and the split that they are of.
@@ -52,7 +53,7 @@ def average_begun_run(
     device: str | torch.device,
     also: Collection[TokenisedBleu] | None,
     tell: Callable[[str], None],
-) -> tuple[Path, TranslationScores | ParsingScores | None, str | None]:
+) -> tuple[Path, Scores | None, Split | None]:
     """``average_run``, of a run whose beginning and text have been read."""
     config, task = begun.config, task_of(begun.config)
     chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
@@ -77,14 +78,14 @@ def average_begun_run(
         statistics=task.line_statistics(prepared, config),
     )
     tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
-    test, dev = prepared.text("test"), prepared.text("dev")
-    text, split = (test, "test") if test else (dev, "dev")
-    if text is None:
+    split = next((split for split in reversed(EVALUATED) if split in prepared.text_names), None)
+    if split is None:
         return model_folder, None, None
-    tell(f"{task.doing} {len(text[0]):,} sentences of {prepared.text_names[split]}")
+    name = prepared.text_names[split]
+    tell(f"{task.doing} {split} text: {name}")
     if also is None:
-        also = customary_bleus(prepared.text_names[split])
-    scores = task.evaluate(model_folder, text, device=device, also=also)
+        also = customary_bleus(name)
+    scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
     write_model_card(
         model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
     )
@@ -96,8 +97,8 @@ def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig)
 
     Raises DataError if there is no dev text.
     """
-    validate = task_of(config).validate(lambda: model, prepared, config, device=model.output_weight.device)
-    if validate is None:
+    validate = task_of(config).validator(lambda: model, prepared, config, device=model.output_weight.device)
+    if not isinstance(validate, PairValidation):
         raise DataError(f"{prepared.folder} has no dev text")
     with torch.no_grad():
         return perplexity(validate.mean_nll_nats(), 1)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, TrainingConfig, TransformerConfig
 from transduce.corpora import OWN_FILES
-from transduce.metrics import TranslationScores
-from transduce.model import cost_of
-from transduce.tasks.parsing import ABOUT_SCORES, ParsingScores
 from transduce.tasks.preparation import Prepared
+from transduce.tasks.registry import task_of
+from transduce.tasks.task import Scores, Use
 from transduce.training import TrainState
 
 __all__ = ["model_card"]
@@ -28,14 +26,14 @@ def model_card(
     state: TrainState,
     *,
     n_averaged: int,
-    scores: TranslationScores | ParsingScores | None = None,
+    scores: Scores | None = None,
     split: str | None = None,
 ) -> str:
     """Markdown for ``README.md`` of a model folder."""
-    model, training, data = config.model, config.training, config.data
-    cost, n_passes = cost_of(model), training.mean_passes(state.update)
+    model, training, data, task = config.model, config.training, config.data, task_of(config)
+    cost, n_passes = task.cost(model), training.mean_passes(state.update)
     lines = [
-        *_title(data),
+        *_title(task.use(data)),
         "",
         "## Model",
         "",
@@ -57,19 +55,13 @@ def model_card(
         f"- weights: the mean of the last {n_averaged} checkpoints",
     ]
     if scores is not None and split is not None:
-        name = f"{prepared.text_names[split]} ({_n_sentences(scores):,} sentences)"
-        lines += ["", f"## Scores on {split}: {name}", "", *_scores(scores, config)]
+        lines += ["", f"## Scores on {split}: {prepared.text_names[split]}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
 
 
-def _title(data: DataConfig) -> list[str]:
-    if data.task == "parsing":
-        what, verb, call = f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])"
-    else:
-        what = f"{data.src_language} to {data.tgt_language}"
-        verb, call = "translate", "Translator.load(folder).translate([...])"
-    use = f"Made by transduce. Use it with `transduce {verb} <this folder>`,"
-    return [f"# A Transformer for {what}", "", use, f"or in Python: `{call}`."]
+def _title(use: Use) -> list[str]:
+    told = f"Made by transduce. Use it with `transduce {use.verb} <this folder>`,"
+    return [f"# A Transformer for {use.what}", "", told, f"or in Python: `{use.call}`."]
 
 
 def _architecture(model: ModelConfig) -> str:
@@ -81,30 +73,6 @@ def _architecture(model: ModelConfig) -> str:
         own = model.model_dump(exclude=set(ModelConfig.model_fields))
         told += [f"system {model.system}", *(f"{name} {value}" for name, value in own.items())]
     return ", ".join(told)
-
-
-def _n_sentences(scores: TranslationScores | ParsingScores) -> int:
-    return scores.sentences if isinstance(scores, TranslationScores) else len(scores.result.sentences)
-
-
-def _scores(scores: TranslationScores | ParsingScores, config: RunConfig) -> list[str]:
-    search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}"
-    if isinstance(scores, TranslationScores):
-        rows = [
-            f"| {name} | {entry['score']:.2f} | `{entry['signature'].replace('|', ' ')}` |"
-            for name, entry in scores.as_json().items()
-            if isinstance(entry, dict)
-        ]
-        return [
-            f"{scores.sentences:,} sentences. {search}.",
-            "",
-            "| metric | score | signature |",
-            "| --- | --- | --- |",
-            *rows,
-        ]
-    of_all, of_short = asdict(scores.result.all), asdict(scores.result.length_40)
-    rows = [f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in of_all if of_all[name] is not None]
-    return [f"{search}. {ABOUT_SCORES}", "", "| PARSEVAL | all | length <= 40 |", "| --- | --- | --- |", *rows]
 
 
 def _method(config: RunConfig) -> str:

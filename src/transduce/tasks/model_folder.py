@@ -18,18 +18,17 @@ from torch import Tensor
 
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, TransformerConfig, config_from_mapping
 from transduce.config.migrations import tables_of_format_1
-from transduce.errors import CheckpointError, DataError, quoted, shown
+from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest, write_text
-from transduce.model import EncoderDecoder, cost_of, make_model
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_room_to_search
-from transduce.tasks.word_positions import model_that_counts_words
+from transduce.tasks.registry import task_named
+from transduce.tasks.task import Task
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
 __all__ = [
     "ModelFolder",
-    "model_over",
     "read_model_config",
     "read_model_folder",
     "write_model_card",
@@ -46,12 +45,19 @@ CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "READ
 class ModelFolder:
     """A model, what it reads and writes with, and how it searches."""
 
-    model: EncoderDecoder
+    model: Any  # what its task builds
     tokenizers: Tokenizers
     search: SearchConfig
     direction: str  # "en-de"; of a parser, only the first counts
     task: str  # its name: what the model was trained for
     statistics: LineStatistics | None = None  # of the training text; none in folders of earlier versions
+
+    def require_task(self, task: str, where: Path) -> None:
+        """Raises CheckpointError if the model was trained for something else."""
+        if self.task != task:
+            raise CheckpointError(
+                f"{where} holds a model for {shown(self.task)}, not for {task}; its card says how to use it"
+            )
 
 
 def write_model_folder(
@@ -99,10 +105,7 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, a
     weight is no number, or there is too little memory.
     """
-    path, (config, values) = folder / CONFIG_FILE, _read_config(folder)
-    task = values.get("task")
-    if not isinstance(task, str):
-        raise CheckpointError(f"{path}: task should be a name, got {quoted(task)}")
+    path, (config, values, task) = folder / CONFIG_FILE, _read_config(folder)
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
         raise CheckpointError(f"{path}: direction should be as in 'en-de', got {quoted(direction)}")
@@ -119,21 +122,25 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     weights = _read_weights(folder / WEIGHTS_FILE)
     try:
         with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
-            load_weights(model_over(tokenizers, config), weights, where=folder / WEIGHTS_FILE)
-        model = model_over(tokenizers, config)
-    except DataError as error:
+            load_weights(task.build_model(config, tokenizers), weights, where=folder / WEIGHTS_FILE)
+        model = task.build_model(config, tokenizers)
+    except (ConfigError, DataError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
     load_weights(model, weights, where=folder / WEIGHTS_FILE)
-    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task, statistics)
+    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics)
 
 
-def read_model_config(folder: Path) -> ModelConfig:
-    """The architecture of a model folder. Raises CheckpointError if a file is missing, or the weights are not its."""
-    return _read_config(folder)[0]
+def read_model_config(folder: Path) -> tuple[ModelConfig, Task[Any]]:
+    """The architecture of a model folder, and what it is for.
+
+    Raises CheckpointError if a file is missing, or the weights are not its.
+    """
+    config, _, task = _read_config(folder)
+    return config, task
 
 
-def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
-    """The architecture, checked against the weights that are there, and all of ``config.json``."""
+def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
+    """The architecture, checked against the weights that are there; all of ``config.json``; what it is for."""
     if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
         raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
     required = (CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder))
@@ -142,14 +149,12 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     written = read_json(path, error=CheckpointError, may_be_link=True)
     values = migrated(written, MIGRATIONS, first=1, where=path, error=CheckpointError)
     config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
-    _require_like_weights(config, folder)
-    return config, values
-
-
-def model_over(tokenizers: Tokenizers | None, config: ModelConfig) -> EncoderDecoder:
-    """A new model, which knows where words begin if it asks for that; without tokenizers, for its shapes."""
-    counts_words = isinstance(config, TransformerConfig) and config.positions == "words"
-    return model_that_counts_words(config, tokenizers) if counts_words else make_model(config)
+    try:
+        task = task_named(values.get("task"))
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    _require_like_weights(config, folder, task.cost(config).parameters)
+    return config, values, task
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
@@ -166,7 +171,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _require_like_weights(config: ModelConfig, folder: Path) -> None:
+def _require_like_weights(config: ModelConfig, folder: Path, wanted: int) -> None:
     """Raises CheckpointError if the weights cannot be all that ``config`` asks for; nothing is built or read."""
     path = folder / WEIGHTS_FILE
     try:
@@ -174,7 +179,7 @@ def _require_like_weights(config: ModelConfig, folder: Path) -> None:
             shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118 - it is no dict
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    wanted, got = cost_of(config).parameters, sum(map(prod, shapes))
+    got = sum(map(prod, shapes))
     if wanted != got:
         raise CheckpointError(
             f"{folder}: {CONFIG_FILE} is of a model of {wanted:,} weights, but {WEIGHTS_FILE} has {got:,}; "

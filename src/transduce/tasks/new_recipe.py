@@ -35,11 +35,11 @@ from transduce.corpora.checks import (
 )
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.corpora.parallel_text import require_text
-from transduce.data import PairBatches
 from transduce.errors import ConfigError, DataError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.tasks.preparation import Prepared, prepare
+from transduce.tasks.registry import task_of
 from transduce.tasks.rehearsal import seconds_per_update
 
 __all__ = ["NewRecipe", "OwnText", "new_recipe"]
@@ -237,7 +237,7 @@ def _chosen(
         precision=fast_precision(device),
     )
     runs = [_run(text, place, size, training, vocab_size) for size in sizes]
-    batches = PairBatches(sample.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device)
+    batches = task_of(runs[0]).batches(sample.train, runs[0], device)
     n_batches = batches.n_batches(0) * n_train / n_sampled  # of an epoch
     tell(f"trying some updates on {device.type}, to know how long they take")
     seconds = seconds_per_update(runs[0], sample, device)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from transduce.config import InferencePrecision, SearchConfig
-from transduce.errors import CheckpointError, shown
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
 from transduce.model import EncoderDecoder
 from transduce.search import Constrained, Prefixes
@@ -95,10 +94,7 @@ class Parser:
     ) -> Parser:
         """From a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
         read = read_model_folder(Path(folder), device=usable_device(device))
-        if read.task != "parsing":
-            raise CheckpointError(
-                f"{folder} holds a model for {shown(read.task)}, not for parsing; its card says how to use it"
-            )
+        read.require_task("parsing", Path(folder))
         return cls(read.model, read.tokenizers, read.search, precision=precision, is_constrained=is_constrained)
 
     def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:

@@ -9,13 +9,19 @@ from typing import Any
 
 import torch
 
-from transduce.config import SearchConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, TransformerConfig
+from transduce.corpora import PairedText, TreebankText
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
 from transduce.metrics import Parseval, TokenisedBleu, parseval
-from transduce.model import EncoderDecoder
+from transduce.model import EncoderDecoder, make_model
+from transduce.tasks.pairs import Lines, PairTask, tokenizer_trainer
 from transduce.tasks.parser import Parser, tagged_words
-from transduce.tasks.task import Task
-from transduce.tasks.validation import TaskValidation
+from transduce.tasks.preparation import Prepared
+from transduce.tasks.registry import register
+from transduce.tasks.task import Use
+from transduce.tasks.validation import PairValidation
+from transduce.tasks.word_positions import model_that_counts_words
+from transduce.text import Tokenizers, train_symbols
 from transduce.training import Score, Validation
 from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
 
@@ -36,7 +42,7 @@ class ParsingScores:
         return {**asdict(self.result.all), "length_40": asdict(self.result.length_40)}
 
 
-class ParsingValidation(TaskValidation):
+class ParsingValidation(PairValidation):
     """Perplexity and labelled F1."""
 
     def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
@@ -68,20 +74,60 @@ def gold_tree(source: str, symbols: str) -> Tree:
     return delinearise(symbols.split(), [escape_brackets(word) for word in split_words(source)])
 
 
-class Parsing(Task):
+class Parsing(PairTask):
     """Sentences to the trees over their words. Section 6.3."""
 
     name = "parsing"
     doing = "parsing"
     validation = ParsingValidation
 
+    def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
+        """Sentences and their trees, and trees that are recombined of those."""
+        return TreebankText(config, data_folder)
+
+    def learn_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
+        """One of words for the sentences, and the closed list of symbols that trees are written with."""
+        return Tokenizers(tokenizer_trainer(config)(lines(0)), train_symbols(lines(1)))
+
+    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
+        """A new model, which knows where words begin if it asks for that."""
+        counts_words = isinstance(config, TransformerConfig) and config.positions == "words"
+        return model_that_counts_words(config, tokenizers) if counts_words else make_model(config)
+
+    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Parser:
+        """A parser."""
+        return Parser.load(model_folder, device=device)
+
     def evaluate(
         self,
         model_folder: Path,
-        text: tuple[list[str], list[str]],
+        prepared: Prepared,
+        split: Split,
         *,
         device: str | torch.device = "cpu",
         also: Collection[TokenisedBleu] = (),
     ) -> ParsingScores:
         """PARSEVAL of the trees of the sources; there is no BLEU of trees."""
-        return evaluate_parser(Parser.load(model_folder, device=device), *text)
+        text = prepared.text(split)
+        assert text is not None
+        return evaluate_parser(self.load(model_folder, device=device), *text)
+
+    def score_lines(self, scores: ParsingScores, config: RunConfig) -> list[str]:
+        """A table of PARSEVAL's measures, of all sentences and of short ones."""
+        of_all, of_short = asdict(scores.result.all), asdict(scores.result.length_40)
+        judged = [name for name in of_all if of_all[name] is not None]
+        search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}"
+        return [
+            f"{len(scores.result.sentences):,} sentences. {search}. {ABOUT_SCORES}",
+            "",
+            "| PARSEVAL | all | length <= 40 |",
+            "| --- | --- | --- |",
+            *(f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in judged),
+        ]
+
+    def use(self, data: DataConfig) -> Use:
+        """Of one language."""
+        return Use(f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])")
+
+
+register(Parsing())

@@ -9,11 +9,9 @@ from pathlib import Path
 import torch
 
 from transduce.config import RunConfig
-from transduce.data import PairBatches
-from transduce.tasks.model_folder import model_over
 from transduce.tasks.model_memory import require_room_to_train
-from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import Prepared
+from transduce.tasks.registry import task_of
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
 
 __all__ = ["seconds_per_update"]
@@ -23,7 +21,8 @@ N_UPDATES, N_FIRST = 14, 4  # the first ones take longer: kernels are chosen, me
 
 def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.device) -> float:
     """The median over some updates of a new model; nothing is left of them. Raises TrainingError if memory is short."""
-    model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
+    task, tokenizers = task_of(config), prepared.tokenizers
+    model_config = task.model_config(config.model, tokenizers)
     training = config.training.model_copy(update={"max_updates": N_UPDATES, "max_minutes": None})
     require_room_to_train(model_config, training, device)
     times: list[float] = []
@@ -34,14 +33,11 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
 
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
         torch.manual_seed(training.seed)
-        model = model_over(prepared.tokenizers, model_config).to(device)
-        batches = PairBatches(
-            prepared.train, max_tokens=training.max_tokens_per_batch, seed=training.seed, device=device
-        )
+        model = task.build_model(model_config, tokenizers).to(device)
         Trainer(
             model=model,
-            objective=PairObjective(model, training),
-            batches=batches,
+            objective=task.objective(model, training),
+            batches=task.batches(prepared.train, config, device),
             learning_rate=lambda step: learning_rate(step, d_model=model_config.d_model, config=training),
             config=training,
             checkpoints=Path(folder),

@@ -10,22 +10,20 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 
 from transduce.config import ModelConfig, RunConfig
-from transduce.data import Batch, BatchStatistics, PairBatches
+from transduce.data import BatchStatistics, StoreBatches
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
-from transduce.metrics import TokenisedBleu, TranslationScores
-from transduce.model import EncoderDecoder
+from transduce.metrics import TokenisedBleu
 from transduce.tasks.average import average_begun_run
-from transduce.tasks.known_tasks import task_of
-from transduce.tasks.model_folder import model_over
 from transduce.tasks.model_memory import require_room_to_train
-from transduce.tasks.objective import PairObjective
-from transduce.tasks.parsing import ParsingScores
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import (
     CHECKPOINTS,
     RUN_FILE,
@@ -46,6 +44,7 @@ from transduce.tasks.run_folder import (
     store_of,
 )
 from transduce.tasks.run_lock import only_writer
+from transduce.tasks.task import Scores
 from transduce.training import (
     CheckpointRecord,
     Listener,
@@ -77,7 +76,7 @@ class RunResult:
     reason: StopReason
     updates: int
     model_folder: Path | None  # None: stopped by request, to be resumed
-    scores: TranslationScores | ParsingScores | None  # of the averaged model on test, or on dev where there is no test
+    scores: Scores | None  # of the averaged model on test, or on dev where there is no test
     scored_split: str | None
     scored_text: str | None  # what the text of that split is called
 
@@ -180,10 +179,12 @@ class _Run:
             require_same_data(folder, before, prepared)
         if store is not None and not (folder / STORE).exists():
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
-        model_config = config.model.with_vocabulary(prepared.tokenizers.src.size, prepared.tokenizers.tgt.size)
+        model_config = task_of(config).model_config(config.model, prepared.tokenizers)
         config = config.model_copy(update={"model": model_config})
         self._require_room(model_config, config)
-        self.tell(_sentence_about_batches(self._batches(config).statistics(epoch=0)))
+        batches = task_of(config).batches(prepared.train, config, self.device)
+        if isinstance(batches, StoreBatches):
+            self.tell(_sentence_about_batches(batches.statistics(epoch=0)))
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
         begun_with = before.torch if before is not None else str(torch.__version__)
@@ -212,7 +213,7 @@ class _Run:
     ) -> tuple[StopReason, int]:
         """Make the updates, from the checkpoint ``found`` on; returns why they ended and how many there are."""
         torch.manual_seed(config.training.seed)
-        model = model_over(self.prepared.tokenizers, config.model).to(self.device)
+        model = task_of(config).build_model(config.model, self.prepared.tokenizers).to(self.device)
         if self.is_sharded:
             shard(model)
         trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
@@ -274,35 +275,24 @@ class _Run:
             model_config, config.training, self.device, processes=self.processes, is_sharded=self.is_sharded
         )
 
-    def _batches(self, config: RunConfig) -> PairBatches:
-        training = config.training
-        return PairBatches(
-            self.prepared.train,
-            max_tokens=training.max_tokens_per_batch,
-            seed=training.seed,
-            device=self.device,
-            weights=config.data.weights,
-            both_ways_epochs=training.both_ways_epochs,
-        )
-
     def _trainer(
         self,
         config: RunConfig,
-        model: EncoderDecoder,
+        model: nn.Module,
         *,
         listeners: Sequence[Listener],
         should_stop: Callable[[], bool],
-    ) -> Trainer[Batch]:
-        training, prepared = config.training, self.prepared
+    ) -> Trainer[Any]:
+        training, prepared, task = config.training, self.prepared, task_of(config)
         return Trainer(
             model=model,
-            objective=PairObjective(model, training),
-            batches=self._batches(config),
+            objective=task.objective(model, training),
+            batches=task.batches(prepared.train, config, self.device),
             learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
-            validate=task_of(config).validate(
-                lambda: self._undivided(model), prepared, config, device=self.device, processes=self.processes
+            validate=task.validator(
+                lambda: self._undivided(config, model), prepared, config, device=self.device, processes=self.processes
             ),
             listeners=listeners if self.processes.is_first else (),
             should_stop=should_stop,
@@ -310,11 +300,11 @@ class _Run:
             begun_with=None if self.begun is None else self.begun.as_json(),
         )
 
-    def _undivided(self, model: EncoderDecoder) -> EncoderDecoder:
+    def _undivided(self, config: RunConfig, model: nn.Module) -> nn.Module:
         """The model, or a copy with all its weights where it is divided among processes."""
         if not self.is_sharded:
             return model
-        copy = model_over(self.prepared.tokenizers, model.config).to(self.device).eval()
+        copy = task_of(config).build_model(config.model, self.prepared.tokenizers).to(self.device).eval()
         load_weights(copy, whole_weights(model), where=self.folder)
         return copy
 
@@ -344,7 +334,7 @@ def _sentence_about_batches(statistics: BatchStatistics) -> str:
 
 
 @contextmanager
-def _curves(folder: Path, trainer: Trainer[Batch], tell: Callable[[str], None]) -> Iterator[None]:
+def _curves(folder: Path, trainer: Trainer[Any], tell: Callable[[str], None]) -> Iterator[None]:
     """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
     metrics = MetricsFile(folder / METRICS_FILE)
     metrics.rewind(trainer.state)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 
 import torch
 
-from transduce.config import RunConfig
+from transduce.config import DataConfig, RunConfig, Split
+from transduce.corpora import PairedText, ParallelText
+from transduce.corpora.checks import Remark, remarks_on_own_files
+from transduce.data import PairStore
 from transduce.metrics import TokenisedBleu, TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
+from transduce.tasks.pairs import Lines, Pair, PairTask, tokenizer_trainer
 from transduce.tasks.preparation import Prepared
-from transduce.tasks.task import Task
+from transduce.tasks.registry import register
+from transduce.tasks.task import Use
 from transduce.tasks.translator import Translator
-from transduce.tasks.validation import TaskValidation
+from transduce.tasks.validation import PairValidation
+from transduce.text import Tokenizers
+from transduce.text.masks import mask_pair, mask_words, without_masks
 from transduce.training import Score, Validation
 
 __all__ = ["Translation"]
 
 
-class TranslationValidation(TaskValidation):
+class TranslationValidation(PairValidation):
     """Perplexity and BLEU."""
 
     def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
@@ -40,24 +48,85 @@ class TranslationValidation(TaskValidation):
         return Validation(nll_nats, {"bleu": Score(score.score, score.signature)})
 
 
-class Translation(Task):
+class Translation(PairTask):
     """Text of one language to text of another. Sections 5 and 6.1."""
 
     name = "translation"
     doing = "translating"
     validation = TranslationValidation
 
+    def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
+        """Sentences and their translations."""
+        return ParallelText(config, data_folder)
+
+    def learn_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
+        """One for both languages, or one for each. Section 5.1."""
+        train = tokenizer_trainer(config)
+        if config.shared_vocabulary:
+            shared = train(lines(0, 1))
+            return Tokenizers(shared, shared)
+        return Tokenizers(train(lines(0)), train(lines(1)))
+
+    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
+        """The pairs; with masks, and the further pairs that teach them, where they are asked for."""
+        for pair in pairs:
+            yield mask_pair(*pair) if config.masks else pair
+            yield from mask_words(*pair) if config.masks else ()
+
+    def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
+        """The pairs, with masks where they are asked for."""
+        return starmap(mask_pair, pairs) if config.masks else pairs
+
+    def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
+        """Without what is masked: masks are in the vocabulary already."""
+        if not config.masks:
+            return src, tgt
+        masked_src, masked_tgt = mask_pair(src, tgt)
+        return without_masks(masked_src), without_masks(masked_tgt)
+
+    def remarks(self, config: DataConfig) -> Iterable[Remark]:
+        """Shifted or swapped files, another language, dev lines in the training text."""
+        return remarks_on_own_files(config)
+
+    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Translator:
+        """A translator."""
+        return Translator.load(model_folder, device=device)
+
     def evaluate(
         self,
         model_folder: Path,
-        text: tuple[list[str], list[str]],
+        prepared: Prepared,
+        split: Split,
         *,
         device: str | torch.device = "cpu",
         also: Collection[TokenisedBleu] = (),
     ) -> TranslationScores:
         """BLEU and chrF of the translations of the sources."""
-        return evaluate(Translator.load(model_folder, device=device), *text, also=also).scores
+        text = prepared.text(split)
+        assert text is not None
+        return evaluate(self.load(model_folder, device=device), *text, also=also).scores
+
+    def score_lines(self, scores: TranslationScores, config: RunConfig) -> list[str]:
+        """A table of metrics with their signatures."""
+        entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
+        return [
+            f"{scores.sentences:,} sentences. Beam {config.search.beam_size}, alpha {config.search.alpha}.",
+            "",
+            "| metric | score | signature |",
+            "| --- | --- | --- |",
+            *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
+        ]
+
+    def use(self, data: DataConfig) -> Use:
+        """From one language to the other."""
+        what = f"{data.src_language} to {data.tgt_language}"
+        return Use(what, "translate", "Translator.load(folder).translate([...])")
 
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
         """How long its lines are, and how many sentences they have."""
-        return line_statistics(prepared.train, prepared.tokenizers, config.data.src_language)
+        store = prepared.train
+        assert isinstance(store, PairStore)
+        return line_statistics(store, prepared.tokenizers, config.data.src_language)
+
+
+register(Translation())

@@ -15,7 +15,7 @@ from typing import Any, overload
 import torch
 
 from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfig, config_from_mapping
-from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
+from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
 from transduce.tasks.batch_search import BatchSearch, Found
@@ -107,10 +107,7 @@ class Translator:
         device = usable_device(device)
         first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
         for place, read in zip((folder, *others), (first, *more), strict=True):
-            if read.task != "translation":
-                raise CheckpointError(
-                    f"{place} holds a model for {shown(read.task)}, not for translation; its card says how to use it"
-                )
+            read.require_task("translation", Path(place))
         for place, read in zip(others, more, strict=True):
             if (read.tokenizers.fingerprint, read.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(

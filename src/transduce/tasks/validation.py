@@ -1,4 +1,4 @@
-"""What every task does at a validation: perplexity of the dev store, and a score of what the model writes."""
+"""What tasks of pairs do at a validation: perplexity of the dev store, and a score of what the model writes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
 from transduce.training import Processes, Validation
 
-__all__ = ["TaskValidation"]
+__all__ = ["PairValidation"]
 
 
-class TaskValidation(ABC):
+class PairValidation(ABC):
     """Perplexity of the dev store, and a score of the first dev sentences by the run's own search.
 
     Outputs and score come from the functions that the evaluation at the end calls. Several processes take turns at

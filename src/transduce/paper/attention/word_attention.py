@@ -18,9 +18,8 @@ from torch import Tensor
 
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
-from transduce.model import AttentionKind, Transformer
+from transduce.model import AttentionKind, Transformer, make_model
 from transduce.tasks import Translator
-from transduce.tasks.model_folder import model_over
 from transduce.text import EOS_ID, SPECIAL_SYMBOLS, Tokenizer, normalise
 from transduce.text.frames import CONTINUATION
 
@@ -71,7 +70,7 @@ def untrained(translator: Translator, *, seed: int = 1) -> Translator:
     """The same model with weights as they are drawn before training: what a search finds where nothing is learned."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = model_over(translator.tokenizers, translator.model.config)
+        model = make_model(translator.model.config)
     direction = f"{translator.src_language}-{translator.tgt_language}"
     model = model.eval().to(translator.model.output_weight.device)
     return Translator(model, translator.tokenizers, translator.search, direction=direction)
