@@ -41,6 +41,8 @@ def test_it_is_torchs(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor) 
             theirs.copy_(mine)
         torch.testing.assert_close(layer.log_probabilities(states_ND), golden.log_prob(states_ND))
         torch.testing.assert_close(layer.log_p_of(states_ND, ids_N), golden(states_ND, ids_N).output)
+        loss = layer.loss(states_ND, ids_N)
+        torch.testing.assert_close(loss.loss_nats / loss.n_tokens, golden(states_ND, ids_N).loss)
         assert torch.equal(layer.likeliest(states_ND), golden.log_prob(states_ND).argmax(dim=1))
 
 

@@ -12,15 +12,7 @@ from torch import Tensor, nn
 from transduce.model import LanguageModel, StackConfig
 from transduce.paper.notes.normalisation import CHANGES, NOTES_TABLE, make_normalisation, standardise
 from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
-from transduce.paper.notes.tiny import (
-    ListedBatches,
-    encoded,
-    grammar_lines,
-    language_batch,
-    next_token_loss,
-    random_rows,
-    train,
-)
+from transduce.paper.notes.tiny import grammar_text, language_batch, trained
 from transduce.paper.report import Table
 
 
@@ -82,14 +74,11 @@ def test_batch_norm_sees_all_cells_of_the_grid() -> None:
 @pytest.fixture(scope="module")
 def models() -> dict[str, LanguageModel]:
     """One with each norm, after some updates, and the second in training mode too."""
-    text = encoded(grammar_lines(n_train=60, n_dev=1), vocab_size=300)
-    found = {}
-    for name, kind in (("layer", LanguageModel), ("batch, evaluation", BatchNormLanguageModel)):
-        torch.manual_seed(1)
-        model = kind(SMALL, vocab_size=text.tokenizer.size)
-        batches = ListedBatches(random_rows(text.train, batch_size=16, n_batches=5))
-        train(model, lambda batch, _, m=model: next_token_loss(m, batch), batches, peak_lr=1e-2)
-        found[name] = model
+    text = grammar_text(n_train=60, n_dev=1, vocab_size=300)
+    found = {
+        name: trained(text, kind=kind, config=SMALL, n_updates=5, peak_lr=1e-2)
+        for name, kind in (("layer", LanguageModel), ("batch, evaluation", BatchNormLanguageModel))
+    }
     return found | {"batch, training": copy.deepcopy(found["batch, evaluation"]).train()}
 
 

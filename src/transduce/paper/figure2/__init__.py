@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import torch
@@ -172,7 +172,7 @@ def _about_saturation(
         "by query, median",
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (d_k, factor, *_values(found))
+        (d_k, factor, *astuple(found))
         for factor, side in (("none", unscaled), ("1 / sqrt(d_k)", scaled))
         for d_k, found in zip(sizes.d_k, side, strict=True)
     )
@@ -199,18 +199,6 @@ without the factor are not divided either, so its mean even grows ({plain.query_
 {divided.query_gradient_mean:.2f}) while its median falls: a few queries get large steps, most get hardly any. All this
 is of random vectors, as at the start of training; what a model learns from there is not measured here.""",
         Table("-softmax", ("d_k", "factor", *names), rows, formats=formats),
-    )
-
-
-def _values(found: Saturation) -> tuple[float, ...]:
-    return (
-        found.entropy_nats,
-        found.largest_weight,
-        found.gradient_mean,
-        found.gradient_median,
-        found.vanished_share,
-        found.query_gradient_mean,
-        found.query_gradient_median,
     )
 
 

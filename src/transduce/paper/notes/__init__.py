@@ -1,8 +1,8 @@
 """The experiments of a set of lecture notes about the paper: what they explain in words, measured.
 
 One module makes each chapter of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
-``subwords``. ``tiny`` has the small model that most of them train, ``calibration`` and ``two_level_softmax`` what can
-be used by itself.
+``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` the one that layers without
+padding cannot make, ``calibration`` and ``two_level_softmax`` what can be used by itself.
 """
 
 from __future__ import annotations

@@ -22,14 +22,13 @@ from transduce.paper.drawing import COLOURS, new_panels, save_svg
 from transduce.paper.laboratory import machine_in_words
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import (
+    BATCH_SIZE,
     TINY,
     GrammarText,
     LanguageBatch,
-    ListedBatches,
-    encoded,
-    grammar_lines,
+    grammar_text,
     language_batch,
-    random_rows,
+    random_batches,
     seeded,
     train,
 )
@@ -83,15 +82,15 @@ class Sizes:
 
 WHOLE = Sizes((4_000, 16_000, 37_000, 100_000), 128, 256, 5, (1000, 2000, 4000), 3000, 300, 100)
 SHORT = Sizes((100, 200), 8, 16, 1, (300,), 60, 2, 10)
-BATCH_SIZE, N_LOOKS = 32, 10
+N_LOOKS = 10
 
 
 def make_adaptive_softmax(*, is_short: bool) -> Part:
     """Times and losses over vocabulary sizes."""
     sizes = SHORT if is_short else WHOLE
     times = [_times(vocab_size, sizes) for vocab_size in sizes.timed]
-    lines = grammar_lines(n_train=sizes.n_pairs, n_dev=sizes.n_dev)
-    losses = [_losses(encoded(lines, vocab_size=vocab_size), sizes) for vocab_size in sizes.learned]
+    texts = [grammar_text(n_train=sizes.n_pairs, n_dev=sizes.n_dev, vocab_size=each) for each in sizes.learned]
+    losses = [_losses(text, sizes) for text in texts]
     return Part(
         (
             "## Adaptive softmax",
@@ -229,8 +228,7 @@ def _losses(text: GrammarText, sizes: Sizes) -> Losses:
     rank_V = _ranks(text.train, size)
     dev = language_batch(text.dev)
     is_rare_N = rank_V[dev.targets_N] >= size // HEAD_SHARE
-
-    batches = ListedBatches(random_rows(text.train, batch_size=BATCH_SIZE, n_batches=sizes.n_updates))
+    batches = random_batches(text.train, sizes.n_updates)
 
     def looks(make_output: Callable[[int, int], LinearOutput | TwoLevelSoftmax]) -> list[tuple[int, float]]:
         """(update, nats) of a new model that learns with an output layer of its own, whose ids are ranks."""
@@ -267,18 +265,9 @@ def _table_of_times(times: Sequence[Times]) -> Table:
         "likeliest word, two levels", "times as fast to find",
     )  # fmt: skip
     rows = tuple(
-        (
-            each.vocab_size,
-            each.full,
-            each.blocks,
-            each.two_level,
-            each.training_speedup,
-            each.search_full,
-            each.search_two_level,
-            each.search_speedup,
-        )
-        for each in times
-    )
+        (each.vocab_size, each.full, each.blocks, each.two_level, each.training_speedup,
+         each.search_full, each.search_two_level, each.search_speedup) for each in times
+    )  # fmt: skip
     formats = dict.fromkeys(columns[1:], ".1f") | {"words": ",d"}
     return Table("-adaptive-softmax-times", columns, rows, formats=formats)
 

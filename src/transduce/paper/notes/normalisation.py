@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
@@ -19,19 +19,7 @@ from transduce.model import LanguageModel
 from transduce.paper.drawing import COLOURS, new_panels, save_svg
 from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.part import Part
-from transduce.paper.notes.tiny import (
-    TINY,
-    GrammarText,
-    ListedBatches,
-    Rows,
-    encoded,
-    grammar_lines,
-    language_batch,
-    next_token_loss,
-    random_rows,
-    seeded,
-    train,
-)
+from transduce.paper.notes.tiny import BATCH_SIZE, Rows, grammar_text, language_batch, next_token_loss, trained
 from transduce.paper.report import Cell, Table
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
@@ -47,23 +35,25 @@ f3 and f4 over the three instances, so the drawing is of batch norm. The standar
 divide by the number of values, as both norms do."""
 
 WHAT_WAS_MEASURED = """\
-Two small language models (2 layers of 64, causal; grammar corpus, {vocab_size} pieces) learn for {n_updates} updates of
-{batch_size} sentences: one as in the paper, one with batch norm in each place of layer norm, over all cells of the
-padded batch. Then one sentence of {length} tokens stands among {n_others} others of its length, something around it
-changes, and its states are compared: the size of their difference over their size, the median of {n_trials} sentences;
-and the share of its next tokens that change. Batch norm in evaluation mode uses means that it has gathered in training.
+Two small language models (2 layers of 64, causal; grammar corpus, {vocab_size} pieces) learn for {sizes.n_updates}
+updates of {batch_size} sentences: one as in the paper, one with batch norm in each place of layer norm, over all
+cells of the padded batch. Then one sentence of {length} tokens stands among {n_others} others of its length,
+something around it changes, and its states are compared: the size of their difference over their size, the median of
+{n_trials} sentences; and the share of its next tokens that change. Batch norm in evaluation mode uses means that it
+has gathered in training.
 """
 
 WHY_LAYER_NORM = """\
 With layer norm, and with batch norm in evaluation mode, what stays are roundings: the order of a sum depends on the
-size of the batch. In training mode batch norm makes the outcome of a sentence depend on whatever stands beside it, and
-on padding; and a position sees later words of its own sentence through the means, which no causal mask prevents. That
-mode is no way to translate one sentence: {loss_alone:.2f} nats a token where each is alone, {loss_among:.2f} in batches
-of {most} (layer norm: {loss_layer:.2f} in either). Evaluation mode gives {loss_evaluation:.2f} in either, but it is
-another function than the one that was trained. Among {most} sentences of any length, its states differ from those of
-training mode by {any_length:.0%}; among {most} of one length, as batches by length are, by {one_length:.0%}, because
-the means were gathered with more padding and other places. What this cannot show is how large models fare with batch
-norm; here both are small and learn for seconds."""
+size of the batch. In training mode batch norm makes the outcome of a sentence depend on whatever stands beside it,
+and on padding; and a position sees later words of its own sentence through the means, which no causal mask prevents.
+That mode is no way to translate one sentence: {alone.training:.2f} nats a token where each is alone,
+{among.training:.2f} in batches of {among.batch_size} (layer norm: {among.layer:.2f} in either). Evaluation mode gives
+{among.evaluation:.2f} in either, but it is another function than the one that was trained. Among {among.batch_size}
+sentences of any length, its states differ from those of training mode by {among.difference_any_length:.0%}; among
+{among.batch_size} of one length, as batches by length are, by {among.difference_one_length:.0%}, because the means
+were gathered with more padding and other places. What this cannot show is how large models fare with batch norm; here
+both are small and learn for seconds."""
 
 
 def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
@@ -99,7 +89,6 @@ WHOLE = Sizes(
     batch_sizes=(1, 2, 4, 8, 16, 32, 64),
 )
 SHORT = Sizes(n_pairs=100, vocab_size=300, n_updates=4, n_trials=2, n_others=3, n_dev=8, batch_sizes=(1, 2))
-BATCH_SIZE = 32
 N_PADDING = 16
 
 
@@ -129,8 +118,9 @@ class Losses:
 def make_normalisation(*, is_short: bool) -> Part:
     """The table of the notes with both norms, and two models that differ in nothing but the norm."""
     sizes = SHORT if is_short else WHOLE
-    text = encoded(grammar_lines(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3), vocab_size=sizes.vocab_size)
-    models = Models(_trained(LanguageModel, text, sizes), _trained(BatchNormLanguageModel, text, sizes))
+    text = grammar_text(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3, vocab_size=sizes.vocab_size)
+    kinds = (LanguageModel, BatchNormLanguageModel)
+    models = Models(*(trained(text, kind=kind, n_updates=sizes.n_updates, peak_lr=4e-3) for kind in kinds))
     trials = list(_trials(text.dev, sizes))
     changes = [_change(name, models, trials) for name in CHANGES]
     losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
@@ -141,7 +131,7 @@ def make_normalisation(*, is_short: bool) -> Part:
             _worked_table(),
             WHAT_WAS_MEASURED.format(
                 vocab_size=text.tokenizer.size,
-                n_updates=sizes.n_updates,
+                sizes=sizes,
                 batch_size=BATCH_SIZE,
                 length=len(trials[0].row),
                 n_others=len(trials[0].others),
@@ -149,15 +139,7 @@ def make_normalisation(*, is_short: bool) -> Part:
             ),
             _table_of_changes(changes),
             _table_of_losses(losses),
-            WHY_LAYER_NORM.format(
-                loss_alone=losses[0].training,
-                loss_among=losses[-1].training,
-                most=losses[-1].batch_size,
-                loss_layer=losses[-1].layer,
-                loss_evaluation=losses[-1].evaluation,
-                any_length=losses[-1].difference_any_length,
-                one_length=losses[-1].difference_one_length,
-            ),
+            WHY_LAYER_NORM.format(alone=losses[0], among=losses[-1]),
         ),
         {"notes-normalisation": lambda path: _draw(losses, path)},
     )
@@ -173,14 +155,6 @@ class Models:
     def batch_in_training_mode(self) -> LanguageModel:
         """A copy, since a look in that mode changes the means that are gathered."""
         return copy.deepcopy(self.batch).train()
-
-
-def _trained(kind: type[LanguageModel], text: GrammarText, sizes: Sizes) -> LanguageModel:
-    with seeded(1):
-        model = kind(TINY, vocab_size=text.tokenizer.size)
-    rows = random_rows(text.train, batch_size=BATCH_SIZE, n_batches=sizes.n_updates)
-    train(model, lambda batch, _: next_token_loss(model, batch), ListedBatches(rows), peak_lr=4e-3)
-    return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,20 +296,9 @@ def _table_of_losses(losses: Sequence[Losses]) -> Table:
         "difference of the two modes, any length",
         "difference of the two modes, one length",
     )
-    rows = tuple(
-        (
-            each.batch_size,
-            each.layer,
-            each.training,
-            each.evaluation,
-            each.difference_any_length,
-            each.difference_one_length,
-        )
-        for each in losses
-    )
     formats = dict.fromkeys(columns[1:4], ".3f") | dict.fromkeys(columns[4:], ".1%")
     caption = "Nats per token of dev text; and how far apart the states are in the two modes of batch norm:"
-    return Table("-normalisation-losses", columns, rows, caption, formats)
+    return Table("-normalisation-losses", columns, tuple(map(astuple, losses)), caption, formats)
 
 
 def _draw(losses: Sequence[Losses], path: Path) -> None:

@@ -20,7 +20,7 @@ from transduce.model.embedding import sinusoid
 from transduce.model.layers import LAYER_NORM_EPS
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.notes.part import Part
-from transduce.paper.notes.tiny import TINY, LanguageBatch, ListedBatches, Rows, seeded, train
+from transduce.paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
 from transduce.paper.report import Cell, Table
 from transduce.text import SPECIAL_SYMBOLS
 
@@ -158,7 +158,7 @@ class Sizes:
 WHOLE = Sizes(512, (10, 50, 200, 1000), 100, 800, (4, 8, 12, 16, 20, 24, 32, 48), 128)
 SHORT = Sizes(32, (10, 50), 5, 3, (4, 20), 4)
 SHORTEST, LONGEST = 4, 16  # sentences that the task is learned from
-N_TOKENS, BATCH_SIZE = 20, 32
+N_TOKENS = 20
 
 
 def make_positions(*, is_short: bool) -> Part:
@@ -265,32 +265,22 @@ def _table_of_properties(sizes: Sizes) -> Table:
     length, offset, d_model = sizes.lengths[-1], 5, sizes.d_model
     d_map = min(64, d_model)
     words_WD = _words(sizes)
-    rows: tuple[tuple[Cell, ...], ...] = (
-        (
-            f"greatest element in a sentence of {length:,}",
-            *(float(option(length, d_model).max()) for option in OPTIONS.values()),
+    properties: dict[str, Callable[[Option], float]] = {
+        f"greatest element in a sentence of {length:,}": lambda option: float(option(length, d_model).max()),
+        f"least distance of any two positions of {length:,}": lambda option: least_distance(option, length, d_model),
+        f"spread of PE(p) · PE(p + {offset}) over p, relative (0: it depends on the offset alone)": (
+            lambda option: spread_of_products(option, length, d_model, offset)
         ),
-        (
-            f"least distance of any two positions of {length:,}",
-            *(least_distance(option, length, d_model) for option in OPTIONS.values()),
+        f"what the best matrix from PE(p) to PE(p + {offset}) misses, relative (d_model {d_map})": (
+            lambda option: error_of_best_map(option, length, d_map, offset)
         ),
-        (
-            f"spread of PE(p) · PE(p + {offset}) over p, relative (0: it depends on the offset alone)",
-            *(spread_of_products(option, length, d_model, offset) for option in OPTIONS.values()),
+        "what a layer norm leaves of the last position: how far it moves a word, relative": (
+            lambda option: left_by_layer_norm(option(length, d_model)[-1], words_WD)
         ),
-        (
-            f"what the best matrix from PE(p) to PE(p + {offset}) misses, relative (d_model {d_map})",
-            *(error_of_best_map(option, length, d_map, offset) for option in OPTIONS.values()),
-        ),
-        (
-            "what a layer norm leaves of the last position: how far it moves a word, relative",
-            *(left_by_layer_norm(option(length, d_model)[-1], words_WD) for option in OPTIONS.values()),
-        ),
-    )
-    columns = ("property", *OPTIONS)
-    return Table(
-        "-positions-properties", columns, rows, "Of one long sentence:", dict.fromkeys(columns[1:], ".3g")
-    )  # fmt: skip
+    }
+    rows: list[tuple[Cell, ...]] = [(name, *map(of, OPTIONS.values())) for name, of in properties.items()]
+    formats = dict.fromkeys(OPTIONS, ".3g")
+    return Table("-positions-properties", ("property", *OPTIONS), tuple(rows), "Of one long sentence:", formats)
 
 
 def _table_of_accuracies(accuracies: Mapping[str, Sequence[float]], sizes: Sizes) -> Table:

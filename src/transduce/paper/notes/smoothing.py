@@ -19,23 +19,11 @@ from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
 from transduce.loss import Smoothing
-from transduce.model import LanguageModel
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.laboratory import Experiment, Laboratory, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.notes.part import Part
-from transduce.paper.notes.tiny import (
-    TINY,
-    GrammarText,
-    ListedBatches,
-    encoded,
-    grammar_lines,
-    language_batch,
-    next_token_loss,
-    random_rows,
-    seeded,
-    train,
-)
+from transduce.paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
 from transduce.paper.report import Cell, Table
 from transduce.paper.table3 import PRINTED, row_experiment
 from transduce.tasks import Translator
@@ -57,10 +45,10 @@ the authors' code ("authors"). The example is of the first, with K = 3 classes, 
 
 WHAT_CALIBRATION_IS = """\
 Among the predictions that a model makes with probability 0.9, nine of ten should be right. A prediction here is the
-likeliest next target token of {dev_text}, given the source and the reference so far ({n_predictions:,} predictions).
-They go into {n_bins} bins by probability; the expected calibration error (ECE) is the mean distance between
-probability and share of right ones. The runs differ in ε alone; that with 0.1 took {updates:,} updates,
-{minutes:.1f} minutes ({machine}), and read {tgt_tokens:,} target tokens."""
+likeliest next target token of {record.dev_text}, given the source and the reference so far ({n_predictions:,}
+predictions). They go into {n_bins} bins by probability; the expected calibration error (ECE) is the mean distance
+between probability and share of right ones. The runs differ in ε alone; that with 0.1 took {record.updates:,}
+updates, {record.minutes:.1f} minutes ({record.machine}), and read {record.tgt_tokens:,} target tokens."""
 
 ON_PURPOSE = """\
 The notes speak of overfitting, which takes many readings of one text. So three small language models (2 layers of 64)
@@ -79,7 +67,7 @@ def make_smoothing(laboratory: Laboratory, *, is_short: bool) -> Part:
     trained = [0.1] if is_short else list(EPSILONS)
     runs = {eps_ls: _measured_run(laboratory, eps_ls, is_short=is_short) for eps_ls in trained}
     sizes = SHORT if is_short else WHOLE
-    text = encoded(grammar_lines(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2), vocab_size=sizes.vocab_size)
+    text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
     overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
     record, bins = runs[0.1]
     return Part(
@@ -87,15 +75,7 @@ def make_smoothing(laboratory: Laboratory, *, is_short: bool) -> Part:
             "## Label smoothing",
             THE_EXAMPLE,
             _table_of_the_example(),
-            WHAT_CALIBRATION_IS.format(
-                dev_text=record.dev_text,
-                n_predictions=sum(each.n for each in bins),
-                n_bins=N_BINS,
-                updates=record.updates,
-                minutes=record.minutes,
-                machine=record.machine,
-                tgt_tokens=record.tgt_tokens,
-            ),
+            WHAT_CALIBRATION_IS.format(record=record, n_predictions=sum(each.n for each in bins), n_bins=N_BINS),
             _table_of_runs(runs),
             _verdict("these runs", {eps_ls: bins for eps_ls, (_, bins) in runs.items()}),
             ON_PURPOSE.format(
@@ -221,7 +201,6 @@ class Sizes:
 
 WHOLE = Sizes(n_sentences=120, n_dev=600, vocab_size=600, n_updates=200)
 SHORT = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
-BATCH_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +213,7 @@ class Overfitted:
 
 
 def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
-    with seeded(1):
-        model = LanguageModel(TINY, vocab_size=text.tokenizer.size)
-    batches = ListedBatches(random_rows(text.train, batch_size=BATCH_SIZE, n_batches=sizes.n_updates))
-    train(model, lambda batch, _: next_token_loss(model, batch, eps_ls=eps_ls), batches, peak_lr=6e-3)
+    model = trained(text, eps_ls=eps_ls, n_updates=sizes.n_updates, peak_lr=6e-3)
     with torch.no_grad():
         learned, dev = (next_token_loss(model, language_batch(rows)) for rows in (text.train, text.dev))
         batch = language_batch(text.dev)
@@ -245,8 +221,10 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
         return Overfitted(float(learned.nll_nats) / learned.n_tokens, float(dev.nll_nats) / dev.n_tokens, bins)
 
 
-def _accuracy(bins: Sequence[Bin]) -> float:
-    return sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / sum(each.n for each in bins)
+def _calibration(bins: Sequence[Bin]) -> tuple[float, float, float]:
+    """Share right, mean probability and ECE."""
+    accuracy = sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / sum(each.n for each in bins)
+    return accuracy, accuracy + overconfidence(bins), expected_calibration_error(bins)
 
 
 def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> Table:
@@ -260,9 +238,7 @@ def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> T
             record.dev_perplexity,
             PRINTED[EPSILONS[eps_ls]].bleu,
             float(record.dev_scores["sacrebleu"]["score"]),
-            _accuracy(bins),
-            _accuracy(bins) + overconfidence(bins),
-            expected_calibration_error(bins),
+            *_calibration(bins),
         )
         for eps_ls, (record, bins) in runs.items()
     )
@@ -278,15 +254,7 @@ def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> T
 def _table_of_overfitted(overfitted: Mapping[float, Overfitted]) -> Table:
     columns = ("ε", "nats, learned text", "nats, other text", "share right", "mean probability", "ECE")
     rows = tuple(
-        (
-            f"{eps_ls}",
-            each.train_nats,
-            each.dev_nats,
-            _accuracy(each.bins),
-            _accuracy(each.bins) + overconfidence(each.bins),
-            expected_calibration_error(each.bins),
-        )
-        for eps_ls, each in overfitted.items()
+        (f"{eps_ls}", each.train_nats, each.dev_nats, *_calibration(each.bins)) for eps_ls, each in overfitted.items()
     )
     return Table("-calibration-overfitted", columns, rows, formats=_formats(columns))
 

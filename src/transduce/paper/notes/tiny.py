@@ -24,23 +24,25 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_bpe
 from transduce.training import Objective, Record, Trainer, Validation, ValidationRecord
 
 __all__ = [
+    "BATCH_SIZE",
     "TINY",
     "GrammarText",
     "LanguageBatch",
     "ListedBatches",
     "Rows",
-    "encoded",
-    "grammar_lines",
+    "grammar_text",
     "language_batch",
     "next_token_loss",
-    "random_rows",
+    "random_batches",
     "seeded",
     "train",
+    "trained",
 ]
 
 Rows = Sequence[Sequence[int]]
 
 TINY = StackConfig(n_layers=2, d_model=64, d_ff=128, n_heads=4, d_k=16, d_v=16, p_drop=0.0)
+BATCH_SIZE = 32  # sentences
 WARM_UP_SHARE = 0.1  # of the updates
 
 
@@ -53,18 +55,13 @@ class GrammarText:
     dev: tuple[list[int], ...]
 
 
-def grammar_lines(*, n_train: int, n_dev: int) -> tuple[list[str], list[str]]:
-    """Training and dev text: as many pairs of each; a sentence stands for itself, so there are twice as many lines."""
-    return _lines("train", n_train), _lines("dev", n_dev)
-
-
-def _lines(split: Split, n_pairs: int) -> list[str]:
-    return [line for pair in generate_pairs(split, n_pairs=n_pairs, seed=1) for line in (pair.en, pair.de)]
-
-
-def encoded(lines: tuple[list[str], list[str]], *, vocab_size: int) -> GrammarText:
-    """The lines of ``grammar_lines`` in a vocabulary that is learned from those of training."""
-    train, dev = lines
+def grammar_text(*, n_train: int, n_dev: int, vocab_size: int) -> GrammarText:
+    """So many pairs of each, every sentence for itself; the vocabulary is learned from those of training."""
+    n_pairs: Mapping[Split, int] = {"train": n_train, "dev": n_dev}
+    train, dev = (
+        [line for pair in generate_pairs(split, n_pairs=n, seed=1) for line in (pair.en, pair.de)]
+        for split, n in n_pairs.items()
+    )
     tokenizer = train_bpe(train, vocab_size=vocab_size)
     return GrammarText(tokenizer, tuple(tokenizer.encode_batch(train)), tuple(tokenizer.encode_batch(dev)))
 
@@ -85,15 +82,6 @@ def language_batch(rows: Rows, *, n_padding: int = 0) -> LanguageBatch:
     """Each row after a begin symbol, and the same row with an end symbol; and more padding than the longest needs."""
     ids_BT = F.pad(pad_rows([[BOS_ID, *row] for row in rows]), (0, n_padding), value=PAD_ID)
     return LanguageBatch(ids_BT, torch.tensor([id for row in rows for id in (*row, EOS_ID)]))
-
-
-def random_rows(rows: Rows, *, batch_size: int, n_batches: int) -> list[Rows]:
-    """The rows of each batch, drawn without replacement, always the same."""
-    generator = torch.Generator().manual_seed(1)
-    return [
-        [rows[place] for place in torch.randperm(len(rows), generator=generator)[:batch_size].tolist()]
-        for _ in range(n_batches)
-    ]
 
 
 class ListedBatches:
@@ -126,6 +114,13 @@ class ListedBatches:
     def name(self, epoch: int, index: int) -> str:
         """Its number."""
         return f"batch {index}"
+
+
+def random_batches(rows: Rows, n_batches: int) -> ListedBatches:
+    """Each of ``BATCH_SIZE`` rows, drawn without replacement, always the same."""
+    generator = torch.Generator().manual_seed(1)
+    places = [torch.randperm(len(rows), generator=generator)[:BATCH_SIZE].tolist() for _ in range(n_batches)]
+    return ListedBatches([[rows[place] for place in batch] for batch in places])
 
 
 @contextmanager
@@ -185,3 +180,20 @@ def train(
 def next_token_loss(model: LanguageModel, batch: LanguageBatch, *, eps_ls: float = 0.0) -> LossSum:
     """What a language model minimises; with smoothed labels where ``eps_ls`` is above 0."""
     return model.output.loss(model(batch.ids_BT), batch.targets_N, LossConfig(eps_ls))
+
+
+def trained(
+    text: GrammarText,
+    *,
+    n_updates: int,
+    peak_lr: float,
+    eps_ls: float = 0.0,
+    kind: type[LanguageModel] = LanguageModel,
+    config: StackConfig = TINY,
+) -> LanguageModel:
+    """A language model of seed 1 that has learned a text."""
+    with seeded(1):
+        model = kind(config, vocab_size=text.tokenizer.size)
+    batches = random_batches(text.train, n_updates)
+    train(model, lambda batch, _: next_token_loss(model, batch, eps_ls=eps_ls), batches, peak_lr=peak_lr)
+    return model
