@@ -225,13 +225,15 @@ def test_a_key_of_before_is_read_and_told(tmp_path: Path) -> None:
     path.write_text(rest + 'target = "trees"\n')
     told = list[str]()
     assert read_recipe(path, tell=told.append).data.task == "parsing"
-    assert told == [f'warning: {path}: data.target is now data.task; write task = "parsing"']
-    with pytest.warns(FutureWarning, match='r.toml: data.target is now data.task; write task = "parsing"$'):
+    assert told == [f"warning: {path}: data.target is now data.task; write task = 'parsing'"]
+    with pytest.warns(FutureWarning, match="r.toml: data.target is now data.task; write task = 'parsing'$"):
         assert read_recipe(path).data.task == "parsing"
     path.write_text(rest + 'task = "parsing"\n')
     told.clear()
     assert read_recipe(path, ["data.target=text"], tell=told.append).data.task == "translation"
-    assert told == ['warning: --set: data.target is now data.task; write task = "translation"']
+    assert told == ["warning: --set: data.target is now data.task; write task = 'translation'"]
+    with pytest.raises(ConfigError, match=r"data\.task: input should be a valid string, got datetime\.date\(2026"):
+        with_settings(RunConfig(), ["data.target=2026-01-01"], tell=told.append)
     with pytest.raises(ConfigError, match=r"unknown key data\.target"):
         with_settings(RunConfig(), ["data.target=text", "data.task=translation"])
     with pytest.raises(ConfigError, match=r"data\.task: input should be a valid string, got 5"):

@@ -69,9 +69,9 @@ def test_a_key_of_before_is_told_in_one_line(transduce: CommandLine, tmp_path: P
     recipe.write_text('preset = "tiny"\n[data]\ntarget = "text"\n')
     outcome = transduce("model", recipe)
     assert outcome.code == 0
-    assert outcome.err == f'warning: {recipe}: data.target is now data.task; write task = "translation"\n'
+    assert outcome.err == f"warning: {recipe}: data.target is now data.task; write task = 'translation'\n"
     outcome = transduce("doctor", recipe)
-    assert f'note    {recipe}: data.target is now data.task; write task = "translation"' in outcome.out
+    assert f"note    {recipe}: data.target is now data.task; write task = 'translation'" in outcome.out
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "manifest.json"])
