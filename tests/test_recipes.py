@@ -196,6 +196,12 @@ def test_a_configuration_of_a_base_is_that_of_the_kind_it_names() -> None:
         config_from_mapping(ModelConfig, {"system": "convs2s", "d_ff": 8}, where="there")
 
 
+@pytest.mark.parametrize("system", ["recurrent", "bytenet"])
+def test_half_of_a_width_is_a_width(system: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--set: model\.d_model: should be even, as half of it .*, got 511$"):
+        with_settings(RunConfig(), [f"model.system={system}", "model.d_model=511"])
+
+
 @pytest.mark.parametrize(("base", "union"), [(ModelConfig, AnyModelConfig), (SearchConfig, AnySearchConfig)])
 def test_every_kind_is_in_the_union(base: Any, union: Any) -> None:
     kinds = get_args(get_args(union)[0])
