@@ -14,7 +14,7 @@ import torch
 from ctranslate2.specs import TransformerSpec
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import LearnedPositions, SinusoidalPositions
@@ -52,7 +52,7 @@ def write_ctranslate2_model(
     spec.save(str(folder))
 
 
-def _check(config: ModelConfig) -> None:
+def _check(config: TransformerConfig) -> None:
     if not config.n_heads * config.d_k == config.n_heads * config.d_v == config.d_model:
         raise ValueError(
             f"CTranslate2 needs d_k = d_v = d_model / n_heads; "

@@ -51,7 +51,7 @@ from decoders import (
 from machine import machine, peak_memory_mb
 from rates import ratio, summary, table
 
-from transduce.config import InferencePrecision, ModelConfig
+from transduce.config import InferencePrecision, TransformerConfig
 from transduce.model import has_int8_products
 from transduce.recipes import preset
 
@@ -167,7 +167,7 @@ def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
     }
 
 
-def make_decoders(config: ModelConfig, folder: Path, *, n_threads: int) -> dict[str, Callable[[], Decoder]]:
+def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) -> dict[str, Callable[[], Decoder]]:
     """How each system is made in its process. Writes the weights to ``folder`` for CTranslate2."""
     import ctranslate2
     from ctranslate2_model import write_ctranslate2_model

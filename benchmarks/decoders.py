@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from transduce.config import InferencePrecision, ModelConfig
+    from transduce.config import InferencePrecision, TransformerConfig
     from transduce.model import DecodingState, Transformer
 
 __all__ = [
@@ -46,7 +46,7 @@ class Decoder(Protocol):
         ...
 
 
-def make_model(config: ModelConfig) -> Transformer:
+def make_model(config: TransformerConfig) -> Transformer:
     """A model with random weights, the same in every process, that never says the end symbol."""
     import torch
 
@@ -83,7 +83,7 @@ def token_names(vocab_size: int) -> list[str]:
 class OurDecoder:
     """``transduce translate`` without its text side: memory handed out as the command line does, the same search."""
 
-    def __init__(self, config: ModelConfig, precision: InferencePrecision, *, n_threads: int) -> None:
+    def __init__(self, config: TransformerConfig, precision: InferencePrecision, *, n_threads: int) -> None:
         import torch
 
         from transduce.cli.machine import keep_freed_memory
@@ -135,7 +135,7 @@ class CTranslate2Decoder:
         return [[self.ids[name] for name in result.hypotheses[0]] for result in results]
 
 
-def make_marian_decoder(config: ModelConfig, *, n_threads: int) -> Decoder:
+def make_marian_decoder(config: TransformerConfig, *, n_threads: int) -> Decoder:
     """transformers' ``generate``; its library is imported only here."""
     from marian_decoder import MarianDecoder
 

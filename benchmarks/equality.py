@@ -75,6 +75,7 @@ VARIANTS: dict[str, list[str]] = {  # each switch takes another way through the 
     "bytenet": ["model.system=bytenet"],
     "both ways": ["training.both_ways_epochs=1"],
 }
+# By the name that older versions know; this one reads it, too.
 TREES = ["data.target=trees", "data.shared_vocabulary=false", "model.embeddings=separate"]
 PARSING_VARIANTS: dict[str, list[str]] = {
     "trees": TREES,

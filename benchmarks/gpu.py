@@ -26,7 +26,7 @@ from decoders import make_model, make_sources
 from machine import machine, matrix_rate
 from systems import MICRO
 
-from transduce.config import ModelConfig, SearchConfig, TrainingConfig
+from transduce.config import SearchConfig, TrainingConfig, TransformerConfig
 from transduce.data import pad_rows
 from transduce.model import Transformer, cost_of, for_inference
 from transduce.recipes import preset
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def train(
-    config: ModelConfig,
+    config: TransformerConfig,
     store: Path,
     device: torch.device,
     *,
@@ -132,7 +132,7 @@ def train(
     }
 
 
-def decode(config: ModelConfig, device: torch.device) -> dict[str, float]:
+def decode(config: TransformerConfig, device: torch.device) -> dict[str, float]:
     """Tokens of translations a second, the second time."""
     model = for_inference(make_model(config).to(device), "bf16")
     sources = make_sources(N_SENTENCES, N_TOKENS, vocab_size=config.src_vocab_size, random=Random(1))

@@ -10,7 +10,7 @@ from decoders import Ids, make_model
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.data import pad_rows
 from transduce.model import Transformer
 from transduce.model.layers import LAYER_NORM_EPS
@@ -22,7 +22,7 @@ __all__ = ["MarianDecoder"]
 class MarianDecoder:
     """``generate`` as it comes, in fp32."""
 
-    def __init__(self, config: ModelConfig, *, n_threads: int) -> None:
+    def __init__(self, config: TransformerConfig, *, n_threads: int) -> None:
         torch.set_num_threads(n_threads)
         self.model = _marian(make_model(config))
 

@@ -1,8 +1,8 @@
 """The peers' models: how each is built, and how it makes scores of a batch.
 
-All have the layers, widths and heads of a ``ModelConfig``, one matrix for both embeddings and the output, ReLU, norms
-after the sublayers, sinusoidal positions, and dropout after the embeddings and the sublayers; ``DIFFERENCES`` says what
-is still not alike. Each library is imported in the process that uses it.
+All have the layers, widths and heads of a ``TransformerConfig``, one matrix for both embeddings and the output, ReLU,
+norms after the sublayers, sinusoidal positions, and dropout after the embeddings and the sublayers; ``DIFFERENCES``
+says what is still not alike. Each library is imported in the process that uses it.
 """
 
 # B sentences, S source and T target positions, P positions of a table, D d_model, V vocabulary
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig
+from transduce.config import TransformerConfig
 from transduce.model.embedding import sinusoid
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
@@ -36,7 +36,7 @@ DIFFERENCES = {
 }
 
 
-def make_peer(name: str, config: ModelConfig, *, attention: str, is_tuned: bool) -> nn.Module:
+def make_peer(name: str, config: TransformerConfig, *, attention: str, is_tuned: bool) -> nn.Module:
     """A model that takes the source and the target after a begin symbol, padded on the right, to scores (B, T, V)."""
     models = {"marian": Marian, "x-transformers": XTransformers, "torch.nn": TorchTransformer}
     return models[name](config, attention=attention, is_tuned=is_tuned)
@@ -45,7 +45,7 @@ def make_peer(name: str, config: ModelConfig, *, attention: str, is_tuned: bool)
 class Marian(nn.Module):
     """transformers' Marian. Documentation: model_doc/marian of transformers."""
 
-    def __init__(self, config: ModelConfig, *, attention: str, is_tuned: bool) -> None:
+    def __init__(self, config: TransformerConfig, *, attention: str, is_tuned: bool) -> None:
         super().__init__()
         from transformers import MarianConfig, MarianMTModel
 
@@ -82,7 +82,7 @@ class Marian(nn.Module):
 class XTransformers(nn.Module):
     """x-transformers' XTransformer. Documentation: its README."""
 
-    def __init__(self, config: ModelConfig, *, attention: str, is_tuned: bool) -> None:
+    def __init__(self, config: TransformerConfig, *, attention: str, is_tuned: bool) -> None:
         super().__init__()
         from x_transformers import XTransformer
 
@@ -123,7 +123,7 @@ class TorchTransformer(nn.Module):
 
     positions_PD: Tensor
 
-    def __init__(self, config: ModelConfig, *, attention: str, is_tuned: bool) -> None:
+    def __init__(self, config: TransformerConfig, *, attention: str, is_tuned: bool) -> None:
         super().__init__()
         self.is_tuned = is_tuned
         self.embedding = nn.Embedding(config.tgt_vocab_size, config.d_model)

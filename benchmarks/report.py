@@ -12,7 +12,7 @@ from peers import DIFFERENCES, PEERS
 from rates import ratio
 from systems import OURS, TUNED
 
-from transduce.config import ModelConfig, Precision
+from transduce.config import Precision, TransformerConfig
 from transduce.model import cost_of
 
 __all__ = ["Measured", "as_json", "as_text"]
@@ -29,7 +29,7 @@ class Measured:
     n_parameters: dict[str, int] = field(default_factory=dict)
 
 
-def as_json(measured: Mapping[Precision, Measured], model: ModelConfig) -> dict[str, Any]:
+def as_json(measured: Mapping[Precision, Measured], model: TransformerConfig) -> dict[str, Any]:
     """Everything that was measured, as plain values; the ratios of the first precision stand at the top, too."""
     flops_per_token = cost_of(model).flops_per_token
     of_precision = {precision: _as_json(result, flops_per_token) for precision, result in measured.items()}

@@ -14,7 +14,7 @@ from batches import IGNORED, PaddedBatch, open_batches, padded
 from peers import ATTENTIONS, PEERS, make_peer
 from torch import nn
 
-from transduce.config import ModelConfig, TrainingConfig
+from transduce.config import TrainingConfig, TransformerConfig
 from transduce.model import Transformer
 from transduce.tasks.objective import PairObjective
 from transduce.training import Trainer, inverse_sqrt_lr
@@ -22,7 +22,7 @@ from transduce.training import Trainer, inverse_sqrt_lr
 __all__ = ["CHOICES", "MICRO", "NAMES", "OURS", "TUNED", "Setup", "System", "make_system"]
 
 OURS = "transduce"
-MICRO = ModelConfig(
+MICRO = TransformerConfig(
     n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16
 ).with_vocabulary(200, 200)  # for tests
 TUNED = [f"{peer}-tuned" for peer in PEERS]  # with our settings
@@ -39,7 +39,7 @@ class Setup:
     system: str  # ``OURS`` or one of ``PEERS``
     is_tuned: bool  # a peer with all settings that ours has
     attention: str  # one of ``CHOICES``
-    model: ModelConfig
+    model: TransformerConfig
     training: TrainingConfig
     store: Path
     n_threads: int

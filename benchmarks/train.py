@@ -40,7 +40,7 @@ from report import Measured, as_json, as_text
 from systems import CHOICES, MICRO, NAMES, OURS, TUNED, Setup
 from workers import Worker, WorkerError
 
-from transduce.config import ModelConfig, Precision, TrainingConfig
+from transduce.config import Precision, TrainingConfig, TransformerConfig
 from transduce.recipes import preset
 
 MODULES = {"marian": "transformers", "x-transformers": "x_transformers"}
@@ -52,7 +52,7 @@ NEVER = 10**9
 class Size:
     """A model, and how it is asked."""
 
-    model: ModelConfig
+    model: TransformerConfig
     precisions: tuple[Precision, ...]  # that ten minutes are enough for
     max_tokens_per_batch: int
     updates_per_round: int
@@ -123,7 +123,7 @@ def unwatched(precision: Precision, *, max_tokens_per_batch: int) -> TrainingCon
 
 
 def make_setups(
-    names: Sequence[str], model: ModelConfig, training: TrainingConfig, store: Path, *, n_threads: int
+    names: Sequence[str], model: TransformerConfig, training: TrainingConfig, store: Path, *, n_threads: int
 ) -> list[Setup]:
     """What each worker is told; which attention tuned peers use is still open."""
     return [

@@ -11,7 +11,6 @@ A recipe may name a preset and override single fields::
 
 from __future__ import annotations
 
-import json
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -195,7 +194,7 @@ def _override(
         if table in merged and isinstance(fields, dict):
             fields, changes = renamed(table, fields)
             for old, new, value in changes:
-                tell(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {json.dumps(value)}")
+                tell(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {quoted(value)}")
             now = getattr(config, table)
             merged[table] = (now.kept_with(fields) if isinstance(now, Tagged) else merged[table]) | fields
         else:

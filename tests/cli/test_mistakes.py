@@ -54,6 +54,30 @@ def test_unknown_config_key_names_the_nearest(transduce: CommandLine, tmp_path: 
     assert not (tmp_path / "x").exists()
 
 
+def test_a_task_that_there_is_not_is_refused_before_anything_is_made(transduce: CommandLine, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text('preset = "tiny"\n[data]\ntask = "translate"\n')
+    for verb in ("train", "prepare"):
+        refused(
+            transduce(verb, recipe, "--out", tmp_path / "x"),
+            "data.task: unknown task 'translate'; did you mean translation?",
+        )
+        assert not (tmp_path / "x").exists()
+    outcome = transduce("doctor", recipe)
+    assert outcome.code == 1
+    assert "unknown task 'translate'" in outcome.out
+
+
+def test_a_key_of_before_is_told_in_one_line(transduce: CommandLine, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text('preset = "tiny"\n[data]\ntarget = "text"\n')
+    outcome = transduce("model", recipe)
+    assert outcome.code == 0
+    assert outcome.err == f"warning: {recipe}: data.target is now data.task; write task = 'translation'\n"
+    outcome = transduce("doctor", recipe)
+    assert f"note    {recipe}: data.target is now data.task; write task = 'translation'" in outcome.out
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "empty"])
 def test_damaged_model_folder(transduce: CommandLine, own_model: Path, name: str, damage: str) -> None:

@@ -21,7 +21,7 @@ from transduce.files import write_manifest
 from transduce.model import cost_of, make_model
 from transduce.tasks import model_memory
 from transduce.tasks.model_folder import read_model_config, read_model_folder
-from transduce.training import memory
+from transduce.training import Processes, memory
 from transduce.training.machine_limits import FreeMemory, free_memory
 from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
@@ -143,6 +143,24 @@ def test_what_training_takes_is_counted() -> None:
         model_memory.require_room_to_train(
             config_with(d_model=10**6, d_ff=10**6), TrainingConfig(), torch.device("cpu")
         )
+
+
+def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them has all of a model, or a part of it where it is divided; what is free is for those that are here."""
+    config, training, device = config_with(), TrainingConfig(), torch.device("cpu")
+    whole = model_memory.bytes_to_train(config, training)
+    parts = model_memory.bytes_to_train(config, training, n_parts=4)
+    for processes, is_sharded, needed in (
+        (Processes(), False, whole),
+        (Processes(0, 4, 2), False, 2 * whole),
+        (Processes(0, 4, 2), True, 2 * parts),
+    ):
+        enough = int(needed / memory.SPARE) + 1
+        monkeypatch.setattr(memory, "free_memory", lambda free=enough: FreeMemory(free))
+        model_memory.require_room_to_train(config, training, device, processes=processes, is_sharded=is_sharded)
+        monkeypatch.setattr(memory, "free_memory", lambda free=enough - 3: FreeMemory(free))
+        with pytest.raises(TrainingError, match="needs about"):
+            model_memory.require_room_to_train(config, training, device, processes=processes, is_sharded=is_sharded)
 
 
 @pytest.mark.parametrize("sizes", [{"d_ff": 10**6, "d_model": 10**6}, {"n_heads": 10**4, "d_k": 10**5, "d_v": 10**5}])

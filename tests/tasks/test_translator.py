@@ -9,13 +9,14 @@ import pytest
 import torch
 
 import transduce
-from transduce.config import ModelConfig, SearchConfig
+from transduce.config import BeamSearchConfig, GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.corpora import generate_pairs
-from transduce.errors import CheckpointError
+from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
 from transduce.model import Ensemble, Transformer
 from transduce.tasks import Translator
 from transduce.tasks.batch_search import BatchSearch
+from transduce.tasks.translator import search_with
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 
 WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
@@ -88,6 +89,21 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
         output = found[0].hypotheses[0]
         assert not output.is_finished
         assert len(output.ids) == len(ids) + 1 + search.max_extra_tokens
+
+
+def test_greedy_search_becomes_beam_search_where_more_is_asked_for(random_translator: Translator) -> None:
+    greedy = GreedySearchConfig(alpha=0.3, max_extra_tokens=8)
+    assert search_with(greedy) == greedy
+    assert search_with(greedy, beam_size=1, n_best=1, alpha=1) == GreedySearchConfig(alpha=1.0, max_extra_tokens=8)
+    assert search_with(greedy, n_best=3) == BeamSearchConfig(beam_size=3, n_best=3, alpha=0.3, max_extra_tokens=8)
+    assert search_with(greedy, beam_size=2) == BeamSearchConfig(beam_size=2, alpha=0.3, max_extra_tokens=8)
+    with pytest.raises(ConfigError, match="search: n_best must be at most beam_size, got 3 > 1"):
+        search_with(greedy, beam_size=1, n_best=3)
+    texts = sentences(6)
+    beam_of_one = BeamSearchConfig(beam_size=1, alpha=0.3, max_extra_tokens=8)
+    one, other = (list(random_translator.translate_lines(texts, search=each)) for each in (greedy, beam_of_one))
+    assert [each.n_best for each in one] == [each.n_best for each in other]
+    assert len(random_translator.translate(texts[:1], search=greedy, n_best=3)[0]) == 3
 
 
 def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:

@@ -9,6 +9,12 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, mode
 from transduce.config.record import LARGEST_VOCABULARY, Share, Tagged, config_from_mapping
 
 
+def _even(width: int) -> int:
+    if width % 2:
+        raise ValueError(f"should be even, as half of it is a width, too, got {width}")
+    return width
+
+
 def _odd(width: int) -> int:
     if width % 2 == 0:
         raise ValueError(f"should be odd, for convolutions that look both ways, got {width}")
@@ -17,6 +23,7 @@ def _odd(width: int) -> int:
 
 Layers = Annotated[int, Field(ge=1, le=1000)]
 Width = Annotated[int, Field(ge=1, le=10**6)]
+EvenWidth = Annotated[Width, AfterValidator(_even)]
 Heads = Annotated[int, Field(ge=1, le=10_000)]
 HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
 Experts = Annotated[int, Field(ge=1, le=10_000)]
@@ -92,12 +99,7 @@ class RecurrentConfig(ModelConfig):
     """LSTM layers and additive attention, as GNMT."""
 
     system: Literal["recurrent"] = "recurrent"
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.d_model % 2:
-            raise ValueError(f"d_model must be even for a layer that runs both ways, got {self.d_model}")
-        return self
+    d_model: EvenWidth = 512  # half of it for each way that its first layer runs
 
 
 class LastStateConfig(ModelConfig):
@@ -124,6 +126,7 @@ class ByteNetConfig(ModelConfig):
     """Dilated convolutions, the decoder stacked on the encoder."""
 
     system: Literal["bytenet"] = "bytenet"
+    d_model: EvenWidth = 512  # its convolutions have half of it
     kernel_width: KernelWidth = 3  # of its convolutions
 
 

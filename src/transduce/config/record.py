@@ -135,8 +135,8 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
             reason = problem["msg"].removeprefix("Value error, ")
             return f"{key}: {reason}" if key else reason
         case "union_tag_invalid":
-            tag = problem["ctx"]["discriminator"].strip("'")
-            key, got, reason = f"{key}.{tag}", got[tag], f"should be one of {problem['ctx']['expected_tags']}"
+            assert issubclass(kind, Tagged)
+            key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {_one_of(kind.members)}"
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
     hint = HOW_TO_SWITCH_OFF.get(names[-1]) if problem["type"] == "finite_number" else None

@@ -75,7 +75,7 @@ TREEBANKS: Mapping[str, Treebank] = {
 class TreebankText:
     """Sentences with their trees by corpus, as preparation reads them.
 
-    >>> text = TreebankText(DataConfig(corpus="grammar", target="trees", n_pairs=2, shared_vocabulary=False))
+    >>> text = TreebankText(DataConfig(corpus="grammar", task="parsing", n_pairs=2, shared_vocabulary=False))
     >>> next(text.pairs("dev"))[1].split()[:3]
     ['(S', '(NP', 'XX']
     """

@@ -146,8 +146,8 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
     required = (CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder))
     verify_manifest(folder, error=CheckpointError, required=required, may_be_links=True)
     path = folder / CONFIG_FILE
-    written = read_json(path, error=CheckpointError, may_be_link=True)
-    values = migrated(written, MIGRATIONS, first=1, where=path, error=CheckpointError)
+    values = read_json(path, error=CheckpointError, may_be_link=True)
+    values = migrated(values, MIGRATIONS, first=1, where=path, error=CheckpointError)
     config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
     try:
         task = task_named(values.get("task"))

@@ -17,8 +17,15 @@ from transduce.config import RunConfig
 
 __all__ = ["recipe_format"]
 
-TABLES = {name: field.annotation for name, field in RunConfig.model_fields.items()}
-FIELDS = [(table, field) for table, record in TABLES.items() for field in record.model_fields]  # type: ignore[union-attr]
+# The records that a table may be, and every field that one of them has.
+TABLES: dict[str, tuple[Any, ...]] = {
+    name: get_args(field.annotation) or (field.annotation,) for name, field in RunConfig.model_fields.items()
+}
+FIELDS = [
+    (table, field)
+    for table, records in TABLES.items()
+    for field in dict.fromkeys(field for record in records for field in record.model_fields)
+]
 STOP_AFTER_S = 6.0
 # What makes a run short, whatever the recipe says; the recipe is checked as it is before.
 CUTS = {
@@ -87,7 +94,7 @@ def _generated(draw: Random, strange: str | None, n_fields: int) -> bytes:
 
 def _likely(table: str, field: str, draw: Random) -> str:
     """A value of about the right kind."""
-    info: Any = TABLES[table].model_fields[field]  # type: ignore[union-attr]
+    info = draw.choice([record.model_fields[field] for record in TABLES[table] if field in record.model_fields])
     if get_origin(info.annotation) is Literal:
         return json.dumps(draw.choice(get_args(info.annotation)))
     match info.default:
