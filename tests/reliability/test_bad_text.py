@@ -195,7 +195,7 @@ def test_any_lines_in_as_many_out(lines: list[str], chunk_lines: int) -> None:
     assert [translation.source for translation in found] == lines
     for translation in found:
         assert all(len(best.text.splitlines()) <= 1 for best in translation.n_best)
-        assert all("\0" not in best.text and best.text.encode() is not None for best in translation.n_best)
+        assert all("\0" not in best.text and best.text == best.text.encode().decode() for best in translation.n_best)
 
 
 # score and evaluate
@@ -242,12 +242,13 @@ METRICS = ("sacrebleu", "chrf", "paper_bleu", "multi30k_bleu")
 def test_blank_and_single_lines_have_a_score(transduce: CommandLine, tmp_path: Path) -> None:
     blank, one = file_of(tmp_path / "blank", ["", " ", "\u2028"]), file_of(tmp_path / "one", ["dog"])
     three = file_of(tmp_path / "three", ["dog"] * 3)
-    for hypotheses, references in ((blank, blank), (one, one), (blank, three), (three, blank)):
+    # One word that is right has all of its characters, and none of BLEU's sequences of four.
+    for hypotheses, references, chrf in ((blank, blank, 0), (one, one, 100), (blank, three, 0), (three, blank, 0)):
         tokenised = ["--paper-bleu", "--multi30k-bleu"]
         outcome = transduce("score", "--json", *tokenised, "--ref", references, hypotheses, "--against", hypotheses)
         assert outcome.code == 0, outcome.err
         scores = json.loads(outcome.out)
-        assert all(0 <= scores[name]["score"] <= 100 for name in METRICS)
+        assert {name: scores[name]["score"] for name in METRICS} == dict.fromkeys(METRICS, 0) | {"chrf": chrf}
 
 
 def test_an_evaluation_is_of_the_same_lines(
