@@ -13,7 +13,9 @@ import transduce
 def test_all_is_sorted_and_complete() -> None:
     assert transduce.__all__ == sorted(transduce.__all__)
     for name in transduce.__all__:
-        assert getattr(transduce, name) is not None
+        value = getattr(transduce, name)
+        assert value.__name__ == name
+        assert value.__module__.startswith("transduce.")
     errors = {name for name, value in vars(transduce.errors).items() if isinstance(value, type)}
     assert errors <= set(transduce.__all__)
     with pytest.raises(AttributeError, match="'Transformre'"):

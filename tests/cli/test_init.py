@@ -79,11 +79,11 @@ def test_columns_and_languages_that_only_the_text_tells(transduce: CommandLine, 
 def test_nothing_is_written_over_and_nothing_is_left(transduce: CommandLine, text: Path) -> None:
     (text / "my.toml").write_text("mine")
     outcome = transduce("init", "--src", "my.en", "--tgt", "my.de")
-    assert (outcome.code, "my.toml exists already" in outcome.err) == (1, True)
+    assert (outcome.code, says(outcome.err, "my.toml", "exists")) == (1, True)
     assert (text / "my.toml").read_text() == "mine"
     (text / "short.de").write_text("eins\n")
     outcome = transduce("init", "--src", "my.en", "--tgt", "short.de", "--out", "new/other.toml")
-    assert (outcome.code, "short.de has 1 lines, my.en 400" in outcome.err) == (1, True)
+    assert (outcome.code, says(outcome.err, "short.de", 1, "my.en", 400)) == (1, True)
     assert not (text / "new").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log
@@ -377,7 +378,9 @@ def test_the_farthest_look_is_found_among_words_alone() -> None:
     assert look.far_words[[0, 2]].tolist() == [0, 0]
     np.testing.assert_allclose(look.far_weights, [0.6, 0.01, 0.5], rtol=1e-5)
     assert farthest_look(sample(4, seed=1)) is None
-    assert farthest_look(sample(5, seed=1)) is not None
+    look = farthest_look(sample(5, seed=1))
+    assert look is not None
+    assert {look.word, *look.far_words.tolist()} == {0, 4}  # of five words only the first and the last are far apart
 
 
 def test_two_heads_are_different_and_follow_different_relations() -> None:
@@ -442,10 +445,10 @@ def test_the_short_form_makes_a_report_with_drawings_and_a_page(
 @pytest.mark.parametrize(
     ("name", "sentence", "said"),
     [
-        ("figure3", "Two dogs run.", "No two words of “Two dogs run.” are more than 3 words apart"),
-        ("figure4", "Two dogs run.", "“Two dogs run.” has no pronoun of the third person with a word before it"),
-        ("figure4", "He runs.", "“He runs.” has no pronoun of the third person with a word before it"),
-        ("figure5", "Go!", "“Go!” is too short, or has none of these relations"),
+        ("figure3", "Two dogs run.", r"“Two dogs run\.”.*\b3\b"),
+        ("figure4", "Two dogs run.", r"“Two dogs run\.”.*\bpronoun\b"),
+        ("figure4", "He runs.", r"“He runs\.”.*\bpronoun\b"),
+        ("figure5", "Go!", r"“Go!”.*\brelations\b"),
     ],
 )
 def test_where_a_sentence_has_nothing_to_show_the_report_says_so(
@@ -453,13 +456,13 @@ def test_where_a_sentence_has_nothing_to_show_the_report_says_so(
 ) -> None:
     report = made(laboratory, name, sentence)
     assert list(report.drawings) == [f"{name}-all-heads"]
-    assert any(said in section for section in report.sections if isinstance(section, str))
+    assert any(re.search(said, section) for section in report.sections if isinstance(section, str))
 
 
 def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(laboratory: Laboratory) -> None:
     report = made(laboratory, "figure4", "The law is right, but its use is not.")
     assert "figure4" in report.drawings
-    assert any("no earlier noun of our lists agrees" in str(section) for section in report.sections)
+    assert any(re.search(r"\bnoun\b.*\bagrees\b", str(section)) for section in report.sections)
 
 
 def test_sentences_that_cannot_be_drawn_are_refused(laboratory: Laboratory) -> None:

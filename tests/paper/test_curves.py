@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from transduce.model.embedding import sinusoid
 from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
 from transduce.paper.curves import deviation_of_shift, peak, shift_matrix
 from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, by_length, experiment, pairs_of_classes
-from transduce.text import Tokenizers, normalise, train_bpe
+from transduce.tasks import Translator
+from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,18 @@ def test_what_was_judged_is_kept_with_its_record(laboratory: Laboratory, monkeyp
     short = experiment("sinusoidal", is_short=True)
     found = by_length(laboratory, short, is_short=True)
     assert len(found) == len(CLASSES)
-    assert all(each.sentences == 2 and each.perplexity > 1 for each in found)
+    translator = Translator.load(laboratory.model_folder(short))
+    for each, pairs in zip(found, pairs_of_classes(translator.tokenizers, n_pairs=300, n_in_class=2), strict=True):
+        nats, n_tokens = 0.0, 0
+        for src, tgt in pairs:  # one by one, so without padding
+            src_ids, tgt_ids = translator.tokenizers.src.encode(src), translator.tokenizers.tgt.encode(tgt)
+            src_BS, tgt_BT = torch.tensor([[*src_ids, EOS_ID]]), torch.tensor([[BOS_ID, *tgt_ids]])
+            with torch.no_grad():
+                log_p_TV = translator.model.logits(translator.model(src_BS, tgt_BT)).log_softmax(dim=-1)
+            nats -= float(log_p_TV.gather(1, torch.tensor([[*tgt_ids, EOS_ID]]).T).sum())
+            n_tokens += len(tgt_ids) + 1
+        assert each.sentences == 2
+        assert each.perplexity == pytest.approx(math.exp(nats / n_tokens), rel=1e-4)
     assert any(short.name in line for line in told)
     told.clear()
     assert by_length(laboratory, short, is_short=True) == found

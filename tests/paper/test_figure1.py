@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import transduce.model.transformer
+from said import says
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model import EncoderOutput, Transformer, cost_of
@@ -255,7 +256,9 @@ def test_the_short_form(tmp_path: Path) -> None:
         "figure1-wiring.csv",
         "figure1.svg",
     ]
-    assert "All 13 hold." in paths[0].read_text(encoding="utf-8")
+    wiring = report.table("-wiring")
+    assert wiring.column("holds") == ["yes"] * 13
+    assert says(paths[0].read_text(encoding="utf-8"), 13, "hold")
     with paths[1].open(encoding="utf-8", newline="") as lines:
         *parts, total = csv.DictReader(lines)
     assert sum(int(part["times"]) * int(part["parameters"]) for part in parts) == int(total["parameters"])

@@ -40,9 +40,9 @@ def test_the_slope_of_a_line(slope: float, start: float) -> None:
 
 @pytest.mark.parametrize(("sizes", "values"), [([2], [1]), ([2, 2], [1, 3]), ([1, 2], [1])])
 def test_no_slope_of_less_than_two_points(sizes: list[float], values: list[float]) -> None:
-    with pytest.raises(ValueError, match="two different sizes"):
+    with pytest.raises(ValueError, match=r"\btwo\b.*\bsizes\b"):
         exponent(sizes, values)
-    with pytest.raises(ValueError, match="two different sizes"):
+    with pytest.raises(ValueError, match=r"\btwo\b.*\bsizes\b"):
         per_unit(sizes, values)
 
 

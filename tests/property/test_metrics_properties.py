@@ -24,8 +24,12 @@ def scores_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
 
 
 @given(PAIRS)
-def test_scores_are_percentages(pairs):
-    assert all(0.0 <= score <= 100.0 for score in scores_of(pairs).values())
+def test_scores_are_percentages_and_case_counts_in_all_but_multi30ks(pairs):
+    scores = scores_of(pairs)
+    assert all(0.0 <= score <= 100.0 for score in scores.values())
+    lowered = scores_of([(hyp, ref.lower()) for hyp, ref in pairs if hyp.isascii()] or [("a", "a")])
+    plain = scores_of([(hyp, ref) for hyp, ref in pairs if hyp.isascii()] or [("a", "a")])
+    assert lowered["multi30k_bleu"] == pytest.approx(plain["multi30k_bleu"])
 
 
 @given(PAIRS, st.randoms(use_true_random=False))
@@ -53,6 +57,9 @@ def test_a_bootstrap_p_value_is_a_probability_and_the_interval_is_ordered(pairs,
     assert 0 < result.p_value <= 1
     low, high = result.interval
     assert -100 - 1e-9 <= low <= high <= 100 + 1e-9
+    mirrored = paired_bootstrap(references, hypotheses, references, n_resamples=10, seed=seed)
+    assert (mirrored.a, mirrored.b, mirrored.p_value) == (result.b, result.a, result.p_value)
+    assert (mirrored.difference, *mirrored.interval) == pytest.approx((-result.difference, -high, -low))
 
 
 @given(st.floats(0, 1e6), st.integers(1, 10**6))

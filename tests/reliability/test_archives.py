@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 from fuzzing.damage import BYTES
 
+from said import naming, says
 from transduce.corpora import debian_packages, unpacking
 from transduce.corpora.catalogue import Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import read_control_field, unpack_package
@@ -159,7 +161,7 @@ def test_a_compressed_member_is_read_to_its_end(tmp_path: Path) -> None:
         place = len(content) - (6 if name == "a.gz" else 20)
         damaged = content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
         (tmp_path / "a.tar").write_bytes(_tar({name: damaged}))
-        assert f"a.tar: {name} is damaged" in _refused(tmp_path / "a.tar", {name: name}, tmp_path / "out")
+        assert says(_refused(tmp_path / "a.tar", {name: name}, tmp_path / "out"), "a.tar", name)
 
 
 def test_what_a_killed_process_was_unpacking_goes(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_the_checksum_of_a_copy_is_recorded_when_all_of_it_was_good(tmp_path: Pa
     copies.mkdir()
     good = gzip.compress(_good_tar())
     (copies / "a.tgz").write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    with pytest.raises(DataError, match="cannot be unpacked"):
+    with pytest.raises(DataError, match=naming(copies / "a.tgz")):
         get_corpus(corpus, data, from_folder=copies)
     assert not ledger.exists()
     (copies / "a.tgz").write_bytes(good)
@@ -201,7 +203,7 @@ def test_the_checksum_of_a_copy_is_recorded_when_all_of_it_was_good(tmp_path: Pa
 
     shutil.rmtree(data / "small")
     (copies / "a.tgz").write_bytes(gzip.compress(_tar({"dev/a.en": b"other\n", "dev/a.de": b"anderes\n"})))
-    with pytest.raises(DataError, match=r"a\.tgz has sha256:\w+, at its first use it was sha256:"):
+    with pytest.raises(DataError, match=naming("a.tgz", re.compile(r"sha256:\w+"), re.compile(r"sha256:\w+"))):
         get_corpus(corpus, data, from_folder=copies)
     assert not (data / "small").exists()
 
@@ -216,7 +218,7 @@ def test_a_ledger_with_an_odd_entry(entry: object, tmp_path: Path) -> None:
     if entry is None:
         assert get_corpus(_corpus(address), tmp_path / "data", from_folder=tmp_path) == {"train": 300}
         return
-    with pytest.raises(DataError, match=r"^[^\n]*its entry in [^\n]*checksums\.json, and try again$"):
+    with pytest.raises(DataError, match=naming("checksums.json")):
         get_corpus(_corpus(address), tmp_path / "data", from_folder=tmp_path)
 
 
@@ -293,7 +295,7 @@ def test_a_file_with_holes_is_no_text(tmp_path: Path) -> None:
     header[148:156] = b" " * 8
     header[148:156] = f"{sum(header):06o}\0 ".encode()
     (tmp_path / "a.tar").write_bytes(bytes(header) + END)
-    assert "has no a.en" in _refused(tmp_path / "a.tar", WANTED, tmp_path / "out")
+    assert says(_refused(tmp_path / "a.tar", WANTED, tmp_path / "out"), "a.en")
 
 
 def test_a_member_that_comes_twice(tmp_path: Path) -> None:
@@ -302,7 +304,7 @@ def test_a_member_that_comes_twice(tmp_path: Path) -> None:
     unpack(tmp_path / "a.tar", WANTED, tmp_path / "same")
     assert _files(tmp_path / "same") == {"in/a.en": b"a\n"}
     (tmp_path / "a.tar").write_bytes(one + other + END)
-    assert "a.en comes twice, with different text" in _refused(tmp_path / "a.tar", WANTED, tmp_path / "out")
+    assert says(_refused(tmp_path / "a.tar", WANTED, tmp_path / "out"), "a.en", "twice")
 
 
 @pytest.mark.parametrize("name", ["a.en", "b.en", "a.sgm"])
@@ -317,13 +319,13 @@ def test_an_archive_that_would_fill_the_disk(name: str, tmp_path: Path) -> None:
         stream.write(END)
     (tmp_path / "a.tgz").write_bytes(buffer.getvalue())
     message = _refused(tmp_path / "a.tgz", {"x": "a.sgm" if name == "a.sgm" else "a.en"}, tmp_path / "out")
-    assert ("has more than 16,777,216 bytes" if name == "a.sgm" else "too many for text of its size") in message
+    assert says(message, "16,777,216" if name == "a.sgm" else "too many")
 
 
 def test_an_archive_of_entries_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "MOST_ENTRIES", 100)
     (tmp_path / "a.tar").write_bytes(_tar({f"{n}.en": b"" for n in range(101)}))
-    assert "more than 100 entries" in _refused(tmp_path / "a.tar", WANTED, tmp_path / "out")
+    assert says(_refused(tmp_path / "a.tar", WANTED, tmp_path / "out"), 100)
 
 
 def test_entries_are_not_kept(tmp_path: Path) -> None:
@@ -420,7 +422,7 @@ def _refused_package(deb: Path) -> str:
 def test_a_package_whose_sizes_lie(name: str, size: str, tmp_path: Path) -> None:
     deb = tmp_path / "a.deb"
     deb.write_bytes(_ar(_deb(), sizes={name: size}))
-    assert "cannot be unpacked" in _refused_package(deb)
+    assert says(_refused_package(deb), deb)
 
 
 @needs_dpkg
@@ -428,8 +430,8 @@ def test_a_package_without_a_part(tmp_path: Path) -> None:
     for n in range(3):
         members = _deb()
         del members[n]
-        assert "cannot be unpacked" in _refused_package(_package(tmp_path, *members))
-    assert "cannot be unpacked" in _refused_package(_package(tmp_path))
+        assert says(_refused_package(_package(tmp_path, *members)), "a.deb")
+    assert says(_refused_package(_package(tmp_path)), "a.deb")
 
 
 @pytest.mark.parametrize("first", ["", "printf something;"])
@@ -442,7 +444,7 @@ def test_a_dpkg_deb_that_hangs(first: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(debian_packages, "LONGEST_SILENCE_S", 0.5)
     (tmp_path / "a.deb").touch()
-    with pytest.raises(DataError, match=r"a\.deb cannot be unpacked: dpkg-deb has brought nothing for 0\.5 s; remove"):
+    with pytest.raises(DataError, match=naming("a.deb", "dpkg-deb", "0.5 s")):
         unpack_package(tmp_path / "a.deb", tmp_path / "out")
     child = int((tmp_path / "child").read_text())
     until = time.monotonic() + 20
@@ -464,7 +466,7 @@ def test_a_package_with_a_path_that_leads_elsewhere(name: str, tmp_path: Path) -
     folder = tmp_path / "b" / "c"
     folder.mkdir(parents=True)
     deb = _package(folder, *_deb(_tar({name: b"evil"})))
-    assert "leads out of the folder" in _refused_package(deb)
+    assert says(_refused_package(deb), deb, "out of")
     assert _files(tmp_path) == {"b/c/a.deb": deb.read_bytes()}
 
 
@@ -491,7 +493,7 @@ def test_a_package_with_one_path_for_two_files(second: str, tmp_path: Path) -> N
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name in ("./a", "./c/d", second):
             archive.addfile(_entry(name))
-    assert "twice, or as a file and a folder" in _refused_package(_package(tmp_path, *_deb(buffer.getvalue())))
+    assert says(_refused_package(_package(tmp_path, *_deb(buffer.getvalue()))), "a.deb", "twice")
 
 
 @needs_dpkg
@@ -500,7 +502,7 @@ def test_a_package_that_would_fill_the_disk(tmp_path: Path) -> None:
     huge = _header("./a.html", tarfile.REGTYPE, n_bytes) + bytes(n_bytes) + END
     deb = _package(tmp_path, *_deb(huge, compress=lambda content: lzma.compress(content, preset=0)))
     del huge
-    assert "too many for text of its size" in _refused_package(deb)
+    assert says(_refused_package(deb), deb, "too many")
     assert sum(map(len, _files(tmp_path / "out").values())) <= unpacking.allowance(deb)
 
 
@@ -515,5 +517,5 @@ def test_what_a_package_says_of_itself(tmp_path: Path) -> None:
     control = ("control.tar.xz", lzma.compress(_tar({"./other": b"x"})))
     assert read_control_field(_package(tmp_path, members[0], control, members[2]), "Version") == ""
     huge = ("control.tar.xz", lzma.compress(_tar({"./control": bytes(unpacking.ALWAYS_ALLOWED + (9 << 20))}), preset=0))
-    with pytest.raises(DataError, match="too many for text of its size"):
+    with pytest.raises(DataError, match=naming("a.deb", "too many")):
         read_control_field(_package(tmp_path, members[0], huge, members[2]), "Version")

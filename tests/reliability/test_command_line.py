@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from said import says
 from transduce.cli.main import run
 from transduce.cli.output import LONGEST_LINE, json_line, say, visible
 from transduce.config import (
@@ -73,7 +75,7 @@ def test_without_stderr_no_remark_is_among_the_translations(micro_model: Path, t
     text.write_bytes(LINES)
     whole = command("translate", micro_model, "--device", "cpu", input=LINES)
     assert whole.returncode == 0
-    assert b"not UTF-8" in whole.stderr
+    assert b"UTF-8" in whole.stderr
     for closed in ((2,), (0, 2)):
         source = ["--in", text] if 0 in closed else []
         done = command("translate", micro_model, *source, "--device", "cpu", input=LINES, closed=closed)
@@ -184,11 +186,11 @@ def test_the_limits_leave_room_for_large_models() -> None:
 def test_infinity_says_how_to_switch_it_off(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
     run = ["train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu"]
     told = the_error(transduce(*run, "--set", "data.max_length_ratio=inf"))
-    assert told.endswith("data.max_length_ratio: input should be a finite number, got inf; 1e9 leaves all pairs in")
+    assert says(told, "data.max_length_ratio", "finite", "inf", "1e9")
     settings = ["data.max_length_ratio=1e9", "training.max_updates=1", "search.beam_size=1"]
     assert transduce(*run, *(word for each in settings for word in ("--set", each))).code == 0
     told = the_error(transduce(*run, "--set", "training.clip_norm=inf"))
-    assert told.endswith("got inf; leave it out for none")
+    assert says(told, "training.clip_norm", "inf")
 
 
 def test_the_largest_seed_can_be_used(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
@@ -390,7 +392,7 @@ def test_names_that_have_to_be_utf8_are_refused_before_the_work(
     named = {"RUN": micro_run, "RECIPE": micro_recipe, "{}": folder / "x"}
     # Arguments of a process; those of this one are text, and have what is no UTF-8 as lone surrogates.
     told = the_error(transduce(*(named.get(word, word) for word in words)))
-    assert r"caf\udce9/x is not UTF-8" in told
+    assert says(told, r"caf\udce9/x", "UTF-8")
     assert not list(folder.iterdir())
 
 
@@ -468,7 +470,7 @@ def test_what_nobody_foresaw_is_one_line(
         assert said.count("\n") == 1
         assert said.startswith(f"error: {type(error).__name__}: ")
         assert "(cli/model.py, line " in said
-        assert "TRANSDUCE_TRACEBACK=1 shows where" in said
+        assert "TRANSDUCE_TRACEBACK=1" in said
         monkeypatch.setenv("TRANSDUCE_TRACEBACK", "1")
         assert run(["model", "tiny"]) == 1
         assert "Traceback (most recent call last)" in capfd.readouterr().err
@@ -478,7 +480,7 @@ def test_what_nobody_foresaw_is_one_line(
 
     monkeypatch.setattr("transduce.cli.model._config", have_no_memory)
     assert run(["model", "tiny"]) == 1
-    assert capfd.readouterr().err.endswith("error: memory does not suffice\n")
+    assert says(capfd.readouterr().err.splitlines()[-1], re.compile("^error: "), "memory")
 
 
 def test_an_interrupt_while_modules_are_read(
@@ -529,7 +531,7 @@ def test_a_signal_before_the_updates_leaves_nothing(micro_recipe: Path, tmp_path
         process.send_signal(kind if kind == signal.SIGHUP else signal.SIGHUP)  # as shells and sessions do
         _, err = process.communicate(timeout=60)
     assert process.returncode in (128 + kind, 128 + signal.SIGHUP), err
-    assert err.splitlines()[-1].startswith("ended by SIG")
+    assert says(err.splitlines()[-1], re.compile(r"\bSIG[A-Z]+\b"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -541,7 +543,7 @@ def test_a_hang_up_saves(micro_recipe: Path, tmp_path: Path) -> None:
             process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 129, err
-    assert "saved after update " in err
+    assert says(err, "saved", re.compile(r"update \d+"))
     assert list((run_folder / "checkpoints").iterdir())
 
 
@@ -600,4 +602,5 @@ def test_a_working_folder_that_is_gone(tmp_path: Path, micro_model: Path, verb: 
         capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=remove_it, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines() == ["error: the working folder is not there any more; change to another, as in: cd"]
+    (line,) = done.stderr.splitlines()
+    assert says(line, re.compile("^error: "), "working folder", "cd")

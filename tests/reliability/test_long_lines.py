@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from said import naming, says
 from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.cleaning import CleaningRules, clean
 from transduce.corpora.parallel_files import read_uncleaned_columns
@@ -47,7 +49,7 @@ def file_with_a_long_line(path: Path, *, n_bytes: int = TOO_LONG) -> Path:
 
 def test_a_line_that_is_too_long_is_refused_or_cut(tmp_path: Path) -> None:
     path = file_with_a_long_line(tmp_path / "text")
-    with pytest.raises(DataError, match=rf"text:2 is longer than {LONGEST_LINE:,} bytes"):
+    with pytest.raises(DataError, match=naming("text:2", f"{LONGEST_LINE:,}")):
         list(read_lines(path))
     first, cut, last = read_lines(path, escape_invalid=True)
     assert (first, last) == ("a dog", "the end")
@@ -73,8 +75,8 @@ def test_every_line_has_its_translation(transduce: CommandLine, micro_model: Pat
     outcome = transduce("translate", micro_model, "--device", "cpu", "--beam", 1, stdin=stdin)
     assert outcome.code == 0
     assert outcome.out.count("\n") == 3
-    assert f"warning: line 2 is longer than {LONGEST_LINE:,} bytes; its end was cut off" in outcome.err
-    assert "not UTF-8" not in outcome.err
+    assert says(outcome.err, re.compile("^warning: "), 2, f"{LONGEST_LINE:,}")
+    assert "UTF-8" not in outcome.err
 
 
 def test_evaluation_refuses_it_by_name(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_evaluation_refuses_it_by_name(transduce: CommandLine, micro_model: Path
     for verb in (["score", "--ref", path, path], ["evaluate", micro_model, "--src", path, "--ref", path]):
         outcome = transduce(*verb)
         assert outcome.code == 1
-        assert f"error: {path}:2 is longer than" in outcome.err
+        assert says(outcome.err, re.compile("^error: "), f"{path}:2", f"{LONGEST_LINE:,}")
 
 
 def test_the_beginning_is_enough_to_know_that_a_text_is_too_long() -> None:
@@ -118,7 +120,7 @@ def test_a_megabyte_of_anything_takes_seconds(micro_model: Path, kind: str) -> N
 def test_attention_of_many_words_is_refused(micro_model: Path) -> None:
     translator = Translator.load(micro_model)
     for source, translation in (("dog " * 20_000, "Hund"), ("dog", "Hund " * 20_000), ("dog " * 20_000, None)):
-        with pytest.raises(DataError, match=r"has more than 512 tokens, the most that attention is drawn for; shorten"):
+        with pytest.raises(DataError, match=naming(512)):
             attention_of_translation(translator, source, translation)
 
 
@@ -128,13 +130,13 @@ def test_what_is_no_list_of_texts(micro_model: Path) -> None:
     translator = Translator.load(micro_model)
     texts: Any
     for texts in ({"a": 1}, {"a"}, 5, None):
-        with pytest.raises(TypeError, match=f"takes a list of texts, got {type(texts).__name__}"):
+        with pytest.raises(TypeError, match=naming("list", type(texts).__name__)):
             translator.translate(texts)
     wrong: Any
     for wrong in ("x", [1], float("nan")):
-        with pytest.raises(ConfigError, match="search: alpha: "):
+        with pytest.raises(ConfigError, match=naming("search", "alpha")):
             translator.translate(["a"], alpha=wrong)
-        with pytest.raises(ConfigError, match="search: n_best: "):
+        with pytest.raises(ConfigError, match=naming("search", "n_best")):
             translator.translate(["a"], n_best=wrong)
     assert translator.translate(["a"], alpha=1) == translator.translate(["a"], alpha=1.0)
 

@@ -6,12 +6,14 @@ import gzip
 import json
 import lzma
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from said import says
 from transduce.corpora.treebank_text import read_trees
 from transduce.errors import DataError
 
@@ -54,7 +56,7 @@ def gold(tmp_path: Path) -> Path:
 def test_a_line_that_is_no_tree(line: bytes, gold: Path, tmp_path: Path, transduce: CommandLine) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(line + b"\n")
-    assert "bad.txt: line 1, column" in _refused(transduce, bad, gold)
+    assert says(_refused(transduce, bad, gold), "bad.txt", "line 1", re.compile(r"column \d+"))
     outcome = transduce("parseval", gold, bad, "--json")
     assert (outcome.code, json.loads(outcome.out)["errors"]) == (0, 1)
     assert outcome.err.count("\n") == 1
@@ -82,24 +84,24 @@ def test_a_tree_of_nothing_is_skipped(line: bytes, gold: Path, tmp_path: Path, t
 @pytest.mark.parametrize("content", [b"(S (NN caf\xe9))", b"(S (NN \xed\xa0\x80))"])
 def test_bytes_that_are_no_text(content: bytes, gold: Path, tmp_path: Path, transduce: CommandLine) -> None:
     (tmp_path / "bad").write_bytes(content)
-    assert "bad:1 is not UTF-8" in _refused(transduce, gold, tmp_path / "bad")
+    assert says(_refused(transduce, gold, tmp_path / "bad"), "bad:1", "UTF-8")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(TREE)[:-3])
-    assert "cut.gz cannot be read" in _refused(transduce, gold, tmp_path / "cut.gz")
+    assert says(_refused(transduce, gold, tmp_path / "cut.gz"), tmp_path / "cut.gz")
 
 
 def test_files_of_other_lengths_and_none(gold: Path, tmp_path: Path, transduce: CommandLine) -> None:
     (tmp_path / "two").write_bytes((TREE + b"\n") * 2)
-    assert "has 1 lines" in _refused(transduce, gold, tmp_path / "two")
-    assert "/dev/null has 0 lines" in _refused(transduce, "/dev/null", gold)
-    assert "Is a directory" in _refused(transduce, tmp_path, gold)
-    assert "No such file" in _refused(transduce, tmp_path / "none", gold)
+    assert says(_refused(transduce, gold, tmp_path / "two"), gold, 1, tmp_path / "two", 2)
+    assert says(_refused(transduce, "/dev/null", gold), "/dev/null", 0, gold, 1)
+    assert says(_refused(transduce, tmp_path, gold), tmp_path, "Is a directory")
+    assert says(_refused(transduce, tmp_path / "none", gold), tmp_path / "none", "No such file")
 
 
 def test_a_pipe_for_both(gold: Path, tmp_path: Path, transduce: CommandLine) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
-    assert "a pipe can be read once" in _refused(transduce, tmp_path / "pipe", tmp_path / "link")
-    assert "stdin can be read once" in _refused(transduce, "-", "-")
+    assert says(_refused(transduce, tmp_path / "pipe", tmp_path / "link"), "pipe")
+    assert says(_refused(transduce, "-", "-"), "stdin")
 
 
 def _chain(n_levels: int, *, has_words: bool) -> bytes:
@@ -124,7 +126,7 @@ def test_very_deep_trees(depth: int, has_words: bool, tmp_path: Path, transduce:
 def test_brackets_without_end(gold: Path, tmp_path: Path, transduce: CommandLine) -> None:
     bad = tmp_path / "bad"
     bad.write_bytes(b"(" * 4_000_000)
-    assert "1,000,000 brackets are open already" in _refused(transduce, bad, gold)
+    assert says(_refused(transduce, bad, gold), "1,000,000")
 
 
 @pytest.mark.parametrize(
@@ -146,5 +148,5 @@ def test_of_many_lines_that_are_no_trees_some_are_told(tmp_path: Path, transduce
     assert (outcome.code, json.loads(outcome.out)["errors"]) == (0, 200)
     told = outcome.err.splitlines()
     assert len(told) == 11
-    assert "line 110" in told[9]
-    assert "200 of 300" in told[10]
+    assert says(told[9], 110)
+    assert says(told[10], 200, 300)

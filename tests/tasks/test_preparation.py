@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from said import naming, says
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
@@ -53,21 +54,19 @@ def test_wrong_files_are_told_before_the_tokenizer_is_learned(tmp_path: Path) ->
     shifted = list(zip([src for src, _ in train], [*[tgt for _, tgt in train[1:]], "Ende."], strict=True))
     told = told_of(config_of(tmp_path, train=shifted, dev=train[:40]), tmp_path / "out")
     subject = f"{tmp_path / 'train.en'} with train.de"
-    assert told[0] == (
-        f"warning: {subject}: line N of train.en matches line N - 1 of train.de: train.de lacks 1 line at its"
-        " beginning, or train.en has 1 too many"
-    )
-    assert told[1].startswith(f"warning: {tmp_path / 'dev.en'} with dev.de: 40 of 40 lines are in {subject}, too: ")
+    assert says(told[0], re.compile(f"^warning: {subject}"), "N", "N - 1", 1)
+    assert says(told[1], re.compile(f"^warning: {tmp_path / 'dev.en'} with dev.de"), "40 of 40", subject)
     assert told[2].startswith("tokenizer: ")
     assert len(warnings(told)) == 2
 
 
 def test_another_language_and_another_code(tmp_path: Path) -> None:
     told = warnings(told_of(config_of(tmp_path, train=grammar(), direction="cz-de"), tmp_path / "out"))
-    assert told == ["direction = 'cz-de': 'cz' is no language code of ISO 639-1; did you mean 'cs', Czech?"]
+    assert len(told) == 1
+    assert says(told[0], "direction = 'cz-de'", "'cz'", "ISO 639-1", "'cs'", "Czech")
     told = warnings(told_of(config_of(tmp_path, train=grammar(), direction="de-en"), tmp_path / "again"))
     assert len(told) == 1
-    assert "the sides are swapped: train.en looks like English (en) and train.de like German (de)" in told[0]
+    assert says(told[0], re.compile(r"\btrain\.en\b.*\bEnglish \(en\).*\btrain\.de\b.*\bGerman \(de\)"))
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -80,23 +79,22 @@ def test_dropped_pairs_are_told_once_and_loudly_where_they_are_many(tmp_path: Pa
         f" out of both files, or find what was lost; look at them with: transduce doctor {files}"
     ]
     assert told.count("files: dropped 10: empty (first at lines 301, 302, 303)") == 1
-    assert sum("read 310 pairs, kept 300, dropped 10" in line for line in told) == 1
+    assert sum(says(line, 310, 300, 10) for line in told) == 1
 
 
 def test_text_that_is_mostly_dropped_is_refused(tmp_path: Path) -> None:
     train = [*grammar(100), *[("Berlin", "Berlin")] * 60]
     config = config_of(tmp_path, train=train)
-    message = (
-        r"files: cleaning drops 37\.5% of the training pairs: identical sides 60 \(first at lines 101, 102, 103\): .*;"
-        r" look at them with: transduce doctor .*train\.en .*train\.de; that is more than"
-        r" data\.max_dropped_share = 0\.3 allows; to train all the same: --set data\.max_dropped_share=1\.0$"
-    )
-    with pytest.raises(DataError, match=message):
+    share = re.compile(r"\b37\.5 ?%")
+    first = "identical sides 60", "101, 102, 103"
+    doctor = f"transduce doctor {tmp_path / 'train.en'} {tmp_path / 'train.de'}"
+    limit, way_out = "data.max_dropped_share = 0.3", "--set data.max_dropped_share=1.0"
+    with pytest.raises(DataError, match=naming("files", share, *first, doctor, limit, way_out)):
         prepare(config, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.de", "dev.en", "train.de", "train.en"]
     told = warnings(told_of(config.model_copy(update={"max_dropped_share": 1.0}), tmp_path / "out"))
     assert len(told) == 1
-    assert told[0].startswith("files: cleaning drops 37.5%")
+    assert says(told[0], "files", share)
 
 
 def test_duplicates_that_are_dropped_on_request_are_no_loss(tmp_path: Path) -> None:
@@ -115,18 +113,17 @@ def test_the_limit_is_no_property_of_what_was_prepared(tmp_path: Path) -> None:
     path.write_text(json.dumps(description))
     (tmp_path / "out" / "manifest.json").unlink()
     assert open_prepared(tmp_path / "out", expected=config).config == config
-    with pytest.raises(ConfigError, match=r"was prepared with data\.max_length = 256, this run has 9"):
+    with pytest.raises(ConfigError, match=naming("data.max_length", 256, 9)):
         open_prepared(tmp_path / "out", expected=config.model_copy(update={"max_length": 9}))
 
 
 def test_utf_16_and_other_formats_are_refused_by_name(tmp_path: Path) -> None:
     config = config_of(tmp_path, train=grammar(10))
     (tmp_path / "train.de").write_text("Der Hund schläft.\n", encoding="utf-16")
-    message = f"{tmp_path / 'train.de'} is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"
-    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(DataError, match=naming(tmp_path / "train.de", "iconv -f UTF-16 -t UTF-8")):
         prepare(config, tmp_path / "out")
     (tmp_path / "train.de").write_bytes(b"%PDF-1.7\n")
-    with pytest.raises(DataError, match=r"train\.de is a PDF; save it as plain text in UTF-8, a sentence a line$"):
+    with pytest.raises(DataError, match=naming(tmp_path / "train.de", "PDF", "UTF-8")):
         prepare(config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -136,9 +133,7 @@ def test_prepared_text_without_its_manifest_is_refused(tmp_path: Path) -> None:
     for name in ("manifest.json", "train/manifest.json"):
         content = (tmp_path / "out" / name).read_bytes()
         (tmp_path / "out" / name).unlink()
-        with pytest.raises(
-            DataError, match=r"has no manifest\.json; it is not complete; bring the file back from a copy"
-        ):
+        with pytest.raises(DataError, match=naming((tmp_path / "out" / name).parent, "manifest.json")):
             open_prepared(tmp_path / "out")
         (tmp_path / "out" / name).write_bytes(content)
     open_prepared(tmp_path / "out")
@@ -149,9 +144,7 @@ def test_prepared_text_of_a_later_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "out" / "prepared.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3}))
     write_manifest(tmp_path / "out")
-    with pytest.raises(
-        DataError, match=r"prepared\.json has format 3, this version reads formats 0 to 2; prepare it anew"
-    ):
+    with pytest.raises(DataError, match=naming("prepared.json", 3, 0, 2)):
         open_prepared(tmp_path / "out")
 
 
@@ -163,7 +156,7 @@ def test_what_somebody_else_puts_there_meanwhile_stays(tmp_path: Path) -> None:
         out.mkdir(exist_ok=True)
         (out / "thesis.txt").write_text("precious")
 
-    with pytest.raises(DataError, match=r"out cannot be written: Directory not empty; .* is complete in .*out-2$"):
+    with pytest.raises(DataError, match=naming(out, "Directory not empty", tmp_path / "out-2")):
         prepare(config, out, tell=put)
     assert (out / "thesis.txt").read_text() == "precious"
     assert len(open_prepared(tmp_path / "out-2").train) == 100
@@ -173,5 +166,5 @@ def test_what_somebody_else_puts_there_meanwhile_stays(tmp_path: Path) -> None:
 def test_dev_text_without_its_store_is_refused(tmp_path: Path, micro_run: Path) -> None:
     shutil.copytree(micro_run / "store", tmp_path / "store")
     shutil.rmtree(tmp_path / "store" / "dev")
-    with pytest.raises(DataError, match=r"dev is not a folder"):
+    with pytest.raises(DataError, match=naming(tmp_path / "store" / "dev")):
         open_prepared(tmp_path / "store")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from said import naming, says
 from transduce.errors import CheckpointError, TrainingError
 from transduce.files import remove, write_manifest
 from transduce.training import (
@@ -67,11 +69,11 @@ def test_a_damaged_checkpoint_is_refused(make_trainer: MakeTrainer, saved: Path,
 def test_another_model_s_checkpoint_is_refused(make_trainer: MakeTrainer, saved: Path) -> None:
     trainer = make_trainer()
     trainer.model.extra = torch.nn.Parameter(torch.zeros(1))
-    with pytest.raises(CheckpointError, match="lacks tensor extra"):
+    with pytest.raises(CheckpointError, match=naming("extra")):
         trainer.resume(saved)
     trainer = make_trainer()
     trainer.model.outer = torch.nn.Parameter(torch.zeros(5, 3))
-    with pytest.raises(CheckpointError, match=r"tensor outer has shape \(5, 4\), the model wants \(5, 3\)"):
+    with pytest.raises(CheckpointError, match=naming("outer", "(5, 4)", "(5, 3)")):
         trainer.resume(saved)
 
 
@@ -91,7 +93,7 @@ def test_the_average_is_the_mean_of_each_weight(make_trainer: MakeTrainer) -> No
     for name in averaged:
         each = torch.stack([read_tensors(path / MODEL_FILE)[name] for path in paths])
         torch.testing.assert_close(averaged[name], each.mean(0).float(), rtol=1e-6, atol=1e-7)
-    with pytest.raises(CheckpointError, match="no checkpoint to average"):
+    with pytest.raises(CheckpointError, match="checkpoint"):
         average_weights([])
 
 
@@ -110,24 +112,25 @@ def test_a_checkpoint_keeps_what_its_run_was_begun_with(make_trainer: MakeTraine
     assert read_begun_with(newest) == begun_with
     assert read_state(newest).update == 8
     (newest / STATE_FILE).write_text((newest / STATE_FILE).read_text().replace('"seed": 1', '"seed": 7'))
-    with pytest.raises(CheckpointError, match=r"state\.json is corrupt"):
+    with pytest.raises(CheckpointError, match=naming("state.json")):
         read_begun_with(newest)
     values = json.loads((newest / STATE_FILE).read_text())
     (newest / STATE_FILE).write_text(json.dumps(values | {"begun_with": [1]}))
     write_manifest(newest)
-    with pytest.raises(CheckpointError, match=r"state\.json should have a table 'begun_with', got \[1\]"):
+    with pytest.raises(CheckpointError, match=naming("state.json", "'begun_with'", "[1]")):
         read_begun_with(newest)
 
 
 def test_the_name_of_a_checkpoint_is_its_update(saved: Path) -> None:
     copy = saved.with_name("update-00000030")
     shutil.copytree(saved, copy)
-    with pytest.raises(CheckpointError, match=r"update-00000030 is a copy of the checkpoint of update 4; move it away"):
+    with pytest.raises(CheckpointError, match=naming(copy, "copy", 4)):
         read_state(copy)
     told: list[str] = []
     assert newest_complete(saved.parent, told.append) == saved
-    assert told == [f"warning: passed over {copy.name}: {copy} is a copy of the checkpoint of update 4; move it away"]
-    with pytest.raises(CheckpointError, match="is a copy of"):
+    assert len(told) == 1
+    assert says(told[0], re.compile("^warning: "), copy, "copy", 4)
+    with pytest.raises(CheckpointError, match=naming(copy, "copy")):
         averaged_checkpoints(saved.parent, 2)
     set_aside_misnamed(saved.parent, told.append)
     assert checkpoint_folders(saved.parent)[-1] == saved
@@ -160,8 +163,7 @@ def test_what_came_meanwhile_in_the_place_of_a_checkpoint_stays(
     trainer = make_trainer(max_updates=5, validate=None)
     trainer.resume(saved)
     kept = saved.parent / "update-00000005-2"
-    words = rf"Directory not empty; .* is complete in {kept}; the last one is update-00000005; go on with --resume$"
-    with pytest.raises(TrainingError, match=words):
+    with pytest.raises(TrainingError, match=naming("Directory not empty", kept, "update-00000005", "--resume")):
         trainer.run()
     assert (checkpoint_path(saved.parent, 5) / "theirs").is_dir()
     assert read_state(kept).update == 5
@@ -211,14 +213,14 @@ def test_what_is_no_checkpoint_makes_room_for_one_and_stays(
 def test_headers_that_lie_are_refused(tmp_path: Path, header: str) -> None:
     path = tmp_path / "x.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(8))
-    with pytest.raises(CheckpointError, match=r"x\.safetensors cannot be read"):
+    with pytest.raises(CheckpointError, match=naming(tmp_path / "x.safetensors")):
         read_tensors(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 8, b"\xff" * 100, (2).to_bytes(8, "little")])
 def test_what_is_no_safetensors_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"x\.safetensors cannot be read"):
+    with pytest.raises(CheckpointError, match=naming(tmp_path / "x.safetensors")):
         read_tensors(tmp_path / "x.safetensors")
 
 
