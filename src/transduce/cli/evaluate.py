@@ -42,8 +42,7 @@ def evaluate(
     ] = None,
     ref: Annotated[Path | None, typer.Option(help="References, aligned line by line.", show_default=False)] = None,
     text: Annotated[
-        str | None,
-        typer.Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr."),
+        str | None, typer.Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr.")
     ] = None,
     data: DataOption = None,
     out: Annotated[

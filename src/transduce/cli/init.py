@@ -36,8 +36,7 @@ def init(
         "my.toml"
     ),
     max_dropped_share: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out."),
+        float, typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
     ] = 0.3,
     device: DeviceOption = "auto",
     json: JsonOption = False,

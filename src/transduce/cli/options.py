@@ -75,8 +75,7 @@ DataOption = Annotated[
     ),
 ]
 ModelsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False),
+    list[Path], typer.Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False)
 ]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 TreebankOption = Annotated[
@@ -101,13 +100,7 @@ BeamOption = Annotated[
     int | None, typer.Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
 ]
 AlphaOption = Annotated[
-    float | None,
-    typer.Option(
-        "--alpha",
-        min=0,
-        max=LARGEST_ALPHA,
-        help="Of the length penalty. Default: the model's.",
-    ),
+    float | None, typer.Option("--alpha", min=0, max=LARGEST_ALPHA, help="Of the length penalty. Default: the model's.")
 ]
 RerankOption = Annotated[
     Path | None,

@@ -20,13 +20,7 @@ from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, tensors_in, verify_checkpoint
 
-__all__ = [
-    "examine_checkpoint",
-    "examine_leftovers",
-    "examine_model",
-    "examine_prepared",
-    "examine_store",
-]
+__all__ = ["examine_checkpoint", "examine_leftovers", "examine_model", "examine_prepared", "examine_store"]
 
 MANY_LEFT_OUT = 0.05  # of the pairs
 N_NAMES_SHOWN = 3

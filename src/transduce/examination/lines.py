@@ -23,15 +23,7 @@ __all__ = ["Side", "weight"]
 TOO_MANY = 0.05  # of the lines: what is odd once in a while is then wrong with the whole text
 
 Oddity = Literal[
-    "not UTF-8",
-    "surrogates",
-    "control",
-    "replacement",
-    "mojibake",
-    "mark inside",
-    "separators",
-    "markup",
-    "long",
+    "not UTF-8", "surrogates", "control", "replacement", "mojibake", "mark inside", "separators", "markup", "long"
 ]
 
 

@@ -18,12 +18,7 @@ from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
 from transduce.errors import CheckpointError, TransduceError, quoted
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
-from transduce.examination.folders import (
-    examine_checkpoint,
-    examine_leftovers,
-    examine_model,
-    examine_prepared,
-)
+from transduce.examination.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
@@ -232,8 +227,7 @@ def _examine_records(path: Path, lines: Iterable[str]) -> Iterator[Finding]:
         )
     if broken.count:
         yield problem(
-            path,
-            f"{counted(broken.count, 'line')} with no record ({broken}); remove them, or the run cannot go on",
+            path, f"{counted(broken.count, 'line')} with no record ({broken}); remove them, or the run cannot go on"
         )
     if strange.count:
         yield problem(
