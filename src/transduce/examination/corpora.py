@@ -13,7 +13,6 @@ from transduce.corpora import (
     CATALOGUE,
     OWN_FILES,
     CleaningRules,
-    Corpus,
     ParallelText,
     Text,
     corpus_named,
@@ -61,14 +60,10 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
         help = f"fetch it with: transduce corpus get {name}" if name in CATALOGUE else known
         yield problem(name, f"there is no text of this corpus in {places}, and no file or folder of this name; {help}")
         return
-    yield good(name, _what_a_corpus_is(corpus, folders))
+    kind = "a corpus of the catalogue" if name in CATALOGUE else "a corpus of your own"
+    directions = ", ".join(directions_here(corpus, folders))
+    yield good(name, kind + (f", with all of its training text in {directions}" if directions else ""))
     yield from _examine_texts(here.values())
-
-
-def _what_a_corpus_is(corpus: Corpus, folders: Sequence[Path]) -> str:
-    directions = directions_here(corpus, folders)
-    kind = "a corpus of the catalogue" if corpus.name in CATALOGUE else "a corpus of your own"
-    return kind + (f", with all of its training text in {', '.join(directions)}" if directions else "")
 
 
 def examine_corpus_folder(folder: Path) -> Iterator[Finding]:

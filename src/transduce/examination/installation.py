@@ -11,8 +11,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from transduce.corpora import CATALOGUE, data_folders, directions_here
 from transduce.examination.corpora import corpora_in
@@ -28,8 +28,7 @@ _REQUIREMENT = re.compile(
 TEXT = "Übergröße, 日本, 🐕"  # one to four bytes a character
 
 
-@dataclass(frozen=True, slots=True)
-class _Requirement:
+class _Requirement(NamedTuple):
     """A package that is wanted, by itself or for an extra."""
 
     name: str
@@ -73,7 +72,7 @@ def _requirements() -> list[_Requirement]:
     except importlib.metadata.PackageNotFoundError:
         return []
     matches = filter(None, map(_REQUIREMENT.fullmatch, texts))
-    return [_Requirement(match["name"], match["least"], match["extra"]) for match in matches]
+    return [_Requirement(**match.groupdict()) for match in matches]
 
 
 def _examine_package(requirement: _Requirement) -> Iterator[Finding]:
@@ -137,14 +136,11 @@ def _leading_numbers(version: str) -> list[int]:
 def _examine_machine() -> Iterator[Finding]:
     from transduce.examination import machine  # here, since torch may be what is broken
 
-    for subject, findings in (
-        ("threads", machine.examine_threads()),
-        ("devices", machine.examine_devices()),
-        ("numbers", machine.examine_products()),
-        ("memory", machine.examine_memory()),
-        ("disks", machine.examine_disks()),
-    ):
-        yield from survived(subject, findings)
+    yield from survived("threads", machine.examine_threads())
+    yield from survived("devices", machine.examine_devices())
+    yield from survived("numbers", machine.examine_products())
+    yield from survived("memory", machine.examine_memory())
+    yield from survived("disks", machine.examine_disks())
 
 
 def _examine_processes() -> Iterator[Finding]:

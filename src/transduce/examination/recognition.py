@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Literal
 
 from transduce.config import CORPUS_PATTERN
 from transduce.corpora.checks import TextPart, remarks_between, two_file_part
@@ -30,10 +30,10 @@ from transduce.examination.treebanks import examine_tree_file, is_of_trees
 
 __all__ = ["examine"]
 
-Kind = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model", "corpus", "data"]
+Written = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model"]  # by transduce
 
 # Any of these names makes a folder one of that kind, so that it is known even when other files are lost.
-_SIGNS: dict[Kind, frozenset[str]] = {
+_SIGNS: dict[Written, frozenset[str]] = {
     "run": frozenset({"run.json", "metrics.jsonl", "checkpoints", "prepared_at.json"}),
     "prepared": frozenset({"prepared.json"}),
     "store": frozenset({"store.json"}),
@@ -97,7 +97,13 @@ def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
 
 def _examine_folder(folder: Path) -> Iterator[Finding]:
     kind = _kind_of(folder)
-    if kind is None:
+    if kind == "corpus":
+        yield from examine_corpus_folder(folder)
+    elif kind == "data":
+        yield from examine_data_folder(folder)
+    elif kind is not None:
+        yield from _examine_written_folder(folder, kind)
+    else:
         names = sorted(path.name for path in folder.iterdir())
         shown = ", ".join(names[:N_NAMES_SHOWN]) + (", ..." if len(names) > N_NAMES_SHOWN else "")
         yield problem(
@@ -105,41 +111,25 @@ def _examine_folder(folder: Path) -> Iterator[Finding]:
             f"nothing that transduce knows: it {f'has {shown}' if names else 'is empty'}; name a run, a model, prepared"
             " text, a checkpoint, a token store, or a folder of aligned files such as train.en and train.de",
         )
-        return
-    match kind:
-        case "corpus":
-            yield from examine_corpus_folder(folder)
-        case "data":
-            yield from examine_data_folder(folder)
-        case _:
-            yield from _examine_written_folder(folder, kind)
 
 
-def _examine_written_folder(
-    folder: Path, kind: Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model"]
-) -> Iterator[Finding]:
+def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
     from transduce.examination import folders, runs  # here, since they need torch, and text does not
 
-    match kind:
-        case "run":
-            yield from runs.examine_run(folder)
-        case "prepared":
-            yield from folders.examine_prepared(folder)
-            yield from folders.examine_leftovers(folder)
-        case "store":
-            yield from folders.examine_store(folder)
-        case "checkpoint":
-            yield from folders.examine_checkpoint(folder)
-        case "checkpoints":
-            yield from runs.examine_checkpoints(folder)
-            yield from folders.examine_leftovers(folder)
-        case "model":
-            yield from folders.examine_model(folder)
-        case _:
-            assert_never(kind)
+    examiners: dict[Written, Callable[[Path], Iterator[Finding]]] = {
+        "run": runs.examine_run,
+        "prepared": folders.examine_prepared,
+        "store": folders.examine_store,
+        "checkpoint": folders.examine_checkpoint,
+        "checkpoints": runs.examine_checkpoints,
+        "model": folders.examine_model,
+    }
+    yield from examiners[kind](folder)
+    if kind in ("prepared", "checkpoints"):
+        yield from folders.examine_leftovers(folder)
 
 
-def _kind_of(folder: Path) -> Kind | None:
+def _kind_of(folder: Path) -> Written | Literal["corpus", "data"] | None:
     """What a folder is; None for what nobody here has written. The larger kinds, which hold others, come first."""
     names = {path.name for path in folder.iterdir()}
     for kind, signs in _SIGNS.items():
