@@ -16,6 +16,8 @@ from transduce.errors import ConfigError, quoted
 
 __all__ = ["app"]
 
+ABOUT = ("size", "licence", "source")
+
 app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_is_help=True)
 
 
@@ -38,25 +40,9 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
     ]
     for corpus in CATALOGUE.values():
         here = directions_here(corpus, folders)
-        rows.append(
-            {
-                "name": corpus.name,
-                "languages": list(corpus.languages),
-                "size": corpus.size,
-                "licence": corpus.licence,
-                "source": corpus.source,
-                "is_here": bool(here),
-                "here": here,
-            }
-        )
+        rows.append({**_about(corpus, "name", "languages", *ABOUT), "is_here": bool(here), "here": here})
     treebanks: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "size": treebank.size,
-            "licence": treebank.licence,
-            "source": treebank.source,
-            "is_here": find_trees(name, "train", folders) is not None,
-        }
+        {"name": name, **_about(treebank, *ABOUT), "is_here": find_trees(name, "train", folders) is not None}
         for name, treebank in TREEBANKS.items()
     ]
     if json:
@@ -78,8 +64,12 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
     )
 
 
+def _about(entry: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in names}
+
+
 def _print_about(row: Mapping[str, Any]) -> None:
-    for key in ("size", "licence", "source"):
+    for key in ABOUT:
         print_line(f"    {key:<8} {row[key]}")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -83,22 +84,18 @@ def demo(
         say_stopped(result.run.updates, folder)
         return asked.exit_code
     if json:
-        print_json({"run": str(folder), **_as_json(result)})
+        print_json(
+            {
+                "run": str(folder),
+                "model": str(result.run.model_folder),
+                "page": None if result.page is None else str(result.page),
+                "scores": None if result.scores is None else result.scores.as_json(),
+                "examples": list(map(asdict, result.examples)),
+            }
+        )
     else:
         _print_result(result, config.data)
     return 0
-
-
-def _as_json(result: DemoResult) -> dict[str, Any]:
-    return {
-        "model": str(result.run.model_folder),
-        "page": None if result.page is None else str(result.page),
-        "scores": None if result.scores is None else result.scores.as_json(),
-        "examples": [
-            {"source": example.source, "translation": example.translation, "reference": example.reference}
-            for example in result.examples
-        ],
-    }
 
 
 def _print_result(result: DemoResult, data: DataConfig) -> None:
@@ -106,11 +103,10 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
     from transduce.corpora import BUILT_IN
 
     for example in result.examples:
-        is_right = example.translation == example.reference
         print_line()
         print_line(f"  {example.source}")
         print_line(f"  {example.translation}")
-        if not is_right:
+        if example.translation != example.reference:
             print_line(f"  (the corpus has: {example.reference})")
     if result.scores is not None:
         told = f"scores on {result.run.scored_text}"

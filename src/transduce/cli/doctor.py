@@ -28,6 +28,7 @@ def doctor(
 ) -> int:
     """Say what is wrong, and what would help: with the installation, with text line by line, with a run or model."""
     from transduce.examination import examine, examine_installation
+    from transduce.examination.finding import counted
 
     findings = []
     for finding in examine(what, data) if what else examine_installation(data):
@@ -38,6 +39,5 @@ def doctor(
     if json:
         print_json({"findings": list(map(asdict, findings)), "problems": n_problems})
     else:
-        noun = "problem" if n_problems == 1 else "problems"
-        print_line(f"{n_problems:,} {noun} found" if n_problems else "no problem found")
+        print_line(f"{counted(n_problems, 'problem')} found" if n_problems else "no problem found")
     return 1 if n_problems else 0
