@@ -16,26 +16,11 @@ if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
-    "DEFAULT_RERANK_WEIGHT",
-    "MOST_LINES",
-    "AlphaOption",
-    "BeamOption",
-    "DataOption",
-    "DeviceOption",
-    "JsonOption",
-    "ModelArgument",
-    "ModelsArgument",
-    "Multi30kBleuOption",
-    "PaperBleuOption",
-    "PrecisionOption",
-    "RerankOption",
-    "RerankWeightOption",
-    "SettingsOption",
-    "TreebankOption",
-    "bleus_asked_for",
-    "require_positive_minutes",
+    "DEFAULT_RERANK_WEIGHT", "MOST_LINES", "AlphaOption", "BeamOption", "DataOption", "DeviceOption", "JsonOption",
+    "ModelArgument", "ModelsArgument", "Multi30kBleuOption", "PaperBleuOption", "PrecisionOption", "RerankOption",
+    "RerankWeightOption", "SettingsOption", "TreebankOption", "bleus_asked_for", "require_positive_minutes",
     "treebank_settings",
-]
+]  # fmt: skip
 
 
 def bleus_asked_for(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:

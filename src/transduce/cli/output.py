@@ -16,18 +16,9 @@ if TYPE_CHECKING:
     from transduce.tasks import ParsingScores
 
 __all__ = [
-    "STANDARD",
-    "is_speaker",
-    "json_line",
-    "print_json",
-    "print_line",
-    "print_parseval",
-    "print_scores",
-    "say",
-    "say_error",
-    "say_stopped",
-    "visible",
-]
+    "STANDARD", "is_speaker", "json_line", "print_json", "print_line", "print_parseval", "print_scores", "say",
+    "say_error", "say_stopped", "visible",
+]  # fmt: skip
 
 STANDARD = Path("-")  # stdin where a file is read, stdout where one is written
 

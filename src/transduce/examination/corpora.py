@@ -30,13 +30,9 @@ from transduce.examination.treebanks import examine_trees_of
 from transduce.recipes import read_recipe
 
 __all__ = [
-    "corpora_in",
-    "examine_corpus",
-    "examine_corpus_folder",
-    "examine_data_folder",
-    "examine_recipe",
+    "corpora_in", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
     "parallel_texts_in",
-]
+]  # fmt: skip
 
 N_GRAMMAR_PAIRS = 300  # of the built-in corpus, which is the same everywhere
 _TEXT_FILE = re.compile(r"(?P<stem>[^.].*?)\.(?P<language>[a-z]{2,3})(?:\.gz|\.xz)?")

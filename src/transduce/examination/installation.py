@@ -52,26 +52,22 @@ def examine_installation(data_folder: Path | None = None) -> Iterator[Finding]:
 
 def _examine_python() -> Iterator[Finding]:
     here = platform.python_version()
-    try:
-        about = importlib.metadata.metadata(PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
+    version = _version(PACKAGE)
+    if version is None:
         yield problem(PACKAGE, "is not installed, but run from a folder; install it with: pip install -e .")
         return
-    least = about["Requires-Python"].removeprefix(">=")
+    least = importlib.metadata.metadata(PACKAGE)["Requires-Python"].removeprefix(">=")
     if _is_older(here, least):
         yield problem("Python", f"{here} is too old, {PACKAGE} needs {least} or newer")
     else:
         yield good("Python", f"{here}, {sys.executable}")
-    yield good(PACKAGE, f"{about['Version']}, {Path(__file__).parent.parent}")
+    yield good(PACKAGE, f"{version}, {Path(__file__).parent.parent}")
 
 
 def _requirements() -> list[_Requirement]:
     """What the package says that it needs."""
-    try:
-        texts = importlib.metadata.requires(PACKAGE) or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    matches = filter(None, map(_REQUIREMENT.fullmatch, texts))
+    texts = importlib.metadata.requires(PACKAGE) if _version(PACKAGE) else None
+    matches = filter(None, map(_REQUIREMENT.fullmatch, texts or []))
     return [_Requirement(**match.groupdict()) for match in matches]
 
 

@@ -70,17 +70,17 @@ def _is_text_in_one_language(path: Path) -> bool:
 
 def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if not name:
-        return iter([problem("an empty name", "names nothing; name a folder, a file or a corpus")])
-    if path.is_dir():
-        return _examine_folder(path)
-    if path.is_file():
-        return _examine_file(path, data_folder)
-    if re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml" and not path.exists():
-        return examine_corpus(name, data_folder)
-    what = (
-        "is no file and no folder" if path.exists() else "there is no such file or folder, and no corpus of this name"
-    )
-    return iter([problem(name, what)])
+        yield problem("an empty name", "names nothing; name a folder, a file or a corpus")
+    elif path.is_dir():
+        yield from _examine_folder(path)
+    elif path.is_file():
+        yield from _examine_file(path, data_folder)
+    elif path.exists():
+        yield problem(name, "is no file and no folder")
+    elif re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml":
+        yield from examine_corpus(name, data_folder)
+    else:
+        yield problem(name, "there is no such file or folder, and no corpus of this name")
 
 
 def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:

@@ -5,8 +5,6 @@ What cleaning counts is counted here by cleaning, too; ``lines.py`` has the rest
 
 from __future__ import annotations
 
-import lzma
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -22,16 +20,11 @@ from transduce.corpora.parallel_files import two_columns
 from transduce.errors import DataError
 from transduce.examination.finding import Finding, counted, found, good, note, on_lines, problem
 from transduce.examination.lines import Side, weight
-from transduce.files import LONGEST_LINE, CutLine, open_binary, raw_lines
+from transduce.files import BROKEN, LONGEST_LINE, CutLine, open_binary, raw_lines
 
 __all__ = [
-    "as_finding",
-    "examine_column_file",
-    "examine_file",
-    "examine_line_pairs",
-    "examine_two_files",
-    "is_tab_separated",
-]
+    "as_finding", "examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated",
+]  # fmt: skip
 
 SAMPLED_BYTES = 1 << 16
 SAMPLED_LINES = 1000
@@ -67,7 +60,7 @@ class _Reader:
                     yield line.decode("utf-8", "surrogateescape")
         except DataError as error:
             self.failure = str(error).removeprefix(f"{self.path} ")
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        except BROKEN as error:
             self.failure = f"cannot be read after line {self.n_lines:,}: {error}; is it complete?"
 
     def findings(self) -> Iterator[Finding]:
@@ -283,7 +276,7 @@ def _why_no_text(path: Path) -> str | None:
             sample = stream.read(SAMPLED_BYTES)
     except DataError as error:
         return str(error).removeprefix(f"{path} ")
-    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+    except BROKEN:
         return None  # the reader tells how far it can be read
     if (reason := foreign_format(path)) is not None:
         return reason

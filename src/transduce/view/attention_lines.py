@@ -5,18 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from unicodedata import east_asian_width
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transduce.errors import ShapeError
-from transduce.view.svg import HEAD_COLOURS, INK, QUIET, document, shade, shortened, text
+from transduce.view.svg import HEAD_COLOURS, INK, QUIET, Weights, document, shade, shortened, text
 
 __all__ = ["HeadLines", "LinePanel", "attention_lines"]
-
-Weights = NDArray[np.floating[Any]]
 
 ROW, MARGIN, GAP = 23, 20, 44  # of a word; round the drawing; between panels
 LINES_WIDTH, CELL, BAR = 150, 9, 54  # between the words; of a head in the strip; of a single head's
