@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption
 from transduce.cli.output import print_json, print_line, print_scores, say
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import MOST_BATCHES
@@ -20,8 +20,8 @@ def average(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     last: Annotated[int, typer.Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
     out: Annotated[Path | None, typer.Option(help="The model folder to write. Default: RUN/model.")] = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Average the last checkpoints of a run into a model folder with a model card. Section 6.1."""
     from transduce.tasks import average_run

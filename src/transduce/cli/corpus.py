@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from transduce.cli.options import DataOption, JsonOption
+from transduce.cli import options
 from transduce.cli.output import print_json, print_line
 from transduce.cli.paths import Verb, require_folder
 from transduce.config import LARGEST_SEED, MOST_PAIRS
@@ -22,7 +22,7 @@ app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_
 
 
 @app.command("list", cls=Verb)
-def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
+def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
     from transduce.corpora import CATALOGUE, TREEBANKS, data_folders, directions_here, find_trees
 
@@ -97,7 +97,7 @@ def get_named_corpus(
         int | None,
         typer.Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
     ] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Bring a corpus to the disk: download it, or make it. A download goes on where it was stopped, and is verified."""
     from transduce.cli.progress import DownloadProgress

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import LARGEST_SEED
@@ -29,21 +29,21 @@ def demo(
     corpus: Annotated[
         str, typer.Option(help="What to learn from: see 'corpus list'. It is fetched when it is not there.")
     ] = "grammar",
-    data: DataOption = None,
+    data: options.Data = None,
     out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/demo-<time>.")] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
-            callback=require_positive_minutes,
+            callback=options.check_minutes,
             help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
         ),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")
     ] = 1,
-    settings: SettingsOption = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    settings: options.Settings = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> int:
     """Watch a Transformer learn to translate: corpus, tokenizer, training, BLEU, examples and an attention page."""
     from transduce.cli.progress import DownloadProgress, TrainingProgress

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from transduce.cli.options import DataOption, JsonOption
+from transduce.cli import options
 from transduce.cli.output import print_json, print_line
 
 __all__ = ["doctor"]
@@ -23,8 +23,8 @@ def doctor(
             show_default=False,
         ),
     ] = None,
-    data: DataOption = None,
-    json: JsonOption = False,
+    data: options.Data = None,
+    json: options.Json = False,
 ) -> int:
     """Say what is wrong, and what would help: with the installation, with text line by line, with a run or model."""
     from transduce.examination import examine, examine_installation

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, require_positive_minutes
 from transduce.cli.output import print_json, print_line, say
 from transduce.cli.paths import require_utf8_name, require_writable
 from transduce.errors import ConfigError, quoted
@@ -30,7 +30,7 @@ def init(
         typer.Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(callback=require_positive_minutes, help="How long the training may take on this machine.")
+        float, typer.Option(callback=options.check_minutes, help="How long the training may take on this machine.")
     ] = 60.0,
     out: Annotated[Path, typer.Option(help="The recipe to write; its text goes into a folder beside it.")] = Path(
         "my.toml"
@@ -38,8 +38,8 @@ def init(
     max_dropped_share: Annotated[
         float, typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
     ] = 0.3,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Write a recipe for text of your own: dev and test held out, a model for the amount of text and the time."""
     text_files = _checked_files(src, tgt, tsv)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json, say
 from transduce.config import LARGEST_VOCABULARY
 from transduce.recipes import PRESETS, preset, read_recipe
@@ -33,7 +33,7 @@ def model(
         ),
     ] = None,
     length: Annotated[int, typer.Option(min=1, max=LONGEST, help="Sentence length that attention is counted at.")] = 32,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Show a model: its module tree with shapes, its parameters, and what a token costs."""
     import torch

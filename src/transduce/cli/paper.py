@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, TreebankOption
 from transduce.cli.output import print_json, say, say_error
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.errors import ConfigError, TransduceError, quoted
@@ -48,10 +48,10 @@ def paper(
             help="A form of seconds that shows only that all works; its numbers say nothing, and go to short in --out.",
         ),
     ] = False,
-    treebank: TreebankOption = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    treebank: options.Treebank = None,
+    data: options.Data = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> int:
     """Make a table or a figure of the paper again: our numbers beside the printed ones, as Markdown, CSV and SVG.
 

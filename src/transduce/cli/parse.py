@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.models import search_as_asked
-from transduce.cli.options import (
-    MOST_LINES,
-    AlphaOption,
-    BeamOption,
-    DeviceOption,
-    JsonOption,
-    ModelArgument,
-    PrecisionOption,
-)
 from transduce.cli.output import STANDARD, print_json, say
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_talk, piped_lines, plain_trees, typed_lines
@@ -36,7 +28,7 @@ NO_TREE = "()"
 
 
 def parse(
-    folder: ModelArgument,
+    folder: options.Model,
     raw: Annotated[
         bool, typer.Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
     ] = False,
@@ -53,17 +45,19 @@ def parse(
     free: Annotated[
         bool, typer.Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
     ] = False,
-    beam: BeamOption = None,
-    alpha: AlphaOption = None,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
     buffer: Annotated[
         int,
         typer.Option(
-            min=1, max=MOST_LINES, help="Sentences read before the first is parsed: 1 answers each, more is faster."
+            min=1,
+            max=options.MOST_LINES,
+            help="Sentences read before the first is parsed: 1 answers each, more is faster.",
         ),
     ] = 1000,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
 ) -> None:
     """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line.
 

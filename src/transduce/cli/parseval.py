@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transduce.cli.options import JsonOption
+from transduce.cli import options
 from transduce.cli.output import print_json, print_parseval, say
 from transduce.cli.stdin import lines_of, name_of, plain_trees, require_stdin_once
 from transduce.errors import ConfigError, DataError, TreeError
@@ -36,7 +36,7 @@ def parseval(
         ),
     ] = False,
     details: Annotated[bool, typer.Option("--details", help="Also each sentence's own figures.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision and F1, crossing brackets, tags.
 

@@ -8,21 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
-from transduce.cli.options import (
-    DEFAULT_RERANK_WEIGHT,
-    MOST_LINES,
-    AlphaOption,
-    BeamOption,
-    DeviceOption,
-    JsonOption,
-    ModelsArgument,
-    PrecisionOption,
-    RerankOption,
-    RerankWeightOption,
-)
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
@@ -38,7 +27,7 @@ __all__ = ["translate"]
 
 
 def translate(
-    folders: ModelsArgument,
+    folders: options.Models,
     source: Annotated[
         Path | None,
         typer.Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin."),
@@ -54,22 +43,24 @@ def translate(
     n_best: Annotated[
         int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
     ] = None,
-    beam: BeamOption = None,
-    alpha: AlphaOption = None,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
     buffer: Annotated[
         int,
         typer.Option(
-            min=1, max=MOST_LINES, help="Lines read before the first is translated: 1 answers each, more is faster."
+            min=1,
+            max=options.MOST_LINES,
+            help="Lines read before the first is translated: 1 answers each, more is faster.",
         ),
     ] = 2000,
     no_split: Annotated[
         bool, typer.Option("--no-split", help="Take each line as one sentence, however many it has.")
     ] = False,
-    rerank: RerankOption = None,
-    rerank_weight: RerankWeightOption = DEFAULT_RERANK_WEIGHT,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    json: JsonOption = False,
+    rerank: options.Rerank = None,
+    rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
 ) -> None:
     """Translate text, a line for each line: stdin to stdout, or files; on a terminal, type sentences at a prompt."""
     require_model_folders(folders, rerank, reads_text_by="--in {}")
