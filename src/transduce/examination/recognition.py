@@ -10,23 +10,8 @@ from typing import Literal
 from transduce.config import CORPUS_PATTERN
 from transduce.corpora.checks import TextPart, remarks_between, two_file_part
 from transduce.corpora.formats import foreign_format
-from transduce.examination.corpora import (
-    corpora_in,
-    examine_corpus,
-    examine_corpus_folder,
-    examine_data_folder,
-    examine_recipe,
-    parallel_texts_in,
-)
+from transduce.examination import corpora, text, treebanks
 from transduce.examination.finding import Finding, good, problem, survived
-from transduce.examination.text import (
-    as_finding,
-    examine_column_file,
-    examine_file,
-    examine_two_files,
-    is_tab_separated,
-)
-from transduce.examination.treebanks import examine_tree_file, is_of_trees
 
 __all__ = ["examine"]
 
@@ -55,17 +40,18 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
         if left and _is_text_in_one_language(path) and _is_text_in_one_language(Path(left[0])):
             tgt = Path(left.pop(0))
             yield good(path, f"source, with {tgt} as its target")
-            yield from survived(path, examine_two_files(path, tgt))
+            yield from survived(path, text.examine_two_files(path, tgt))
             if foreign_format(path) is None and foreign_format(tgt) is None:
                 parts.append(two_file_part(path, tgt))
         else:
             yield from survived(name, _examine_one(name, path, data_folder))
     if len(parts) > 1:
-        yield from survived(parts[0].name, map(as_finding, remarks_between(parts[:1], parts[1:])))
+        yield from survived(parts[0].name, map(text.as_finding, remarks_between(parts[:1], parts[1:])))
 
 
 def _is_text_in_one_language(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".toml" and not is_of_trees(path) and not is_tab_separated(path)
+    is_other = path.suffix == ".toml" or treebanks.is_of_trees(path)
+    return path.is_file() and not is_other and not text.is_tab_separated(path)
 
 
 def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Finding]:
@@ -78,29 +64,29 @@ def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Fi
     elif path.exists():
         yield problem(name, "is no file and no folder")
     elif re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml":
-        yield from examine_corpus(name, data_folder)
+        yield from corpora.examine_corpus(name, data_folder)
     else:
         yield problem(name, "there is no such file or folder, and no corpus of this name")
 
 
 def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if path.suffix == ".toml":
-        yield from examine_recipe(path, data_folder)
-    elif is_of_trees(path):
-        yield from examine_tree_file(path)
-    elif is_tab_separated(path):
+        yield from corpora.examine_recipe(path, data_folder)
+    elif treebanks.is_of_trees(path):
+        yield from treebanks.examine_tree_file(path)
+    elif text.is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")
-        yield from examine_column_file(path)
+        yield from text.examine_column_file(path)
     else:
-        yield from examine_file(path)
+        yield from text.examine_file(path)
 
 
 def _examine_folder(folder: Path) -> Iterator[Finding]:
     kind = _kind_of(folder)
     if kind == "corpus":
-        yield from examine_corpus_folder(folder)
+        yield from corpora.examine_corpus_folder(folder)
     elif kind == "data":
-        yield from examine_data_folder(folder)
+        yield from corpora.examine_data_folder(folder)
     elif kind is not None:
         yield from _examine_written_folder(folder, kind)
     else:
@@ -139,6 +125,6 @@ def _kind_of(folder: Path) -> Written | Literal["corpus", "data"] | None:
         return "store"
     if any(re.fullmatch(r"update-\d{8,}", name) for name in names):
         return "checkpoints"
-    if parallel_texts_in(folder):
+    if corpora.parallel_texts_in(folder):
         return "corpus"
-    return "data" if corpora_in(folder) else None
+    return "data" if corpora.corpora_in(folder) else None

@@ -17,6 +17,7 @@ import torch
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
 from transduce.errors import CheckpointError, TransduceError, quoted
+from transduce.examination.corpora import what_a_run_is
 from transduce.examination.finding import Finding, counted, good, note, on_lines, problem, survived
 from transduce.examination.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.files import decoded_lines, is_running, open_regular, read_json
@@ -62,12 +63,7 @@ def _examine_entries(folder: Path) -> Iterator[Finding]:
 
 def _examine_config(folder: Path) -> Iterator[Finding]:
     begun = read_run_file(folder)
-    config, model = begun.config, begun.config.model
-    yield good(
-        folder,
-        f"a run: {model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model},"
-        f" {config.data.direction} of {' and '.join(config.data.weights)}, {config.training.max_updates:,} updates",
-    )
+    yield good(folder, f"a run: {what_a_run_is(begun.config)}")
     if not os.path.lexists(folder / RUN_FILE):
         yield problem(
             folder / RUN_FILE,
@@ -78,7 +74,6 @@ def _examine_config(folder: Path) -> Iterator[Finding]:
             folder / RUN_FILE,
             f"begun with torch {begun.torch}, here is {torch.__version__}: a resumed run may differ in the last bits",
         )
-
     yield from _examine_copies(folder, begun)
 
 

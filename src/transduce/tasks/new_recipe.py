@@ -25,15 +25,7 @@ from transduce.config import (
     TransformerConfig,
     config_from_mapping,
 )
-from transduce.corpora import CleaningReport, CleaningRules, clean, hold_out, read_aligned_files
-from transduce.corpora.checks import (
-    TextPart,
-    column_part,
-    remark_on_dropped,
-    remarks_on_codes,
-    remarks_on_part,
-    two_file_part,
-)
+from transduce.corpora import CleaningReport, CleaningRules, checks, clean, hold_out, read_aligned_files
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.corpora.parallel_text import require_text
 from transduce.data import PairBatches
@@ -71,9 +63,9 @@ class OwnText:
         return {name: path for name, path in named.items() if path is not None}
 
     @property
-    def part(self) -> TextPart:
+    def part(self) -> checks.TextPart:
         """For the checks of text."""
-        return column_part(self.tsv) if self.tsv else two_file_part(*self.files.values())
+        return checks.column_part(self.tsv) if self.tsv else checks.two_file_part(*self.files.values())
 
     def pairs(self) -> Iterator[tuple[str, str] | None]:
         """For ``clean``. Raises DataError if the files do not align."""
@@ -162,10 +154,11 @@ def _write_parts(text: OwnText, folder: Path, tell: Tell) -> tuple[int, int, int
     for line in report.lines():
         tell(line)
     config = _data_config(text, text.files, max_dropped_share=text.max_dropped_share)
-    dropped = remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
+    dropped = checks.remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
     if dropped is not None and dropped.status == "problem":
         raise DataError(str(dropped))
-    remarks = [*remarks_on_codes(config), *remarks_on_part(text.part, (text.src_language, text.tgt_language))]
+    languages = text.src_language, text.tgt_language
+    remarks = [*checks.remarks_on_codes(config), *checks.remarks_on_part(text.part, languages)]
     for remark in [dropped, *remarks] if dropped is not None else remarks:
         tell(f"warning: {remark}")
     held = hold_out(read)
