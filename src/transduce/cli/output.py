@@ -91,9 +91,9 @@ def _remark(line: str) -> None:
         print(visible(line), file=stream, flush=True)
 
 
-def print_line(line: str = "", *, to: TextIO | None = None) -> None:
-    """A line of a result for people, on stdout, or on another stream."""
-    print(visible(line), file=to)
+def print_line(line: str = "") -> None:
+    """A line of a result for people, on stdout."""
+    print(visible(line))
 
 
 def json_line(value: Any) -> str:

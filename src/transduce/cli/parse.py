@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,6 @@ from transduce.cli.stdin import is_talk, piped_lines, plain_trees, typed_lines
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
-    from transduce.tasks import Parse
     from transduce.tasks.parser import TaggedWords
 
 __all__ = ["parse"]
@@ -90,12 +89,13 @@ def parse(
         if svg is not None and not is_drawn and result.tree is not None:
             write_text(svg, draw_tree(result.tree))
             is_drawn = True
+        tree = None if result.tree is None else str(result.tree)
         if json:
-            print_json(_as_json(number, result))
+            print_json({"line": number, "words": list(result.words), "tree": tree, "score": result.score})
         elif result.tree is None:
             print(NO_TREE)
         else:
-            print(indented(result.tree) if pretty else result.tree)
+            print(indented(result.tree) if pretty else tree)
         sys.stdout.flush()
     if svg is not None and not is_drawn:
         say(f"there is no sentence with a word, so {svg} was not drawn")
@@ -108,8 +108,3 @@ def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Ite
     if trees is not None:
         return ([] if tree is None else tagged_words(tree) for tree in plain_trees(trees))
     return map(tagged_words, (" ".join(treebank_words(line)) for line in lines) if is_raw else lines)
-
-
-def _as_json(number: int, result: Parse) -> dict[str, Any]:
-    tree = None if result.tree is None else str(result.tree)
-    return {"line": number, "words": list(result.words), "tree": tree, "score": result.score}

@@ -7,7 +7,7 @@ import lzma
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -109,10 +109,8 @@ class _LineFile:
     def give_up(self, out: Path) -> None:
         """End the file as it is, and tell what is in it; remove it if that is nothing."""
         for stream in (self._stream, self._raw):
-            try:
+            with suppress(OSError):  # what made it end may well be this
                 stream.close()
-            except OSError:  # what made it end may well be this
-                continue
         if not self._is_part:
             return
         if self.n_lines:

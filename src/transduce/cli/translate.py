@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -92,19 +92,17 @@ def translate(
 def _shown(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
     """The lines of the output that tell of one line of the input."""
     if is_json:
-        yield json_line(_as_json(number, translation))
+        yield json_line(
+            {
+                "line": number,
+                "source": translation.source,
+                "translation": translation.text,
+                "score": translation.score,
+                "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
+            }
+        )
     elif is_n_best:
         for hypothesis in translation.n_best:
             yield f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
     else:
         yield translation.text
-
-
-def _as_json(number: int, translation: Translation) -> dict[str, Any]:
-    return {
-        "line": number,
-        "source": translation.source,
-        "translation": translation.text,
-        "score": translation.score,
-        "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
-    }

@@ -48,8 +48,6 @@ def problem(subject: object, message: str) -> Finding:
 
 
 def _shown(text: str) -> str:
-    if text.isprintable():
-        return text
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text

@@ -5,6 +5,7 @@ What cleaning counts is counted here by cleaning, too; ``lines.py`` has the rest
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -93,7 +94,7 @@ class _Pairing:
         self.src, self.tgt = Side(src, self.rules), Side(tgt, self.rules)
         self.report = CleaningReport()
         self._near = NearDuplicates()
-        self._src_alone_blank, self._tgt_alone_blank, self._both_blank = Tally(), Tally(), Tally()
+        self._blank: defaultdict[tuple[bool, bool], Tally] = defaultdict(Tally)  # the source, the target, or both
 
     def run(self, pairs: Iterable[tuple[str, str] | None]) -> None:
         """Read all pairs; None is a line that is none."""
@@ -106,13 +107,9 @@ class _Pairing:
             self.src.n_lines += 1
             self.tgt.n_lines += 1
             return None
-        match self.src.look_at(pair[0]), self.tgt.look_at(pair[1]):  # whether they are blank
-            case True, True:
-                self._both_blank.add(self.src.n_lines)
-            case True, False:
-                self._src_alone_blank.add(self.src.n_lines)
-            case False, True:
-                self._tgt_alone_blank.add(self.tgt.n_lines)
+        is_blank = self.src.look_at(pair[0]), self.tgt.look_at(pair[1])
+        if any(is_blank):
+            self._blank[is_blank].add(self.src.n_lines)
         return pair
 
     def findings(self) -> Iterator[Finding]:
@@ -122,15 +119,15 @@ class _Pairing:
         yield from on_lines("problem", self.subject, columns, "line", "without exactly one tab", advice)
         left_out = "training leaves them out"
         for side, other, tally in (
-            (self.src, self.tgt, self._src_alone_blank),
-            (self.tgt, self.src, self._tgt_alone_blank),
+            (self.src, self.tgt, self._blank[True, False]),
+            (self.tgt, self.src, self._blank[False, True]),
         ):
             what = f"blank where {other.subject} has text"
             yield from on_lines(weight(tally, n_pairs), side.subject, tally, "line", what, left_out)
         identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]
         too_long = f"with one side more than {self.rules.max_length_ratio:g} times as long as the other"
         for tally, what, advice in (
-            (self._both_blank, "blank on both sides", left_out),
+            (self._blank[True, True], "blank on both sides", left_out),
             (ratio, too_long, f"{left_out}; do the files align there?"),
             (identical, "with the same text on both sides", "not translated, or names and numbers"),
         ):

@@ -260,18 +260,11 @@ def _sample(text: OwnText, folder: Path, place: Path, n_train: int, vocab_size: 
 
 def _run(text: OwnText, place: Path, size: _Size, training: TrainingConfig, vocab_size: int) -> RunConfig:
     model = TransformerConfig(
-        n_encoder_layers=size.n_layers,
-        n_decoder_layers=size.n_layers,
-        d_model=size.d_model,
-        d_ff=size.d_ff,
-        n_heads=size.n_heads,
-        norm="pre",
-        src_vocab_size=vocab_size,
-        tgt_vocab_size=vocab_size,
-    )
-    return RunConfig(
-        model=model, data=_data(text, place, vocab_size), training=training, search=BeamSearchConfig(alpha=1.0)
-    )
+        n_encoder_layers=size.n_layers, n_decoder_layers=size.n_layers, d_model=size.d_model, d_ff=size.d_ff,
+        n_heads=size.n_heads, norm="pre", src_vocab_size=vocab_size, tgt_vocab_size=vocab_size,
+    )  # fmt: skip
+    data = _data(text, place, vocab_size)
+    return RunConfig(model=model, data=data, training=training, search=BeamSearchConfig(alpha=1.0))
 
 
 def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
