@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
@@ -18,9 +18,9 @@ __all__ = ["attention"]
 
 def attention(
     folder: options.Model,
-    src: Annotated[str, typer.Option(help="A sentence to translate.", show_default=False)],
-    tgt: Annotated[str | None, typer.Option(help="Its translation. Default: the model's own.")] = None,
-    out: Annotated[Path, typer.Option(help="The page to write; - is stdout.")] = Path("attention.html"),
+    src: Annotated[str, Option(help="A sentence to translate.", show_default=False)],
+    tgt: Annotated[str | None, Option(help="Its translation. Default: the model's own.")] = None,
+    out: Annotated[Path, Option(help="The page to write; - is stdout.")] = Path("attention.html"),
     device: options.Device = "auto",
 ) -> None:
     """Draw the attention of a translation: one self-contained HTML page, every layer and head. Figures 3 to 5."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
@@ -17,9 +17,9 @@ __all__ = ["average"]
 
 
 def average(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
-    last: Annotated[int, typer.Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="The model folder to write. Default: RUN/model.")] = None,
+    run: Annotated[Path, Argument(help="A run folder.", show_default=False)],
+    last: Annotated[int, Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
+    out: Annotated[Path | None, Option(help="The model folder to write. Default: RUN/model.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.output import print_json, print_line
@@ -75,27 +76,27 @@ def _print_about(row: Mapping[str, Any]) -> None:
 
 @app.command("get", cls=Verb)
 def get_named_corpus(
-    name: Annotated[str, typer.Argument(help="Which corpus; see 'corpus list'.", show_default=False)],
+    name: Annotated[str, Argument(help="Which corpus; see 'corpus list'.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="The data folder to put it into. Default: the user's cache. For grammar: a new folder to write.",
             show_default=False,
         ),
     ] = None,
     from_folder: Annotated[
         Path | None,
-        typer.Option("--from", help="Take it from a copy on the disk (plain, .gz or .xz) instead of the network."),
+        Option("--from", help="Take it from a copy on the disk (plain, .gz or .xz) instead of the network."),
     ] = None,
     direction: Annotated[
-        str | None, typer.Option(help="Fetch what these two languages need, as in en-de. Default: all.")
+        str | None, Option(help="Fetch what these two languages need, as in en-de. Default: all.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
+        int | None, Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
+        Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
     ] = None,
     json: options.Json = False,
 ) -> None:

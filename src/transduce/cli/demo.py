@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
@@ -27,20 +27,18 @@ __all__ = ["demo"]
 
 def demo(
     corpus: Annotated[
-        str, typer.Option(help="What to learn from: see 'corpus list'. It is fetched when it is not there.")
+        str, Option(help="What to learn from: see 'corpus list'. It is fetched when it is not there.")
     ] = "grammar",
     data: options.Data = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/demo-<time>.")] = None,
+    out: Annotated[Path | None, Option(help="The run folder. Default: runs/demo-<time>.")] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
+        Option(
             callback=options.check_minutes,
             help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")
-    ] = 1,
+    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")] = 1,
     settings: options.Settings = None,
     device: options.Device = "auto",
     json: options.Json = False,

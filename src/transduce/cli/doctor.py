@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from transduce.cli import options
 from transduce.cli.output import print_json, print_line
@@ -16,7 +16,7 @@ __all__ = ["doctor"]
 def doctor(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="WHAT",
             help="A run, model, prepared, checkpoint or corpus folder, the name of a corpus, a recipe, a .tsv or"
             " .ptb file, or two text files. Default: the installation.",

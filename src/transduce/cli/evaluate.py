@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from transduce.cli import options
 from transduce.cli.model_folders import require_model_folders
@@ -23,20 +23,19 @@ __all__ = ["evaluate"]
 def evaluate(
     folders: options.Models,
     src: Annotated[
-        Path | None,
-        typer.Option(help="Source text, a sentence a line (plain, .gz or .xz; - is stdin).", show_default=False),
+        Path | None, Option(help="Source text, a sentence a line (plain, .gz or .xz; - is stdin).", show_default=False)
     ] = None,
-    ref: Annotated[Path | None, typer.Option(help="References, aligned line by line.", show_default=False)] = None,
+    ref: Annotated[Path | None, Option(help="References, aligned line by line.", show_default=False)] = None,
     text: Annotated[
-        str | None, typer.Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr.")
+        str | None, Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr.")
     ] = None,
     data: options.Data = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Also write the translations to this file; with -, to stdout, and the scores to stderr."),
+        Option(help="Also write the translations to this file; with -, to stdout, and the scores to stderr."),
     ] = None,
     split: Annotated[
-        bool, typer.Option("--split", help="Translate long lines a sentence at a time, as the verb translate does.")
+        bool, Option("--split", help="Translate long lines a sentence at a time, as the verb translate does.")
     ] = False,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
@@ -19,24 +19,22 @@ __all__ = ["init"]
 
 def init(
     src: Annotated[
-        Path | None, typer.Option(help="Sentences in one language, one a line (plain, .gz or .xz).", show_default=False)
+        Path | None, Option(help="Sentences in one language, one a line (plain, .gz or .xz).", show_default=False)
     ] = None,
     tgt: Annotated[
-        Path | None, typer.Option(help="Their translations: line N of one file translates line N of the other.")
+        Path | None, Option(help="Their translations: line N of one file translates line N of the other.")
     ] = None,
-    tsv: Annotated[Path | None, typer.Option(help="Instead of the two: one file, source TAB target.")] = None,
+    tsv: Annotated[Path | None, Option(help="Instead of the two: one file, source TAB target.")] = None,
     direction: Annotated[
         str | None,
-        typer.Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
+        Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(callback=options.check_minutes, help="How long the training may take on this machine.")
+        float, Option(callback=options.check_minutes, help="How long the training may take on this machine.")
     ] = 60.0,
-    out: Annotated[Path, typer.Option(help="The recipe to write; its text goes into a folder beside it.")] = Path(
-        "my.toml"
-    ),
+    out: Annotated[Path, Option(help="The recipe to write; its text goes into a folder beside it.")] = Path("my.toml"),
     max_dropped_share: Annotated[
-        float, typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
+        float, Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
     ] = 0.3,
     device: options.Device = "auto",
     json: options.Json = False,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
 from transduce.config import LARGEST_ALPHA, LARGEST_BEAM, MOST_MINUTES
@@ -46,47 +47,44 @@ def check_minutes(minutes: float | None) -> float | None:
 DEFAULT_RERANK_WEIGHT, LARGEST_RERANK_WEIGHT = 0.3, 1000.0
 MOST_LINES = 10**7  # read before the first of them is answered
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+Device = Annotated[str, Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")]
 Data = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--data",
         help="A folder with corpora, looked into before TRANSDUCE_DATA and the folder of 'corpus get'.",
         show_default=False,
     ),
 ]
 Models = Annotated[
-    list[Path], typer.Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False)
+    list[Path], Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False)
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
+Model = Annotated[Path, Argument(metavar="MODEL", help="A model folder.", show_default=False)]
 Treebank = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--treebank",
         help='For data.corpus = "wsj": the folder of the Penn Treebank with the sections 00 to 24.',
         show_default=False,
     ),
 ]
 Precision = Annotated[
-    str,
-    typer.Option(
-        "--precision", help="fp32; bf16, int8: faster, now and then another word; auto: bf16 where it is fast."
-    ),
+    str, Option("--precision", help="fp32; bf16, int8: faster, now and then another word; auto: bf16 where it is fast.")
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
+    Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
 ]
 Beam = Annotated[
-    int | None, typer.Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
+    int | None, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
 ]
 Alpha = Annotated[
-    float | None, typer.Option("--alpha", min=0, max=LARGEST_ALPHA, help="Of the length penalty. Default: the model's.")
+    float | None, Option("--alpha", min=0, max=LARGEST_ALPHA, help="Of the length penalty. Default: the model's.")
 ]
 Rerank = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--rerank",
         metavar="REVERSE_MODEL",
         help="A model of the other direction; of the whole beam, the one it would translate back is chosen.",
@@ -94,14 +92,14 @@ Rerank = Annotated[
     ),
 ]
 PaperBleu = Annotated[
-    bool, typer.Option("--paper-bleu", help="Also the tokenised BLEU of the paper: Moses tokens, compounds split.")
+    bool, Option("--paper-bleu", help="Also the tokenised BLEU of the paper: Moses tokens, compounds split.")
 ]
 Multi30kBleu = Annotated[
-    bool, typer.Option("--multi30k-bleu", help="Also the tokenised BLEU of work on Multi30k: lowercased Moses tokens.")
+    bool, Option("--multi30k-bleu", help="Also the tokenised BLEU of work on Multi30k: lowercased Moses tokens.")
 ]
 RerankWeight = Annotated[
     float,
-    typer.Option(
+    Option(
         "--rerank-weight",
         min=0,
         max=LARGEST_RERANK_WEIGHT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
@@ -23,27 +23,25 @@ SCALES = ("cpu", "gpu", "paper")
 
 def paper(
     name: Annotated[
-        str, typer.Argument(metavar="WHAT", help="table1 ... table4, figure1 ... figure5, curves, notes, or all.")
+        str, Argument(metavar="WHAT", help="table1 ... table4, figure1 ... figure5, curves, notes, or all.")
     ],
     scale: Annotated[
         str,
-        typer.Option(
-            help="cpu: small models, minutes a run; gpu: the real sizes on less text; paper: the paper's own runs."
-        ),
+        Option(help="cpu: small models, minutes a run; gpu: the real sizes on less text; paper: the paper's own runs."),
     ] = "cpu",
     out: Annotated[
-        Path, typer.Option(help="Where reports go; finished runs are kept as small records in its folder runs.")
+        Path, Option(help="Where reports go; finished runs are kept as small records in its folder runs.")
     ] = Path("paper"),
     work: Annotated[
         Path | None,
-        typer.Option(help="Where runs and models are while they are made. Default: work in --out.", show_default=False),
+        Option(help="Where runs and models are while they are made. Default: work in --out.", show_default=False),
     ] = None,
     sentence: Annotated[
-        str | None, typer.Option(help="For the figures of attention: look at this one.", show_default=False)
+        str | None, Option(help="For the figures of attention: look at this one.", show_default=False)
     ] = None,
     short: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--short",
             help="A form of seconds that shows only that all works; its numbers say nothing, and go to short in --out.",
         ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device, chosen_precision
@@ -29,26 +29,26 @@ NO_TREE = "()"
 def parse(
     folder: options.Model,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
+        bool, Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
     ] = False,
     trees: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Instead of stdin: the sentences of these trees (- is stdin), of which punctuation is known, as in"
             " evaluations.",
             show_default=False,
         ),
     ] = None,
-    pretty: Annotated[bool, typer.Option("--pretty", help="Each tree on several lines, indented.")] = False,
-    svg: Annotated[Path | None, typer.Option(help="Also draw the first tree to this file.", show_default=False)] = None,
+    pretty: Annotated[bool, Option("--pretty", help="Each tree on several lines, indented.")] = False,
+    svg: Annotated[Path | None, Option(help="Also draw the first tree to this file.", show_default=False)] = None,
     free: Annotated[
-        bool, typer.Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
+        bool, Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
     ] = False,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
     buffer: Annotated[
         int,
-        typer.Option(
+        Option(
             min=1,
             max=options.MOST_LINES,
             help="Sentences read before the first is parsed: 1 answers each, more is faster.",

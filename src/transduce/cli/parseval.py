@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.output import print_json, print_parseval, say
@@ -23,19 +23,17 @@ MOST_TOLD = 10  # lines that are no trees, one by one
 
 
 def parseval(
-    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
-    test: Annotated[
-        Path, typer.Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)
-    ],
+    gold: Annotated[Path, Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
+    test: Annotated[Path, Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)],
     plain: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--plain",
             help="Take trees as parsers are trained on them: any root is TOP, no function tags and no traces; they may"
             " stand on several lines.",
         ),
     ] = False,
-    details: Annotated[bool, typer.Option("--details", help="Also each sentence's own figures.")] = False,
+    details: Annotated[bool, Option("--details", help="Also each sentence's own figures.")] = False,
     json: options.Json = False,
 ) -> None:
     """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision and F1, crossing brackets, tags.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.output import print_json, print_line, say
@@ -16,8 +16,8 @@ __all__ = ["prepare"]
 
 
 def prepare(
-    recipe: Annotated[Path, typer.Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
+    recipe: Annotated[Path, Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
+    out: Annotated[Path, Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
     data: options.Data = None,
     treebank: options.Treebank = None,
     settings: options.Settings = None,

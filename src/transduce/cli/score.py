@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.output import print_json, print_line, print_scores, say
@@ -21,22 +21,20 @@ MOST_RESAMPLES = 10**6
 
 def score(
     hypotheses: Annotated[
-        Path, typer.Argument(metavar="HYP", help="Translations, a line each; - is stdin.", show_default=False)
+        Path, Argument(metavar="HYP", help="Translations, a line each; - is stdin.", show_default=False)
     ],
-    ref: Annotated[
-        Path, typer.Option(help="References, aligned line by line (plain, .gz or .xz).", show_default=False)
-    ],
+    ref: Annotated[Path, Option(help="References, aligned line by line (plain, .gz or .xz).", show_default=False)],
     against: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Translations of another system: is HYP better than they are? Paired bootstrap.", show_default=False
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, max=MOST_RESAMPLES, help="Test sets that --against draws.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of what --against draws.")] = 1,
+    resamples: Annotated[int, Option(min=1, max=MOST_RESAMPLES, help="Test sets that --against draws.")] = 1000,
+    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of what --against draws.")] = 1,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
-    language: Annotated[str, typer.Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",
+    language: Annotated[str, Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",
     json: options.Json = False,
 ) -> None:
     """Score translations against references: sacreBLEU and chrF; on request, tokenised BLEUs that papers print."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from transduce.cli import options
 from transduce.cli.line_warnings import LineWarnings
@@ -29,32 +29,31 @@ __all__ = ["translate"]
 def translate(
     folders: options.Models,
     source: Annotated[
-        Path | None,
-        typer.Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin."),
+        Path | None, Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out",
             help="Where translations go (plain, .gz or .xz). Default: stdout. It is OUT.part until the last line is"
             " written, and stays so after an error or a Ctrl-C.",
         ),
     ] = None,
     n_best: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
+        int | None, Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
     ] = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
     buffer: Annotated[
         int,
-        typer.Option(
+        Option(
             min=1,
             max=options.MOST_LINES,
             help="Lines read before the first is translated: 1 answers each, more is faster.",
         ),
     ] = 2000,
     no_split: Annotated[
-        bool, typer.Option("--no-split", help="Take each line as one sentence, however many it has.")
+        bool, Option("--no-split", help="Take each line as one sentence, however many it has.")
     ] = False,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
