@@ -25,22 +25,17 @@ app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_
 @app.command("list", cls=Verb)
 def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
-    from transduce.corpora import CATALOGUE, TREEBANKS, data_folders, directions_here, find_trees
+    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, Corpus, data_folders, directions_here, find_trees
 
     folders = data_folders(data)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": "grammar",
-            "languages": ["en", "de"],
-            "size": "30,000 pairs by default, up to a million and more; dev 500; test 1,000",
-            "licence": "MIT",
-            "source": "built in: made from a seed by a grammar of our own, with English trees",
-            "is_here": True,
-            "here": ["en-de"],
-        }
-    ]
-    for corpus in CATALOGUE.values():
-        here = directions_here(corpus, folders)
+    built_in = Corpus(
+        BUILT_IN, languages=("en", "de"), licence="MIT",
+        size="30,000 pairs by default, up to a million and more; dev 500; test 1,000",
+        source="built in: made from a seed by a grammar of our own, with English trees",
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    for corpus in (built_in, *CATALOGUE.values()):
+        here = ["en-de"] if corpus is built_in else directions_here(corpus, folders)
         rows.append({**_about(corpus, "name", "languages", *ABOUT), "is_here": bool(here), "here": here})
     treebanks: list[dict[str, Any]] = [
         {"name": name, **_about(treebank, *ABOUT), "is_here": find_trees(name, "train", folders) is not None}

@@ -68,9 +68,7 @@ def evaluate(
     if src is not None and ref is not None:  # before the model is read
         has_stdin = STANDARD in (src, ref)
         pairs = list(zip(*aligned_lines(src, ref), strict=True) if has_stdin else read_aligned_files(src, ref))
-    translator = load_translator(
-        folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
-    )
+    translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
     also = options.bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         places, languages = data_folders(data), (translator.src_language, translator.tgt_language)

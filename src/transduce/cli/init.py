@@ -88,12 +88,11 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     """The source and the target language. Raises ConfigError if nothing tells them."""
     if direction is not None:
         found = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
+        refused = "--direction should be two languages, as in en-de, got"
         if found is None:
-            raise ConfigError(f"--direction should be two languages, as in en-de, got {quoted(direction)}")
+            raise ConfigError(f"{refused} {quoted(direction)}")
         if found[1] == found[2]:
-            raise ConfigError(
-                f"--direction should be two languages, as in en-de, got the same twice: {quoted(direction)}"
-            )
+            raise ConfigError(f"{refused} the same twice: {quoted(direction)}")
         return found[1], found[2]
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text

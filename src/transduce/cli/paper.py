@@ -66,7 +66,7 @@ def paper(
     if scale not in SCALES:
         raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {quoted(scale)}")
     chosen_scale: Scale = scale  # type: ignore[assignment]
-    _require_what_is_needed_at_the_end(names, chosen_scale, treebank, sentence)
+    _require_what_the_end_needs(names, chosen_scale, treebank, sentence)
     if short:
         out = out / "short"
     reports = out if chosen_scale == "cpu" else out / chosen_scale
@@ -109,9 +109,7 @@ def paper(
     return 1 if n_failed else 0
 
 
-def _require_what_is_needed_at_the_end(
-    names: list[str], scale: Scale, treebank: Path | None, sentence: str | None
-) -> None:
+def _require_what_the_end_needs(names: list[str], scale: Scale, treebank: Path | None, sentence: str | None) -> None:
     """Raises ConfigError for what would be missed only after hours."""
     from importlib.util import find_spec
 

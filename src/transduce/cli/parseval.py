@@ -45,7 +45,8 @@ def parseval(
     from transduce.metrics.parseval import lines_of_details
 
     require_stdin_once({"GOLD": gold, "TEST": test})
-    _require_pipe_once(gold, test)
+    if gold.is_fifo() and test.is_fifo() and gold.samefile(test):  # to open it again, with no writer left, never ends
+        raise ConfigError(f"GOLD and TEST cannot both be {gold}: a pipe can be read once; name a file for one of them")
     gold_trees, test_trees = _gold_trees(gold, is_plain=plain), _test_trees(test, is_plain=plain)
     if len(gold_trees) != len(test_trees):
         what, how = ("trees", "one by one") if plain else ("lines", "line by line")
@@ -60,12 +61,6 @@ def parseval(
     if details:
         print("\n".join(lines_of_details(result.sentences)), end="\n\n")
     print_parseval(result)
-
-
-def _require_pipe_once(gold: Path, test: Path) -> None:
-    """Raises ConfigError if both are one pipe: the second time nobody would write to it, and to open it never ends."""
-    if gold.is_fifo() and test.is_fifo() and gold.samefile(test):
-        raise ConfigError(f"GOLD and TEST cannot both be {gold}: a pipe can be read once; name a file for one of them")
 
 
 def _gold_trees(path: Path, *, is_plain: bool) -> list[Tree | None]:

@@ -34,10 +34,9 @@ class Verb(TyperCommand):
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
             for path in value if isinstance(value, list) else [value]:
-                if isinstance(path, Path) and path != STANDARD:
-                    problem = _problem_of(path, given)
-                    if problem is not None:
-                        raise typer.BadParameter(problem, ctx=ctx, param=parameter)  # type: ignore[arg-type]
+                problem = _problem_of(path, given) if isinstance(path, Path) and path != STANDARD else None
+                if problem is not None:
+                    raise typer.BadParameter(problem, ctx=ctx, param=parameter)  # type: ignore[arg-type]
         return rest
 
 

@@ -67,15 +67,12 @@ def translate(
         open_binary(source).close()  # before the model is read
     require_writable("--out", out)
     require_not_read(out, source)
-    translator = load_translator(
-        folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
-    )
+    translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
     search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_typed = is_talk(source)
     lines = typed_lines(translator.src_language, history="translate") if is_typed else lines_to_write(source)
-    translations = translator.translate_lines(
-        lines, search=search, chunk_lines=1 if is_typed else buffer, split=not no_split
-    )
+    chunk = 1 if is_typed else buffer
+    translations = translator.translate_lines(lines, search=search, chunk_lines=chunk, split=not no_split)
     is_bar_wanted = not is_typed and not is_terminal(out)
     n_lines = number_of_lines(source) if is_bar_wanted else None
     with written_lines(out) as write, LineProgress("translating", n_lines, is_wanted=is_bar_wanted) as progress:

@@ -156,9 +156,8 @@ def _translate(folder: Path, read: ModelFolder) -> Iterator[Finding]:
 def examine_leftovers(*folders: Path) -> Iterator[Finding]:
     """What processes that were killed while they wrote have left behind."""
     for folder in filter(Path.is_dir, folders):
-        left = sorted(
-            path for path in folder.iterdir() if path.name.startswith(".") and path.suffix in (".tmp", ".old")
-        )
+        hidden = (path for path in folder.iterdir() if path.name.startswith("."))
+        left = sorted(path for path in hidden if path.suffix in (".tmp", ".old"))
         if left:
             n_bytes = sum(path.stat().st_size for top in left for path in (top, *top.rglob("*")) if path.is_file())
             names = ", ".join(path.name for path in left[:N_NAMES_SHOWN])

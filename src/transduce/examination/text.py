@@ -118,10 +118,8 @@ class _Pairing:
         columns, advice = self.report.dropped["not two columns"], "each line should be source TAB target"
         yield from on_lines("problem", self.subject, columns, "line", "without exactly one tab", advice)
         left_out = "training leaves them out"
-        for side, other, tally in (
-            (self.src, self.tgt, self._blank[True, False]),
-            (self.tgt, self.src, self._blank[False, True]),
-        ):
+        src_blank, tgt_blank = self._blank[True, False], self._blank[False, True]
+        for side, other, tally in ((self.src, self.tgt, src_blank), (self.tgt, self.src, tgt_blank)):
             what = f"blank where {other.subject} has text"
             yield from on_lines(weight(tally, n_pairs), side.subject, tally, "line", what, left_out)
         identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]

@@ -119,9 +119,7 @@ _SIZES = (
 )
 
 
-def new_recipe(
-    text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Tell = lambda line: None
-) -> NewRecipe:
+def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Tell) -> NewRecipe:
     """Look at a text, and write a recipe at ``out`` and the text in three parts beside it, in ``<out>-text``.
 
     Raises ConfigError if one of them is there already, DataError if the text cannot be used.
