@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.options import DeviceOption, ModelArgument
 from transduce.cli.output import STANDARD, say
 from transduce.cli.paths import require_writable
 
@@ -17,11 +17,11 @@ __all__ = ["attention"]
 
 
 def attention(
-    folder: ModelArgument,
-    src: Annotated[str, typer.Option(help="A sentence to translate.", show_default=False)],
-    tgt: Annotated[str | None, typer.Option(help="Its translation. Default: the model's own.")] = None,
-    out: Annotated[Path, typer.Option(help="The page to write; - is stdout.")] = Path("attention.html"),
-    device: DeviceOption = "auto",
+    folder: options.Model,
+    src: Annotated[str, Option(help="A sentence to translate.", show_default=False)],
+    tgt: Annotated[str | None, Option(help="Its translation. Default: the model's own.")] = None,
+    out: Annotated[Path, Option(help="The page to write; - is stdout.")] = Path("attention.html"),
+    device: options.Device = "auto",
 ) -> None:
     """Draw the attention of a translation: one self-contained HTML page, every layer and head. Figures 3 to 5."""
     from transduce.tasks import Translator

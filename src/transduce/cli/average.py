@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption
 from transduce.cli.output import print_json, print_line, print_scores, say
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import MOST_BATCHES
@@ -17,11 +17,11 @@ __all__ = ["average"]
 
 
 def average(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
-    last: Annotated[int, typer.Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="The model folder to write. Default: RUN/model.")] = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    run: Annotated[Path, Argument(help="A run folder.", show_default=False)],
+    last: Annotated[int, Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
+    out: Annotated[Path | None, Option(help="The model folder to write. Default: RUN/model.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Average the last checkpoints of a run into a model folder with a model card. Section 6.1."""
     from transduce.tasks import average_run

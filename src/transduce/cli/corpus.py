@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from transduce.cli.options import DataOption, JsonOption
+from transduce.cli import options
 from transduce.cli.output import print_json, print_line
 from transduce.cli.paths import Verb, require_folder
 from transduce.config import LARGEST_SEED, MOST_PAIRS
@@ -16,47 +17,28 @@ from transduce.errors import ConfigError, quoted
 
 __all__ = ["app"]
 
+ABOUT = ("size", "licence", "source")
+
 app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_is_help=True)
 
 
 @app.command("list", cls=Verb)
-def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
+def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
-    from transduce.corpora import CATALOGUE, TREEBANKS, data_folders, directions_here, find_trees
+    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, Corpus, data_folders, directions_here, find_trees
 
     folders = data_folders(data)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": "grammar",
-            "languages": ["en", "de"],
-            "size": "30,000 pairs by default, up to a million and more; dev 500; test 1,000",
-            "licence": "MIT",
-            "source": "built in: made from a seed by a grammar of our own, with English trees",
-            "is_here": True,
-            "here": ["en-de"],
-        }
-    ]
-    for corpus in CATALOGUE.values():
-        here = directions_here(corpus, folders)
-        rows.append(
-            {
-                "name": corpus.name,
-                "languages": list(corpus.languages),
-                "size": corpus.size,
-                "licence": corpus.licence,
-                "source": corpus.source,
-                "is_here": bool(here),
-                "here": here,
-            }
-        )
+    built_in = Corpus(
+        BUILT_IN, languages=("en", "de"), licence="MIT",
+        size="30,000 pairs by default, up to a million and more; dev 500; test 1,000",
+        source="built in: made from a seed by a grammar of our own, with English trees",
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    for corpus in (built_in, *CATALOGUE.values()):
+        here = ["en-de"] if corpus is built_in else directions_here(corpus, folders)
+        rows.append({**_about(corpus, "name", "languages", *ABOUT), "is_here": bool(here), "here": here})
     treebanks: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "size": treebank.size,
-            "licence": treebank.licence,
-            "source": treebank.source,
-            "is_here": find_trees(name, "train", folders) is not None,
-        }
+        {"name": name, **_about(treebank, *ABOUT), "is_here": find_trees(name, "train", folders) is not None}
         for name, treebank in TREEBANKS.items()
     ]
     if json:
@@ -78,36 +60,40 @@ def list_corpora(data: DataOption = None, json: JsonOption = False) -> None:
     )
 
 
+def _about(entry: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in names}
+
+
 def _print_about(row: Mapping[str, Any]) -> None:
-    for key in ("size", "licence", "source"):
+    for key in ABOUT:
         print_line(f"    {key:<8} {row[key]}")
 
 
 @app.command("get", cls=Verb)
 def get_named_corpus(
-    name: Annotated[str, typer.Argument(help="Which corpus; see 'corpus list'.", show_default=False)],
+    name: Annotated[str, Argument(help="Which corpus; see 'corpus list'.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="The data folder to put it into. Default: the user's cache. For grammar: a new folder to write.",
             show_default=False,
         ),
     ] = None,
     from_folder: Annotated[
         Path | None,
-        typer.Option("--from", help="Take it from a copy on the disk (plain, .gz or .xz) instead of the network."),
+        Option("--from", help="Take it from a copy on the disk (plain, .gz or .xz) instead of the network."),
     ] = None,
     direction: Annotated[
-        str | None, typer.Option(help="Fetch what these two languages need, as in en-de. Default: all.")
+        str | None, Option(help="Fetch what these two languages need, as in en-de. Default: all.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
+        int | None, Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
+        Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
     ] = None,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Bring a corpus to the disk: download it, or make it. A download goes on where it was stopped, and is verified."""
     from transduce.cli.progress import DownloadProgress

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, SettingsOption, require_positive_minutes
 from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import LARGEST_SEED
@@ -26,23 +27,21 @@ __all__ = ["demo"]
 
 def demo(
     corpus: Annotated[
-        str, typer.Option(help="What to learn from: see 'corpus list'. It is fetched when it is not there.")
+        str, Option(help="What to learn from: see 'corpus list'. It is fetched when it is not there.")
     ] = "grammar",
-    data: DataOption = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/demo-<time>.")] = None,
+    data: options.Data = None,
+    out: Annotated[Path | None, Option(help="The run folder. Default: runs/demo-<time>.")] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            callback=require_positive_minutes,
+        Option(
+            callback=options.check_minutes,
             help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")
-    ] = 1,
-    settings: SettingsOption = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")] = 1,
+    settings: options.Settings = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> int:
     """Watch a Transformer learn to translate: corpus, tokenizer, training, BLEU, examples and an attention page."""
     from transduce.cli.progress import DownloadProgress, TrainingProgress
@@ -83,22 +82,18 @@ def demo(
         say_stopped(result.run.updates, folder)
         return asked.exit_code
     if json:
-        print_json({"run": str(folder), **_as_json(result)})
+        print_json(
+            {
+                "run": str(folder),
+                "model": str(result.run.model_folder),
+                "page": None if result.page is None else str(result.page),
+                "scores": None if result.scores is None else result.scores.as_json(),
+                "examples": list(map(asdict, result.examples)),
+            }
+        )
     else:
         _print_result(result, config.data)
     return 0
-
-
-def _as_json(result: DemoResult) -> dict[str, Any]:
-    return {
-        "model": str(result.run.model_folder),
-        "page": None if result.page is None else str(result.page),
-        "scores": None if result.scores is None else result.scores.as_json(),
-        "examples": [
-            {"source": example.source, "translation": example.translation, "reference": example.reference}
-            for example in result.examples
-        ],
-    }
 
 
 def _print_result(result: DemoResult, data: DataConfig) -> None:
@@ -106,11 +101,10 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
     from transduce.corpora import BUILT_IN
 
     for example in result.examples:
-        is_right = example.translation == example.reference
         print_line()
         print_line(f"  {example.source}")
         print_line(f"  {example.translation}")
-        if not is_right:
+        if example.translation != example.reference:
             print_line(f"  (the corpus has: {example.reference})")
     if result.scores is not None:
         told = f"scores on {result.run.scored_text}"

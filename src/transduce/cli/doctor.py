@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+from typer import Argument
 
-from transduce.cli.options import DataOption, JsonOption
+from transduce.cli import options
 from transduce.cli.output import print_json, print_line
 
 __all__ = ["doctor"]
@@ -16,18 +16,19 @@ __all__ = ["doctor"]
 def doctor(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="WHAT",
             help="A run, model, prepared, checkpoint or corpus folder, the name of a corpus, a recipe, a .tsv or"
             " .ptb file, or two text files. Default: the installation.",
             show_default=False,
         ),
     ] = None,
-    data: DataOption = None,
-    json: JsonOption = False,
+    data: options.Data = None,
+    json: options.Json = False,
 ) -> int:
     """Say what is wrong, and what would help: with the installation, with text line by line, with a run or model."""
     from transduce.examination import examine, examine_installation
+    from transduce.examination.finding import counted
 
     findings = []
     for finding in examine(what, data) if what else examine_installation(data):
@@ -38,6 +39,5 @@ def doctor(
     if json:
         print_json({"findings": list(map(asdict, findings)), "problems": n_problems})
     else:
-        noun = "problem" if n_problems == 1 else "problems"
-        print_line(f"{n_problems:,} {noun} found" if n_problems else "no problem found")
+        print_line(f"{counted(n_problems, 'problem')} found" if n_problems else "no problem found")
     return 1 if n_problems else 0

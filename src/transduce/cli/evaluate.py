@@ -6,25 +6,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from transduce.cli import options
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
-from transduce.cli.options import (
-    DEFAULT_RERANK_WEIGHT,
-    AlphaOption,
-    BeamOption,
-    DataOption,
-    DeviceOption,
-    JsonOption,
-    ModelsArgument,
-    Multi30kBleuOption,
-    PaperBleuOption,
-    PrecisionOption,
-    RerankOption,
-    RerankWeightOption,
-    bleus_asked_for,
-)
 from transduce.cli.output import STANDARD, print_json, print_scores
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import aligned_lines, require_stdin_once
@@ -35,33 +21,31 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    folders: ModelsArgument,
+    folders: options.Models,
     src: Annotated[
-        Path | None,
-        typer.Option(help="Source text, a sentence a line (plain, .gz or .xz; - is stdin).", show_default=False),
+        Path | None, Option(help="Source text, a sentence a line (plain, .gz or .xz; - is stdin).", show_default=False)
     ] = None,
-    ref: Annotated[Path | None, typer.Option(help="References, aligned line by line.", show_default=False)] = None,
+    ref: Annotated[Path | None, Option(help="References, aligned line by line.", show_default=False)] = None,
     text: Annotated[
-        str | None,
-        typer.Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr."),
+        str | None, Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr.")
     ] = None,
-    data: DataOption = None,
+    data: options.Data = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Also write the translations to this file; with -, to stdout, and the scores to stderr."),
+        Option(help="Also write the translations to this file; with -, to stdout, and the scores to stderr."),
     ] = None,
     split: Annotated[
-        bool, typer.Option("--split", help="Translate long lines a sentence at a time, as the verb translate does.")
+        bool, Option("--split", help="Translate long lines a sentence at a time, as the verb translate does.")
     ] = False,
-    paper_bleu: PaperBleuOption = False,
-    multi30k_bleu: Multi30kBleuOption = False,
-    beam: BeamOption = None,
-    alpha: AlphaOption = None,
-    rerank: RerankOption = None,
-    rerank_weight: RerankWeightOption = DEFAULT_RERANK_WEIGHT,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    json: JsonOption = False,
+    paper_bleu: options.PaperBleu = False,
+    multi30k_bleu: options.Multi30kBleu = False,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
+    rerank: options.Rerank = None,
+    rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
 ) -> None:
     """Translate a test set and score it: sacreBLEU and chrF. Its lines are taken as they are.
 
@@ -84,10 +68,8 @@ def evaluate(
     if src is not None and ref is not None:  # before the model is read
         has_stdin = STANDARD in (src, ref)
         pairs = list(zip(*aligned_lines(src, ref), strict=True) if has_stdin else read_aligned_files(src, ref))
-    translator = load_translator(
-        folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
-    )
-    also = bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
+    translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
+    also = options.bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         places, languages = data_folders(data), (translator.src_language, translator.tgt_language)
         found = find_text(text_named(text), *languages, places)

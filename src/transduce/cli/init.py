@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DeviceOption, JsonOption, require_positive_minutes
 from transduce.cli.output import print_json, print_line, say
 from transduce.cli.paths import require_utf8_name, require_writable
 from transduce.errors import ConfigError, quoted
@@ -19,28 +19,25 @@ __all__ = ["init"]
 
 def init(
     src: Annotated[
-        Path | None, typer.Option(help="Sentences in one language, one a line (plain, .gz or .xz).", show_default=False)
+        Path | None, Option(help="Sentences in one language, one a line (plain, .gz or .xz).", show_default=False)
     ] = None,
     tgt: Annotated[
-        Path | None, typer.Option(help="Their translations: line N of one file translates line N of the other.")
+        Path | None, Option(help="Their translations: line N of one file translates line N of the other.")
     ] = None,
-    tsv: Annotated[Path | None, typer.Option(help="Instead of the two: one file, source TAB target.")] = None,
+    tsv: Annotated[Path | None, Option(help="Instead of the two: one file, source TAB target.")] = None,
     direction: Annotated[
         str | None,
-        typer.Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
+        Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(callback=require_positive_minutes, help="How long the training may take on this machine.")
+        float, Option(callback=options.check_minutes, help="How long the training may take on this machine.")
     ] = 60.0,
-    out: Annotated[Path, typer.Option(help="The recipe to write; its text goes into a folder beside it.")] = Path(
-        "my.toml"
-    ),
+    out: Annotated[Path, Option(help="The recipe to write; its text goes into a folder beside it.")] = Path("my.toml"),
     max_dropped_share: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="The share of the pairs that cleaning may leave out."),
+        float, Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
     ] = 0.3,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Write a recipe for text of your own: dev and test held out, a model for the amount of text and the time."""
     text_files = _checked_files(src, tgt, tsv)
@@ -91,12 +88,11 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     """The source and the target language. Raises ConfigError if nothing tells them."""
     if direction is not None:
         found = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
+        refused = "--direction should be two languages, as in en-de, got"
         if found is None:
-            raise ConfigError(f"--direction should be two languages, as in en-de, got {quoted(direction)}")
+            raise ConfigError(f"{refused} {quoted(direction)}")
         if found[1] == found[2]:
-            raise ConfigError(
-                f"--direction should be two languages, as in en-de, got the same twice: {quoted(direction)}"
-            )
+            raise ConfigError(f"{refused} the same twice: {quoted(direction)}")
         return found[1], found[2]
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text

@@ -15,10 +15,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
 
 def chosen_device(name: str) -> str:
-    """The device that a name on the command line means; memory is set up for it.
-
-    Raises ConfigError if torch does not know or have it.
-    """
+    """The device that a name means, with memory set up for it. Raises ConfigError if torch does not know or have it."""
     from transduce.tasks.devices import usable_device
 
     device = usable_device(name)

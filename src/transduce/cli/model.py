@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
+from transduce.cli import options
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.options import JsonOption
 from transduce.cli.output import print_json, say
 from transduce.config import LARGEST_VOCABULARY
 from transduce.recipes import PRESETS, preset, read_recipe
@@ -25,16 +25,14 @@ LONGEST = 10**9  # sentence that anything is counted at
 
 def model(
     name: Annotated[
-        str, typer.Argument(metavar="PRESET", help=f"{', '.join(PRESETS)}; or a TOML recipe, or a model folder.")
+        str, Argument(metavar="PRESET", help=f"{', '.join(PRESETS)}; or a TOML recipe, or a model folder.")
     ],
     vocab_size: Annotated[
         int | None,
-        typer.Option(
-            min=4, max=LARGEST_VOCABULARY, help="Of both sides. Default: 37,000, or the recipe's or the model's."
-        ),
+        Option(min=4, max=LARGEST_VOCABULARY, help="Of both sides. Default: 37,000, or the recipe's or the model's."),
     ] = None,
-    length: Annotated[int, typer.Option(min=1, max=LONGEST, help="Sentence length that attention is counted at.")] = 32,
-    json: JsonOption = False,
+    length: Annotated[int, Option(min=1, max=LONGEST, help="Sentence length that attention is counted at.")] = 32,
+    json: options.Json = False,
 ) -> None:
     """Show a model: its module tree with shapes, its parameters, and what a token costs."""
     import torch

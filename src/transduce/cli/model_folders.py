@@ -18,14 +18,8 @@ def require_model_folder(path: Path, *, reads_text_by: str = "") -> None:
     What is wrong inside of one is for its reader to tell. ``reads_text_by`` is how the command is given a file of text:
     ``"--in {}"``.
     """
-    if path.is_file():
-        raise CheckpointError(_about_file(path, reads_text_by))
-    if not path.exists():
-        run = path.parent
-        if path.name == "model" and _is_run(run):
-            raise CheckpointError(f"{path} is not a folder: {_about_run(run)}")
-        raise CheckpointError(f"{path} is not a folder: there is nothing of that name; name a model, as in RUN/model")
-    if (about := _about_folder(path)) is not None:
+    about = _about_file(path, reads_text_by) if path.is_file() else _about_folder(path)
+    if about is not None:
         raise CheckpointError(about)
 
 
@@ -44,7 +38,11 @@ def _about_file(path: Path, reads_text_by: str) -> str:
 
 
 def _about_folder(path: Path) -> str | None:
-    """What a folder is that is no model folder; None if it may be one."""
+    """What a folder is that is no model folder, or that there is none; None if it may be one."""
+    if not path.exists():
+        is_to_come = path.name == "model" and _is_run(path.parent)
+        nothing = "there is nothing of that name; name a model, as in RUN/model"
+        return f"{path} is not a folder: {_about_run(path.parent) if is_to_come else nothing}"
     if _is_run(path):
         return _about_run(path)
     if any((path / name).is_file() for name in ("state.json", "optimizer.safetensors")):

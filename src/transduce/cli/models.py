@@ -16,7 +16,7 @@ __all__ = ["load_translator", "search_as_asked"]
 
 
 def load_translator(
-    folders: Sequence[Path], *, device: str, precision: str, rerank: Path | None, rerank_weight: float
+    folders: Sequence[Path], *, device: str, precision: str, rerank: Path | None, weight: float
 ) -> Translator | Reranker:
     """The models of ``folders`` that write together, and the reverse model that chooses among what they wrote.
 
@@ -29,7 +29,7 @@ def load_translator(
     translator = Translator.load(*folders, device=device, precision=precision)
     if rerank is None:
         return translator
-    return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=rerank_weight)
+    return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)
 
 
 def search_as_asked(search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None) -> SearchConfig:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
 from transduce.config import LARGEST_ALPHA, LARGEST_BEAM, MOST_MINUTES
@@ -16,26 +17,10 @@ if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
-    "DEFAULT_RERANK_WEIGHT",
-    "MOST_LINES",
-    "AlphaOption",
-    "BeamOption",
-    "DataOption",
-    "DeviceOption",
-    "JsonOption",
-    "ModelArgument",
-    "ModelsArgument",
-    "Multi30kBleuOption",
-    "PaperBleuOption",
-    "PrecisionOption",
-    "RerankOption",
-    "RerankWeightOption",
-    "SettingsOption",
-    "TreebankOption",
-    "bleus_asked_for",
-    "require_positive_minutes",
+    "DEFAULT_RERANK_WEIGHT", "MOST_LINES", "Alpha", "Beam", "Data", "Device", "Json", "Model", "Models", "Multi30kBleu",
+    "PaperBleu", "Precision", "Rerank", "RerankWeight", "Settings", "Treebank", "bleus_asked_for", "check_minutes",
     "treebank_settings",
-]
+]  # fmt: skip
 
 
 def bleus_asked_for(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
@@ -50,7 +35,7 @@ def treebank_settings(treebank: Path | None) -> list[str]:
     return [] if treebank is None else [f"data.treebank={json.dumps(str(treebank))}"]
 
 
-def require_positive_minutes(minutes: float | None) -> float | None:
+def check_minutes(minutes: float | None) -> float | None:
     """A check of ``--minutes``."""
     if minutes is not None and not 0 < minutes < math.inf:
         raise typer.BadParameter(f"should be more than 0, got {minutes:g}")
@@ -62,71 +47,59 @@ def require_positive_minutes(minutes: float | None) -> float | None:
 DEFAULT_RERANK_WEIGHT, LARGEST_RERANK_WEIGHT = 0.3, 1000.0
 MOST_LINES = 10**7  # read before the first of them is answered
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-DeviceOption = Annotated[
-    str, typer.Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")
-]
-DataOption = Annotated[
+Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+Device = Annotated[str, Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")]
+Data = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--data",
         help="A folder with corpora, looked into before TRANSDUCE_DATA and the folder of 'corpus get'.",
         show_default=False,
     ),
 ]
-ModelsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False),
+Models = Annotated[
+    list[Path], Argument(metavar="MODEL", help="A model folder; several write together.", show_default=False)
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.", show_default=False)]
-TreebankOption = Annotated[
+Model = Annotated[Path, Argument(metavar="MODEL", help="A model folder.", show_default=False)]
+Treebank = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--treebank",
         help='For data.corpus = "wsj": the folder of the Penn Treebank with the sections 00 to 24.',
         show_default=False,
     ),
 ]
-PrecisionOption = Annotated[
-    str,
-    typer.Option(
-        "--precision", help="fp32; bf16, int8: faster, now and then another word; auto: bf16 where it is fast."
-    ),
+Precision = Annotated[
+    str, Option("--precision", help="fp32; bf16, int8: faster, now and then another word; auto: bf16 where it is fast.")
 ]
-SettingsOption = Annotated[
+Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
+    Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
 ]
-BeamOption = Annotated[
-    int | None, typer.Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
+Beam = Annotated[
+    int | None, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
 ]
-AlphaOption = Annotated[
-    float | None,
-    typer.Option(
-        "--alpha",
-        min=0,
-        max=LARGEST_ALPHA,
-        help="Of the length penalty. Default: the model's.",
-    ),
+Alpha = Annotated[
+    float | None, Option("--alpha", min=0, max=LARGEST_ALPHA, help="Of the length penalty. Default: the model's.")
 ]
-RerankOption = Annotated[
+Rerank = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--rerank",
         metavar="REVERSE_MODEL",
         help="A model of the other direction; of the whole beam, the one it would translate back is chosen.",
         show_default=False,
     ),
 ]
-PaperBleuOption = Annotated[
-    bool, typer.Option("--paper-bleu", help="Also the tokenised BLEU of the paper: Moses tokens, compounds split.")
+PaperBleu = Annotated[
+    bool, Option("--paper-bleu", help="Also the tokenised BLEU of the paper: Moses tokens, compounds split.")
 ]
-Multi30kBleuOption = Annotated[
-    bool, typer.Option("--multi30k-bleu", help="Also the tokenised BLEU of work on Multi30k: lowercased Moses tokens.")
+Multi30kBleu = Annotated[
+    bool, Option("--multi30k-bleu", help="Also the tokenised BLEU of work on Multi30k: lowercased Moses tokens.")
 ]
-RerankWeightOption = Annotated[
+RerankWeight = Annotated[
     float,
-    typer.Option(
+    Option(
         "--rerank-weight",
         min=0,
         max=LARGEST_RERANK_WEIGHT,

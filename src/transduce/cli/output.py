@@ -16,18 +16,9 @@ if TYPE_CHECKING:
     from transduce.tasks.task import Scores
 
 __all__ = [
-    "STANDARD",
-    "is_speaker",
-    "json_line",
-    "print_json",
-    "print_line",
-    "print_parseval",
-    "print_scores",
-    "say",
-    "say_error",
-    "say_stopped",
-    "visible",
-]
+    "STANDARD", "is_speaker", "json_line", "print_json", "print_line", "print_parseval", "print_scores", "say",
+    "say_error", "say_stopped", "visible",
+]  # fmt: skip
 
 STANDARD = Path("-")  # stdin where a file is read, stdout where one is written
 
@@ -100,9 +91,9 @@ def _remark(line: str) -> None:
         print(visible(line), file=stream, flush=True)
 
 
-def print_line(line: str = "", *, to: TextIO | None = None) -> None:
-    """A line of a result for people, on stdout, or on another stream."""
-    print(visible(line), file=to)
+def print_line(line: str = "") -> None:
+    """A line of a result for people, on stdout."""
+    print(visible(line))
 
 
 def json_line(value: Any) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import DataOption, DeviceOption, JsonOption, TreebankOption
 from transduce.cli.output import print_json, say, say_error
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.errors import ConfigError, TransduceError, quoted
@@ -23,35 +23,33 @@ SCALES = ("cpu", "gpu", "paper")
 
 def paper(
     name: Annotated[
-        str, typer.Argument(metavar="WHAT", help="table1 ... table4, figure1 ... figure5, curves, notes, or all.")
+        str, Argument(metavar="WHAT", help="table1 ... table4, figure1 ... figure5, curves, notes, or all.")
     ],
     scale: Annotated[
         str,
-        typer.Option(
-            help="cpu: small models, minutes a run; gpu: the real sizes on less text; paper: the paper's own runs."
-        ),
+        Option(help="cpu: small models, minutes a run; gpu: the real sizes on less text; paper: the paper's own runs."),
     ] = "cpu",
     out: Annotated[
-        Path, typer.Option(help="Where reports go; finished runs are kept as small records in its folder runs.")
+        Path, Option(help="Where reports go; finished runs are kept as small records in its folder runs.")
     ] = Path("paper"),
     work: Annotated[
         Path | None,
-        typer.Option(help="Where runs and models are while they are made. Default: work in --out.", show_default=False),
+        Option(help="Where runs and models are while they are made. Default: work in --out.", show_default=False),
     ] = None,
     sentence: Annotated[
-        str | None, typer.Option(help="For the figures of attention: look at this one.", show_default=False)
+        str | None, Option(help="For the figures of attention: look at this one.", show_default=False)
     ] = None,
     short: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--short",
             help="A form of seconds that shows only that all works; its numbers say nothing, and go to short in --out.",
         ),
     ] = False,
-    treebank: TreebankOption = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    treebank: options.Treebank = None,
+    data: options.Data = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> int:
     """Make a table or a figure of the paper again: our numbers beside the printed ones, as Markdown, CSV and SVG.
 
@@ -68,7 +66,7 @@ def paper(
     if scale not in SCALES:
         raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {quoted(scale)}")
     chosen_scale: Scale = scale  # type: ignore[assignment]
-    _require_what_is_needed_at_the_end(names, chosen_scale, treebank, sentence)
+    _require_what_the_end_needs(names, chosen_scale, treebank, sentence)
     if short:
         out = out / "short"
     reports = out if chosen_scale == "cpu" else out / chosen_scale
@@ -111,9 +109,7 @@ def paper(
     return 1 if n_failed else 0
 
 
-def _require_what_is_needed_at_the_end(
-    names: list[str], scale: Scale, treebank: Path | None, sentence: str | None
-) -> None:
+def _require_what_the_end_needs(names: list[str], scale: Scale, treebank: Path | None, sentence: str | None) -> None:
     """Raises ConfigError for what would be missed only after hours."""
     from importlib.util import find_spec
 

@@ -5,29 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.models import search_as_asked
-from transduce.cli.options import (
-    MOST_LINES,
-    AlphaOption,
-    BeamOption,
-    DeviceOption,
-    JsonOption,
-    ModelArgument,
-    PrecisionOption,
-)
 from transduce.cli.output import STANDARD, print_json, say
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_talk, piped_lines, plain_trees, typed_lines
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
-    from transduce.tasks import Parse
     from transduce.tasks.parser import TaggedWords
 
 __all__ = ["parse"]
@@ -36,34 +27,36 @@ NO_TREE = "()"
 
 
 def parse(
-    folder: ModelArgument,
+    folder: options.Model,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
+        bool, Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
     ] = False,
     trees: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Instead of stdin: the sentences of these trees (- is stdin), of which punctuation is known, as in"
             " evaluations.",
             show_default=False,
         ),
     ] = None,
-    pretty: Annotated[bool, typer.Option("--pretty", help="Each tree on several lines, indented.")] = False,
-    svg: Annotated[Path | None, typer.Option(help="Also draw the first tree to this file.", show_default=False)] = None,
+    pretty: Annotated[bool, Option("--pretty", help="Each tree on several lines, indented.")] = False,
+    svg: Annotated[Path | None, Option(help="Also draw the first tree to this file.", show_default=False)] = None,
     free: Annotated[
-        bool, typer.Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
+        bool, Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
     ] = False,
-    beam: BeamOption = None,
-    alpha: AlphaOption = None,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
     buffer: Annotated[
         int,
-        typer.Option(
-            min=1, max=MOST_LINES, help="Sentences read before the first is parsed: 1 answers each, more is faster."
+        Option(
+            min=1,
+            max=options.MOST_LINES,
+            help="Sentences read before the first is parsed: 1 answers each, more is faster.",
         ),
     ] = 1000,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
 ) -> None:
     """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line.
 
@@ -96,12 +89,13 @@ def parse(
         if svg is not None and not is_drawn and result.tree is not None:
             write_text(svg, draw_tree(result.tree))
             is_drawn = True
+        tree = None if result.tree is None else str(result.tree)
         if json:
-            print_json(_as_json(number, result))
+            print_json({"line": number, "words": list(result.words), "tree": tree, "score": result.score})
         elif result.tree is None:
             print(NO_TREE)
         else:
-            print(indented(result.tree) if pretty else result.tree)
+            print(indented(result.tree) if pretty else tree)
         sys.stdout.flush()
     if svg is not None and not is_drawn:
         say(f"there is no sentence with a word, so {svg} was not drawn")
@@ -114,8 +108,3 @@ def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Ite
     if trees is not None:
         return ([] if tree is None else tagged_words(tree) for tree in plain_trees(trees))
     return map(tagged_words, (" ".join(treebank_words(line)) for line in lines) if is_raw else lines)
-
-
-def _as_json(number: int, result: Parse) -> dict[str, Any]:
-    tree = None if result.tree is None else str(result.tree)
-    return {"line": number, "words": list(result.words), "tree": tree, "score": result.score}

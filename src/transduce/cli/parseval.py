@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from transduce.cli.options import JsonOption
+from transduce.cli import options
 from transduce.cli.output import print_json, print_parseval, say
 from transduce.cli.stdin import lines_of, name_of, plain_trees, require_stdin_once
 from transduce.errors import ConfigError, DataError, TreeError
@@ -23,20 +23,18 @@ MOST_TOLD = 10  # lines that are no trees, one by one
 
 
 def parseval(
-    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
-    test: Annotated[
-        Path, typer.Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)
-    ],
+    gold: Annotated[Path, Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
+    test: Annotated[Path, Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)],
     plain: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--plain",
             help="Take trees as parsers are trained on them: any root is TOP, no function tags and no traces; they may"
             " stand on several lines.",
         ),
     ] = False,
-    details: Annotated[bool, typer.Option("--details", help="Also each sentence's own figures.")] = False,
-    json: JsonOption = False,
+    details: Annotated[bool, Option("--details", help="Also each sentence's own figures.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision and F1, crossing brackets, tags.
 
@@ -47,7 +45,8 @@ def parseval(
     from transduce.metrics.parseval import lines_of_details
 
     require_stdin_once({"GOLD": gold, "TEST": test})
-    _require_pipe_once(gold, test)
+    if gold.is_fifo() and test.is_fifo() and gold.samefile(test):  # to open it again, with no writer left, never ends
+        raise ConfigError(f"GOLD and TEST cannot both be {gold}: a pipe can be read once; name a file for one of them")
     gold_trees, test_trees = _gold_trees(gold, is_plain=plain), _test_trees(test, is_plain=plain)
     if len(gold_trees) != len(test_trees):
         what, how = ("trees", "one by one") if plain else ("lines", "line by line")
@@ -62,12 +61,6 @@ def parseval(
     if details:
         print("\n".join(lines_of_details(result.sentences)), end="\n\n")
     print_parseval(result)
-
-
-def _require_pipe_once(gold: Path, test: Path) -> None:
-    """Raises ConfigError if both are one pipe: the second time nobody would write to it, and to open it never ends."""
-    if gold.is_fifo() and test.is_fifo() and gold.samefile(test):
-        raise ConfigError(f"GOLD and TEST cannot both be {gold}: a pipe can be read once; name a file for one of them")
 
 
 def _gold_trees(path: Path, *, is_plain: bool) -> list[Tree | None]:

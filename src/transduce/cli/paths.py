@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,9 @@ class Verb(TyperCommand):
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
             for path in value if isinstance(value, list) else [value]:
-                if isinstance(path, Path) and path != STANDARD:
-                    problem = _problem_of(path, given)
-                    if problem is not None:
-                        raise typer.BadParameter(problem, ctx=ctx, param=parameter)  # type: ignore[arg-type]
+                problem = _problem_of(path, given) if isinstance(path, Path) and path != STANDARD else None
+                if problem is not None:
+                    raise typer.BadParameter(problem, ctx=ctx, param=parameter)  # type: ignore[arg-type]
         return rest
 
 
@@ -59,10 +59,7 @@ def _means_here(word: str) -> bool:
 
 
 def require_writable(option: str, path: Path | None) -> None:
-    """Raises ConfigError if the file of an option cannot be written, before there is anything to write.
-
-    None is stdout, as ``-`` is.
-    """
+    """Raises ConfigError if an option's file cannot be written, before there is anything to write; None is stdout."""
     if path is None or path == STANDARD:
         if not is_stdout_open():
             raise ConfigError("stdout cannot be written: it is closed; give it a file, as in > FILE")
@@ -101,12 +98,8 @@ def require_folder(option: str, path: Path) -> None:
 
 def _require_room_in_name(target: Path) -> None:
     """Raises OSError if the name is too long for what is added to it on the way."""
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError):  # of the latter, who makes the folder tells
         os.lstat(target.with_name(LONGEST_ADDITION.format(target.name)))
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:  # told by who makes the folder
-        return
 
 
 def require_utf8_name(option: str, path: Path | None) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from transduce.cli.options import DataOption, JsonOption, SettingsOption, TreebankOption, treebank_settings
+from transduce.cli import options
 from transduce.cli.output import print_json, print_line, say
 from transduce.cli.paths import require_folder
 from transduce.cli.recipe_paths import paths_in_recipe
@@ -16,19 +16,19 @@ __all__ = ["prepare"]
 
 
 def prepare(
-    recipe: Annotated[Path, typer.Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
-    data: DataOption = None,
-    treebank: TreebankOption = None,
-    settings: SettingsOption = None,
-    json: JsonOption = False,
+    recipe: Annotated[Path, Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
+    out: Annotated[Path, Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
+    data: options.Data = None,
+    treebank: options.Treebank = None,
+    settings: options.Settings = None,
+    json: options.Json = False,
 ) -> None:
     """Make training data: learn the tokenizer, and encode text to a token store. Section 5.1."""
     from transduce.recipes import read_recipe
     from transduce.tasks import prepare as prepare_text
     from transduce.tasks import task_of
 
-    changes = [*(settings or ()), *treebank_settings(treebank)]
+    changes = [*(settings or ()), *options.treebank_settings(treebank)]
     run = read_recipe(recipe, changes, tell=say)
     task_of(run)  # one that there is
     require_folder("--out", out)

@@ -8,14 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rich.progress import (
-    DownloadColumn,
-    MofNCompleteColumn,
-    TaskProgressColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich import progress as bars
 
 from transduce.cli.output import is_speaker, say, visible
 from transduce.progress import LiveBars
@@ -45,7 +38,7 @@ class TrainingProgress(_Display):
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
-        columns = TaskProgressColumn(), "{task.fields[figures]}", TimeElapsedColumn(), "{task.fields[left]}"
+        columns = bars.TaskProgressColumn(), "{task.fields[figures]}", bars.TimeElapsedColumn(), "{task.fields[left]}"
         super().__init__(*columns, is_live=is_speaker() and sys.stderr.isatty(), bar_width=None)
         self._show = self.add("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
@@ -107,7 +100,7 @@ class LineProgress(_Display):
     """Lines done, of so many in all if that is known: ``with LineProgress("translating", 7) as progress: ...``."""
 
     def __init__(self, what: str, n_lines: int | None, *, is_wanted: bool = True) -> None:
-        columns = MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
+        columns = bars.MofNCompleteColumn(), "lines", bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
         super().__init__(*columns, is_live=is_wanted and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
 
@@ -120,7 +113,8 @@ class DownloadProgress(_Display):
     """What is fetched, file by file: ``with DownloadProgress() as progress: ...``."""
 
     def __init__(self) -> None:
-        super().__init__(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), is_live=sys.stderr.isatty())
+        columns = bars.DownloadColumn(), bars.TransferSpeedColumn(), bars.TimeRemainingColumn()
+        super().__init__(*columns, is_live=sys.stderr.isatty())
 
     def of_file(self, name: str) -> Callable[[int, int | None], None]:
         """A display for a file; what is returned moves it to so many bytes, of so many in all if that is known."""

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from transduce.cli.options import JsonOption, Multi30kBleuOption, PaperBleuOption, bleus_asked_for
+from transduce.cli import options
 from transduce.cli.output import print_json, print_line, print_scores, say
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.config import LARGEST_SEED
@@ -21,23 +21,21 @@ MOST_RESAMPLES = 10**6
 
 def score(
     hypotheses: Annotated[
-        Path, typer.Argument(metavar="HYP", help="Translations, a line each; - is stdin.", show_default=False)
+        Path, Argument(metavar="HYP", help="Translations, a line each; - is stdin.", show_default=False)
     ],
-    ref: Annotated[
-        Path, typer.Option(help="References, aligned line by line (plain, .gz or .xz).", show_default=False)
-    ],
+    ref: Annotated[Path, Option(help="References, aligned line by line (plain, .gz or .xz).", show_default=False)],
     against: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Translations of another system: is HYP better than they are? Paired bootstrap.", show_default=False
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, max=MOST_RESAMPLES, help="Test sets that --against draws.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of what --against draws.")] = 1,
-    paper_bleu: PaperBleuOption = False,
-    multi30k_bleu: Multi30kBleuOption = False,
-    language: Annotated[str, typer.Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",
-    json: JsonOption = False,
+    resamples: Annotated[int, Option(min=1, max=MOST_RESAMPLES, help="Test sets that --against draws.")] = 1000,
+    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of what --against draws.")] = 1,
+    paper_bleu: options.PaperBleu = False,
+    multi30k_bleu: options.Multi30kBleu = False,
+    language: Annotated[str, Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",
+    json: options.Json = False,
 ) -> None:
     """Score translations against references: sacreBLEU and chrF; on request, tokenised BLEUs that papers print."""
     from transduce.metrics import has_moses_rules, looks_tokenised, paired_bootstrap, score_translations
@@ -50,7 +48,7 @@ def score(
     for path, lines in zip(names, (references, *texts), strict=True):
         if looks_tokenised(lines):
             say(f"warning: {name_of(path)} looks tokenised (blanks before punctuation); scores are of raw text")
-    also = bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
+    also = options.bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
     if also and not has_moses_rules(language):
         say(f"warning: sacremoses has no rules for {language}; {' and '.join(also)} by those for English")
     scores = score_translations(texts[0], references, language=language, also=also)

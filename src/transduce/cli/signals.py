@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from transduce.cli.output import say
@@ -35,21 +35,16 @@ class _Requests:
     """The signals that have come, and whether one of them is a second request."""
 
     def __init__(self) -> None:
-        self._first: int | None = None
+        self.first: int | None = None
         self._came = 0.0
-
-    @property
-    def have_come(self) -> bool:
-        """Whether there was any."""
-        return self._first is not None
 
     def is_second(self, number: int) -> bool:
         """Take note of a signal. What a single hang-up sends within a moment is one request."""
         now = time.monotonic()
-        if self._first is None:
-            self._first, self._came = number, now
+        if self.first is None:
+            self.first, self._came = number, now
             return False
-        return HANGUP not in (number, self._first) or now - self._came >= HANGUP_S
+        return HANGUP not in (number, self.first) or now - self._came >= HANGUP_S
 
 
 def end_by_signals() -> None:
@@ -57,7 +52,7 @@ def end_by_signals() -> None:
     requests = _Requests()
 
     def end(number: int, frame: FrameType | None) -> None:
-        is_first = not requests.have_come
+        is_first = requests.first is None
         if requests.is_second(number):
             os._exit(128 + number)
         if is_first:
@@ -105,9 +100,7 @@ class StopRequest:
         threading.Thread(target=_end_at_the_second, args=(self._pipe[0], asking), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         signal.set_wakeup_fd(self._earlier_fd)
         for number, handler in self._earlier.items():
             signal.signal(number, handler)

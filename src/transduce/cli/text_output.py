@@ -7,7 +7,7 @@ import lzma
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -76,14 +76,11 @@ class _LineFile:
     def __init__(self, path: Path, raw: IO[bytes], suffix: str, *, is_part: bool) -> None:
         self.path, self.n_lines = path, 0
         self._raw, self._is_part = raw, is_part
-        self._stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile
-        match suffix:
-            case ".gz":
-                self._stream = gzip.GzipFile(filename="", fileobj=self._raw, mode="wb", mtime=0)
-            case ".xz":
-                self._stream = lzma.LZMAFile(self._raw, mode="wb")  # noqa: SIM115 - close ends it
-            case _:
-                self._stream = self._raw
+        self._stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile = raw
+        if suffix == ".gz":
+            self._stream = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
+        elif suffix == ".xz":
+            self._stream = lzma.LZMAFile(raw, mode="wb")  # noqa: SIM115 - close ends it
 
     def __call__(self, line: str) -> None:
         try:
@@ -109,10 +106,8 @@ class _LineFile:
     def give_up(self, out: Path) -> None:
         """End the file as it is, and tell what is in it; remove it if that is nothing."""
         for stream in (self._stream, self._raw):
-            try:
+            with suppress(OSError):  # what made it end may well be this
                 stream.close()
-            except OSError:  # what made it end may well be this
-                continue
         if not self._is_part:
             return
         if self.n_lines:

@@ -7,18 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
+from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.options import (
-    DataOption,
-    DeviceOption,
-    JsonOption,
-    SettingsOption,
-    TreebankOption,
-    require_positive_minutes,
-    treebank_settings,
-)
 from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.cli.recipe_paths import paths_in_recipe
@@ -31,20 +23,19 @@ __all__ = ["train"]
 
 
 def train(
-    recipe: Annotated[Path | None, typer.Argument(help="A TOML recipe; not needed with --resume.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that was begun in --out.")] = False,
-    store: Annotated[Path | None, typer.Option(help="A prepared folder, instead of preparing the text anew.")] = None,
-    data: DataOption = None,
-    treebank: TreebankOption = None,
+    recipe: Annotated[Path | None, Argument(help="A TOML recipe; not needed with --resume.")] = None,
+    out: Annotated[Path | None, Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on with the run that was begun in --out.")] = False,
+    store: Annotated[Path | None, Option(help="A prepared folder, instead of preparing the text anew.")] = None,
+    data: options.Data = None,
+    treebank: options.Treebank = None,
     minutes: Annotated[
-        float | None,
-        typer.Option(callback=require_positive_minutes, help="Stop after this training time, over all sittings."),
+        float | None, Option(callback=options.check_minutes, help="Stop after this training time, over all sittings.")
     ] = None,
-    settings: SettingsOption = None,
+    settings: options.Settings = None,
     on_nan: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--on-nan",
             metavar="stop|skip:N",
             help="Where a loss or a gradient is not finite: stop, or leave out at most N such updates of the run.",
@@ -52,14 +43,13 @@ def train(
         ),
     ] = None,
     shard: Annotated[
-        bool,
-        typer.Option("--shard", help="With torchrun: divide a model that does not fit among the processes (FSDP2)."),
+        bool, Option("--shard", help="With torchrun: divide a model that does not fit among the processes (FSDP2).")
     ] = False,
     break_lock: Annotated[
-        bool, typer.Option("--break-lock", help="The process of another machine that holds the run folder is gone.")
+        bool, Option("--break-lock", help="The process of another machine that holds the run folder is gone.")
     ] = False,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> int:
     """Train a translator: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
 
@@ -72,7 +62,7 @@ def train(
 
     changes = [
         *(settings or ()),
-        *treebank_settings(treebank),
+        *options.treebank_settings(treebank),
         *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
         *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
     ]

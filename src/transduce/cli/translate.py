@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
+from transduce.cli import options
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, search_as_asked
-from transduce.cli.options import (
-    DEFAULT_RERANK_WEIGHT,
-    MOST_LINES,
-    AlphaOption,
-    BeamOption,
-    DeviceOption,
-    JsonOption,
-    ModelsArgument,
-    PrecisionOption,
-    RerankOption,
-    RerankWeightOption,
-)
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
@@ -38,38 +27,39 @@ __all__ = ["translate"]
 
 
 def translate(
-    folders: ModelsArgument,
+    folders: options.Models,
     source: Annotated[
-        Path | None,
-        typer.Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin."),
+        Path | None, Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out",
             help="Where translations go (plain, .gz or .xz). Default: stdout. It is OUT.part until the last line is"
             " written, and stays so after an error or a Ctrl-C.",
         ),
     ] = None,
     n_best: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
+        int | None, Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
     ] = None,
-    beam: BeamOption = None,
-    alpha: AlphaOption = None,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
     buffer: Annotated[
         int,
-        typer.Option(
-            min=1, max=MOST_LINES, help="Lines read before the first is translated: 1 answers each, more is faster."
+        Option(
+            min=1,
+            max=options.MOST_LINES,
+            help="Lines read before the first is translated: 1 answers each, more is faster.",
         ),
     ] = 2000,
     no_split: Annotated[
-        bool, typer.Option("--no-split", help="Take each line as one sentence, however many it has.")
+        bool, Option("--no-split", help="Take each line as one sentence, however many it has.")
     ] = False,
-    rerank: RerankOption = None,
-    rerank_weight: RerankWeightOption = DEFAULT_RERANK_WEIGHT,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    json: JsonOption = False,
+    rerank: options.Rerank = None,
+    rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
 ) -> None:
     """Translate text, a line for each line: stdin to stdout, or files; on a terminal, type sentences at a prompt."""
     require_model_folders(folders, rerank, reads_text_by="--in {}")
@@ -77,15 +67,12 @@ def translate(
         open_binary(source).close()  # before the model is read
     require_writable("--out", out)
     require_not_read(out, source)
-    translator = load_translator(
-        folders, device=device, precision=precision, rerank=rerank, rerank_weight=rerank_weight
-    )
+    translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
     search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_typed = is_talk(source)
     lines = typed_lines(translator.src_language, history="translate") if is_typed else lines_to_write(source)
-    translations = translator.translate_lines(
-        lines, search=search, chunk_lines=1 if is_typed else buffer, split=not no_split
-    )
+    chunk = 1 if is_typed else buffer
+    translations = translator.translate_lines(lines, search=search, chunk_lines=chunk, split=not no_split)
     is_bar_wanted = not is_typed and not is_terminal(out)
     n_lines = number_of_lines(source) if is_bar_wanted else None
     with written_lines(out) as write, LineProgress("translating", n_lines, is_wanted=is_bar_wanted) as progress:
@@ -101,19 +88,17 @@ def translate(
 def _shown(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
     """The lines of the output that tell of one line of the input."""
     if is_json:
-        yield json_line(_as_json(number, translation))
+        yield json_line(
+            {
+                "line": number,
+                "source": translation.source,
+                "translation": translation.text,
+                "score": translation.score,
+                "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
+            }
+        )
     elif is_n_best:
         for hypothesis in translation.n_best:
             yield f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
     else:
         yield translation.text
-
-
-def _as_json(number: int, translation: Translation) -> dict[str, Any]:
-    return {
-        "line": number,
-        "source": translation.source,
-        "translation": translation.text,
-        "score": translation.score,
-        "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
-    }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from transduce.cli import (
@@ -62,7 +64,7 @@ def _show_version(is_asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+        bool, Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
     pass
@@ -70,16 +72,9 @@ def _options(
 
 app.command(cls=Verb)(demo.demo)
 app.add_typer(corpus.app, name="corpus")
-app.command(cls=Verb)(init.init)
-app.command(cls=Verb)(prepare.prepare)
-app.command(cls=Verb)(train.train)
-app.command(cls=Verb)(average.average)
-app.command(cls=Verb)(translate.translate)
-app.command(cls=Verb)(score.score)
-app.command(cls=Verb)(evaluate.evaluate)
-app.command(cls=Verb)(parse.parse)
-app.command(cls=Verb)(parseval.parseval)
-app.command(cls=Verb)(model.model)
-app.command(cls=Verb)(attention.attention)
-app.command(cls=Verb)(paper.paper)
-app.command(cls=Verb)(doctor.doctor)
+_VERBS: tuple[Callable[..., int | None], ...] = (
+    init.init, prepare.prepare, train.train, average.average, translate.translate, score.score, evaluate.evaluate,
+    parse.parse, parseval.parseval, model.model, attention.attention, paper.paper, doctor.doctor,
+)  # fmt: skip
+for verb in _VERBS:
+    app.command(cls=Verb)(verb)

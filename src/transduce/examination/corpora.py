@@ -13,7 +13,6 @@ from transduce.corpora import (
     CATALOGUE,
     OWN_FILES,
     CleaningRules,
-    Corpus,
     ParallelText,
     Text,
     corpus_named,
@@ -31,13 +30,9 @@ from transduce.examination.treebanks import examine_trees_of
 from transduce.recipes import read_recipe
 
 __all__ = [
-    "corpora_in",
-    "examine_corpus",
-    "examine_corpus_folder",
-    "examine_data_folder",
-    "examine_recipe",
-    "parallel_texts_in",
-]
+    "corpora_in", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
+    "parallel_texts_in", "what_a_run_is",
+]  # fmt: skip
 
 N_GRAMMAR_PAIRS = 300  # of the built-in corpus, which is the same everywhere
 _TEXT_FILE = re.compile(r"(?P<stem>[^.].*?)\.(?P<language>[a-z]{2,3})(?:\.gz|\.xz)?")
@@ -61,14 +56,10 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
         help = f"fetch it with: transduce corpus get {name}" if name in CATALOGUE else known
         yield problem(name, f"there is no text of this corpus in {places}, and no file or folder of this name; {help}")
         return
-    yield good(name, _what_a_corpus_is(corpus, folders))
+    kind = "a corpus of the catalogue" if name in CATALOGUE else "a corpus of your own"
+    directions = ", ".join(directions_here(corpus, folders))
+    yield good(name, kind + (f", with all of its training text in {directions}" if directions else ""))
     yield from _examine_texts(here.values())
-
-
-def _what_a_corpus_is(corpus: Corpus, folders: Sequence[Path]) -> str:
-    directions = directions_here(corpus, folders)
-    kind = "a corpus of the catalogue" if corpus.name in CATALOGUE else "a corpus of your own"
-    return kind + (f", with all of its training text in {', '.join(directions)}" if directions else "")
 
 
 def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
@@ -142,7 +133,7 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     for warning in warnings:
         yield note(path, warning.removeprefix(f"warning: {path}: "))
     task_of(config)
-    yield good(path, f"a recipe: {_what_a_run_is(config)}")
+    yield good(path, f"a recipe: {what_a_run_is(config)}")
     training = config.training
     if training.warmup_steps > training.max_updates and training.max_minutes is None:
         yield note(
@@ -154,7 +145,8 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     yield from examine_data(config.data, path, data_folder)
 
 
-def _what_a_run_is(config: RunConfig) -> str:
+def what_a_run_is(config: RunConfig) -> str:
+    """Its model, its text and its length, in words."""
     model, data = config.model, config.data
     what = "trees" if data.task == "parsing" else data.direction
     return (

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from transduce.corpora.cleaning import Tally
 from transduce.errors import TransduceError
 
-__all__ = ["Finding", "Status", "counted", "found", "good", "note", "problem", "survived"]
+__all__ = ["Finding", "Status", "counted", "found", "good", "note", "on_lines", "problem", "survived"]
 
 Status = Literal["good", "note", "problem"]
 
@@ -47,8 +48,6 @@ def problem(subject: object, message: str) -> Finding:
 
 
 def _shown(text: str) -> str:
-    if text.isprintable():
-        return text
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
@@ -88,3 +87,9 @@ def counted(count: int, noun: str) -> str:
     ('1 line', '2,000 lines')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def on_lines(status: Status, subject: object, tally: Tally, noun: str, what: str, advice: str) -> Iterator[Finding]:
+    """What is odd on some lines: how often, on which ones, and what would help; nothing if it is on none."""
+    if tally.count:
+        yield found(status, subject, f"{counted(tally.count, noun)} {what} ({tally}); {advice}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -20,13 +20,7 @@ from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, tensors_in, verify_checkpoint
 
-__all__ = [
-    "examine_checkpoint",
-    "examine_leftovers",
-    "examine_model",
-    "examine_prepared",
-    "examine_store",
-]
+__all__ = ["examine_checkpoint", "examine_leftovers", "examine_model", "examine_prepared", "examine_store"]
 
 MANY_LEFT_OUT = 0.05  # of the pairs
 N_NAMES_SHOWN = 3
@@ -104,22 +98,16 @@ def examine_checkpoint(folder: Path) -> Iterator[Finding]:
         f"a complete checkpoint: {counted(state.update, 'update')}, epoch {state.epoch + 1:,},"
         f" {state.elapsed_s / 60:.1f} minutes; {WHY[state.cause]}",
     )
-    for name in (MODEL_FILE, OPTIMISER_FILE):
-        yield from _examine_tensors(folder / name)
+    for path in (folder / MODEL_FILE, folder / OPTIMISER_FILE):
+        if odd := _odd_tensors(tensors_in(path)):
+            yield problem(path, f"{odd}; training went astray before: go back to an older checkpoint")
 
 
-def _examine_tensors(path: Path) -> Iterator[Finding]:
-    """One tensor after the other, so that memory holds but one. Whether all of them are numbers."""
-    odd = [name for name, tensor in tensors_in(path) if not _is_finite(tensor)]
-    if odd:
-        yield problem(path, f"{_odd_tensors(odd)}; training went astray before: go back to an older checkpoint")
-
-
-def _is_finite(tensor: torch.Tensor) -> bool:
-    return bool(torch.isfinite(tensor).all())
-
-
-def _odd_tensors(names: Sequence[str]) -> str:
+def _odd_tensors(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
+    """Those with numbers that are not finite; empty if there are none. One after the other: memory holds but one."""
+    names = [name for name, tensor in tensors if not torch.isfinite(tensor).all()]
+    if not names:
+        return ""
     more = f" and {len(names) - N_NAMES_SHOWN} more" if len(names) > N_NAMES_SHOWN else ""
     noun = "tensor has" if len(names) == 1 else "tensors have"
     return (
@@ -138,9 +126,8 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"there is no model card ({CARD_FILE}): nobody will know what it was trained on")
-    odd = [name for name, weight in read.model.named_parameters() if not _is_finite(weight)]
-    if odd:
-        yield problem(folder / WEIGHTS_FILE, f"{_odd_tensors(odd)}; average older checkpoints")
+    if odd := _odd_tensors(read.model.named_parameters()):
+        yield problem(folder / WEIGHTS_FILE, f"{odd}; average older checkpoints")
         return
     if read.task not in TASKS:
         yield problem(folder, f"is a model for {shown(read.task)}, this version knows {' and '.join(TASKS)}")
@@ -169,9 +156,8 @@ def _translate(folder: Path, read: ModelFolder) -> Iterator[Finding]:
 def examine_leftovers(*folders: Path) -> Iterator[Finding]:
     """What processes that were killed while they wrote have left behind."""
     for folder in filter(Path.is_dir, folders):
-        left = sorted(
-            path for path in folder.iterdir() if path.name.startswith(".") and path.suffix in (".tmp", ".old")
-        )
+        hidden = (path for path in folder.iterdir() if path.name.startswith("."))
+        left = sorted(path for path in hidden if path.suffix in (".tmp", ".old"))
         if left:
             n_bytes = sum(path.stat().st_size for top in left for path in (top, *top.rglob("*")) if path.is_file())
             names = ", ".join(path.name for path in left[:N_NAMES_SHOWN])

@@ -11,8 +11,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from transduce.corpora import CATALOGUE, data_folders, directions_here
 from transduce.examination.corpora import corpora_in
@@ -28,8 +28,7 @@ _REQUIREMENT = re.compile(
 TEXT = "Übergröße, 日本, 🐕"  # one to four bytes a character
 
 
-@dataclass(frozen=True, slots=True)
-class _Requirement:
+class _Requirement(NamedTuple):
     """A package that is wanted, by itself or for an extra."""
 
     name: str
@@ -53,27 +52,23 @@ def examine_installation(data_folder: Path | None = None) -> Iterator[Finding]:
 
 def _examine_python() -> Iterator[Finding]:
     here = platform.python_version()
-    try:
-        about = importlib.metadata.metadata(PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
+    version = _version(PACKAGE)
+    if version is None:
         yield problem(PACKAGE, "is not installed, but run from a folder; install it with: pip install -e .")
         return
-    least = about["Requires-Python"].removeprefix(">=")
+    least = importlib.metadata.metadata(PACKAGE)["Requires-Python"].removeprefix(">=")
     if _is_older(here, least):
         yield problem("Python", f"{here} is too old, {PACKAGE} needs {least} or newer")
     else:
         yield good("Python", f"{here}, {sys.executable}")
-    yield good(PACKAGE, f"{about['Version']}, {Path(__file__).parent.parent}")
+    yield good(PACKAGE, f"{version}, {Path(__file__).parent.parent}")
 
 
 def _requirements() -> list[_Requirement]:
     """What the package says that it needs."""
-    try:
-        texts = importlib.metadata.requires(PACKAGE) or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    matches = filter(None, map(_REQUIREMENT.fullmatch, texts))
-    return [_Requirement(match["name"], match["least"], match["extra"]) for match in matches]
+    texts = importlib.metadata.requires(PACKAGE) if _version(PACKAGE) else None
+    matches = filter(None, map(_REQUIREMENT.fullmatch, texts or []))
+    return [_Requirement(**match.groupdict()) for match in matches]
 
 
 def _examine_package(requirement: _Requirement) -> Iterator[Finding]:
@@ -137,14 +132,11 @@ def _leading_numbers(version: str) -> list[int]:
 def _examine_machine() -> Iterator[Finding]:
     from transduce.examination import machine  # here, since torch may be what is broken
 
-    for subject, findings in (
-        ("threads", machine.examine_threads()),
-        ("devices", machine.examine_devices()),
-        ("numbers", machine.examine_products()),
-        ("memory", machine.examine_memory()),
-        ("disks", machine.examine_disks()),
-    ):
-        yield from survived(subject, findings)
+    yield from survived("threads", machine.examine_threads())
+    yield from survived("devices", machine.examine_devices())
+    yield from survived("numbers", machine.examine_products())
+    yield from survived("memory", machine.examine_memory())
+    yield from survived("disks", machine.examine_disks())
 
 
 def _examine_processes() -> Iterator[Finding]:

@@ -10,78 +10,61 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from transduce.corpora import CleaningRules
 from transduce.corpora.cleaning import CONTROL, SURROGATE, Tally
-from transduce.examination.finding import Finding, Status, counted, found
+from transduce.examination.finding import Finding, Status, on_lines
 
 __all__ = ["Side", "weight"]
 
 TOO_MANY = 0.05  # of the lines: what is odd once in a while is then wrong with the whole text
 
 Oddity = Literal[
-    "not UTF-8",
-    "surrogates",
-    "control",
-    "replacement",
-    "mojibake",
-    "mark inside",
-    "separators",
-    "markup",
-    "long",
+    "not UTF-8", "surrogates", "control", "replacement", "mojibake", "mark inside", "separators", "markup", "long"
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """How an oddity of lines is told: its weight, and what comes before and after the line numbers."""
-
-    status: Status
-    what: str
-    advice: str
-
-
-_WORDS: dict[Oddity, _Words] = {
-    "not UTF-8": _Words(
+# How each is told: its weight, and what comes before and after the line numbers.
+_WORDS: dict[Oddity, tuple[Status, str, str]] = {
+    "not UTF-8": (
         "problem",
         "with bytes that are not UTF-8",
         "training leaves them out, dev and test are refused; convert the file, as in iconv -f LATIN1 -t UTF-8",
     ),
-    "surrogates": _Words(
+    "surrogates": (
         "problem",
         "with lone surrogates (halves of a character, written as if they were UTF-8)",
         "write the text anew from where it came",
     ),
-    "control": _Words(
+    "control": (
         "problem",
         "with NUL or other control characters",
         "training leaves them out; text has none, so look at what made them",
     ),
-    "replacement": _Words(
+    "replacement": (
         "problem",
         "with U+FFFD, which stands for characters that were lost",
         "take the text from before it was decoded wrongly",
     ),
-    "mojibake": _Words(
+    "mojibake": (
         "problem",
         "with what looks like UTF-8 that was read by another table (as 'Ã¤' for 'ä')",
         "decode the text anew, or mend it as ftfy does",
     ),
-    "mark inside": _Words(
+    "mark inside": (
         "problem",
         "with a byte-order mark (U+FEFF) that is not at the start of the file",
         "remove it: it is invisible, and makes other words of the same letters",
     ),
-    "separators": _Words(
+    "separators": (
         "note",
         "with a separator inside that other programs take for a line end (U+2028, U+0085, a form feed, ...)",
         "transduce does not; a file that was cut by such a program does not align",
     ),
-    "markup": _Words("note", "with HTML entities or tags", "is that meant to be translated?"),
-    "long": _Words("note", "longer than {max_characters:,} characters", "training leaves them out; split sentences?"),
+    "markup": ("note", "with HTML entities or tags", "is that meant to be translated?"),
+    "long": ("note", "longer than {max_characters:,} characters", "training leaves them out; split sentences?"),
 }
 
 # Nothing of this: the line has none of the oddities that are characters. One quick look for most lines.
@@ -134,12 +117,12 @@ class Side:
         self._odd: defaultdict[Oddity, Tally] = defaultdict(Tally)
         self._scripts: defaultdict[str, Tally] = defaultdict(Tally)
 
-    def look_at(self, line: str) -> None:
-        """Count what is odd about the next line."""
+    def look_at(self, line: str) -> bool:
+        """Count what is odd about the next line; whether it is blank."""
         self.n_lines += 1
         if not line or line.isspace():
             self.blank.add(self.n_lines)
-            return
+            return True
         for oddity in _oddities(line):
             self._odd[oddity].add(self.n_lines)
         if len(line) > self.rules.max_characters and len(line.strip()) > self.rules.max_characters:
@@ -147,19 +130,17 @@ class Side:
         script = _main_script(line)
         if script is not None:
             self._scripts[script].add(self.n_lines)
+        return False
 
     def findings(self) -> Iterator[Finding]:
         """What there is to say once all lines were seen."""
-        for oddity, words in _WORDS.items():
-            if oddity in self._odd:
-                tally = self._odd[oddity]
-                what = words.what.format(max_characters=self.rules.max_characters)
-                message = f"{counted(tally.count, 'line')} {what} ({tally}); {words.advice}"
-                yield found(words.status, self.subject, message)
+        for oddity, (status, what, advice) in _WORDS.items():
+            what = what.format(max_characters=self.rules.max_characters)
+            yield from on_lines(status, self.subject, self._odd[oddity], "line", what, advice)
         main, *others = sorted(self._scripts.items(), key=lambda entry: -entry[1].count) or [("", Tally())]
         for script, tally in others:
-            lines = f"{counted(tally.count, 'line')} in {script} script, while {main[1].count:,} are in {main[0]}"
-            yield found(weight(tally, self.n_lines), self.subject, f"{lines} ({tally}); another language?")
+            what = f"in {script} script, while {main[1].count:,} are in {main[0]}"
+            yield from on_lines(weight(tally, self.n_lines), self.subject, tally, "line", what, "another language?")
 
 
 def _oddities(line: str) -> Iterator[Oddity]:

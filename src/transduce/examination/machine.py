@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -118,15 +117,6 @@ def examine_devices() -> Iterator[Finding]:
         yield good("GPUs", f"none; torch is a build {build}")
 
 
-class _Inputs(NamedTuple):
-    """Queries, keys and values of an attention, and the gradient of what comes out; all (B, H, T, K)."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    gradient: Tensor
-
-
 def examine_products() -> Iterator[Finding]:
     """Small products and attention, there and back, against the same in float64, on each device."""
     devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
@@ -154,20 +144,21 @@ def examine_products() -> Iterator[Finding]:
 def _error_of_attention(device: str, dtype: torch.dtype) -> float:
     """The greatest error of a product and of attention by both kernels, and of their gradients."""
     generator = torch.Generator().manual_seed(1)
+    # Queries, keys, values, and the gradient of what comes out; each is (B, H, T, K).
     numbers = torch.randn(4, 2, 3, 48, 32, generator=generator, dtype=torch.float64).to(dtype)
-    exact, inputs = _Inputs(*numbers.double()), _Inputs(*numbers.to(device))
-    errors = [_error(inputs.q @ inputs.k.mT, exact.q @ exact.k.mT)]
+    exact, inputs = numbers.double(), numbers.to(device)
+    errors = [_error(inputs[0] @ inputs[1].mT, exact[0] @ exact[1].mT)]
     wanted = _there_and_back(lambda q, k, v: attention(q, k, v)[0], exact)
     for kernel in (lambda q, k, v: attention(q, k, v)[0], fused_attention):
         errors += map(_error, _there_and_back(kernel, inputs), wanted)
     return _greatest(errors)
 
 
-def _there_and_back(kernel: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: _Inputs) -> tuple[Tensor, ...]:
-    """What a kernel makes of the inputs, and their gradients."""
-    sources = [tensor.detach().clone().requires_grad_() for tensor in (inputs.q, inputs.k, inputs.v)]
+def _there_and_back(kernel: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: Tensor) -> tuple[Tensor, ...]:
+    """What a kernel makes of queries, keys and values, and their gradients."""
+    sources = [tensor.detach().clone().requires_grad_() for tensor in inputs[:3]]
     out = kernel(*sources)
-    return (out.detach(), *torch.autograd.grad(out, sources, inputs.gradient))
+    return (out.detach(), *torch.autograd.grad(out, sources, inputs[3]))
 
 
 def _error_of_translator(device: str, precision: InferencePrecision) -> float:

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Literal
 
 from transduce.config import CORPUS_PATTERN
 from transduce.corpora.checks import TextPart, remarks_between, two_file_part
 from transduce.corpora.formats import foreign_format
-from transduce.examination.corpora import (
-    corpora_in,
-    examine_corpus,
-    examine_corpus_folder,
-    examine_data_folder,
-    examine_recipe,
-    parallel_texts_in,
-)
+from transduce.examination import corpora, text, treebanks
 from transduce.examination.finding import Finding, good, problem, survived
-from transduce.examination.text import (
-    as_finding,
-    examine_column_file,
-    examine_file,
-    examine_two_files,
-    is_tab_separated,
-)
-from transduce.examination.treebanks import examine_tree_file, is_of_trees
 
 __all__ = ["examine"]
 
-Kind = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model", "corpus", "data"]
+Written = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model"]  # by transduce
 
 # Any of these names makes a folder one of that kind, so that it is known even when other files are lost.
-_SIGNS: dict[Kind, frozenset[str]] = {
+_SIGNS: dict[Written, frozenset[str]] = {
     "run": frozenset({"run.json", "metrics.jsonl", "checkpoints", "prepared_at.json"}),
     "prepared": frozenset({"prepared.json"}),
     "store": frozenset({"store.json"}),
@@ -55,49 +40,56 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
         if left and _is_text_in_one_language(path) and _is_text_in_one_language(Path(left[0])):
             tgt = Path(left.pop(0))
             yield good(path, f"source, with {tgt} as its target")
-            yield from survived(path, examine_two_files(path, tgt))
+            yield from survived(path, text.examine_two_files(path, tgt))
             if foreign_format(path) is None and foreign_format(tgt) is None:
                 parts.append(two_file_part(path, tgt))
         else:
             yield from survived(name, _examine_one(name, path, data_folder))
     if len(parts) > 1:
-        yield from survived(parts[0].name, map(as_finding, remarks_between(parts[:1], parts[1:])))
+        yield from survived(parts[0].name, map(text.as_finding, remarks_between(parts[:1], parts[1:])))
 
 
 def _is_text_in_one_language(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".toml" and not is_of_trees(path) and not is_tab_separated(path)
+    is_other = path.suffix == ".toml" or treebanks.is_of_trees(path)
+    return path.is_file() and not is_other and not text.is_tab_separated(path)
 
 
 def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if not name:
-        return iter([problem("an empty name", "names nothing; name a folder, a file or a corpus")])
-    if path.is_dir():
-        return _examine_folder(path)
-    if path.is_file():
-        return _examine_file(path, data_folder)
-    if re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml" and not path.exists():
-        return examine_corpus(name, data_folder)
-    what = (
-        "is no file and no folder" if path.exists() else "there is no such file or folder, and no corpus of this name"
-    )
-    return iter([problem(name, what)])
+        yield problem("an empty name", "names nothing; name a folder, a file or a corpus")
+    elif path.is_dir():
+        yield from _examine_folder(path)
+    elif path.is_file():
+        yield from _examine_file(path, data_folder)
+    elif path.exists():
+        yield problem(name, "is no file and no folder")
+    elif re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml":
+        yield from corpora.examine_corpus(name, data_folder)
+    else:
+        yield problem(name, "there is no such file or folder, and no corpus of this name")
 
 
 def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if path.suffix == ".toml":
-        yield from examine_recipe(path, data_folder)
-    elif is_of_trees(path):
-        yield from examine_tree_file(path)
-    elif is_tab_separated(path):
+        yield from corpora.examine_recipe(path, data_folder)
+    elif treebanks.is_of_trees(path):
+        yield from treebanks.examine_tree_file(path)
+    elif text.is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")
-        yield from examine_column_file(path)
+        yield from text.examine_column_file(path)
     else:
-        yield from examine_file(path)
+        yield from text.examine_file(path)
 
 
 def _examine_folder(folder: Path) -> Iterator[Finding]:
     kind = _kind_of(folder)
-    if kind is None:
+    if kind == "corpus":
+        yield from corpora.examine_corpus_folder(folder)
+    elif kind == "data":
+        yield from corpora.examine_data_folder(folder)
+    elif kind is not None:
+        yield from _examine_written_folder(folder, kind)
+    else:
         names = sorted(path.name for path in folder.iterdir())
         shown = ", ".join(names[:N_NAMES_SHOWN]) + (", ..." if len(names) > N_NAMES_SHOWN else "")
         yield problem(
@@ -105,41 +97,25 @@ def _examine_folder(folder: Path) -> Iterator[Finding]:
             f"nothing that transduce knows: it {f'has {shown}' if names else 'is empty'}; name a run, a model, prepared"
             " text, a checkpoint, a token store, or a folder of aligned files such as train.en and train.de",
         )
-        return
-    match kind:
-        case "corpus":
-            yield from examine_corpus_folder(folder)
-        case "data":
-            yield from examine_data_folder(folder)
-        case _:
-            yield from _examine_written_folder(folder, kind)
 
 
-def _examine_written_folder(
-    folder: Path, kind: Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model"]
-) -> Iterator[Finding]:
+def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
     from transduce.examination import folders, runs  # here, since they need torch, and text does not
 
-    match kind:
-        case "run":
-            yield from runs.examine_run(folder)
-        case "prepared":
-            yield from folders.examine_prepared(folder)
-            yield from folders.examine_leftovers(folder)
-        case "store":
-            yield from folders.examine_store(folder)
-        case "checkpoint":
-            yield from folders.examine_checkpoint(folder)
-        case "checkpoints":
-            yield from runs.examine_checkpoints(folder)
-            yield from folders.examine_leftovers(folder)
-        case "model":
-            yield from folders.examine_model(folder)
-        case _:
-            assert_never(kind)
+    examiners: dict[Written, Callable[[Path], Iterator[Finding]]] = {
+        "run": runs.examine_run,
+        "prepared": folders.examine_prepared,
+        "store": folders.examine_store,
+        "checkpoint": folders.examine_checkpoint,
+        "checkpoints": runs.examine_checkpoints,
+        "model": folders.examine_model,
+    }
+    yield from examiners[kind](folder)
+    if kind in ("prepared", "checkpoints"):
+        yield from folders.examine_leftovers(folder)
 
 
-def _kind_of(folder: Path) -> Kind | None:
+def _kind_of(folder: Path) -> Written | Literal["corpus", "data"] | None:
     """What a folder is; None for what nobody here has written. The larger kinds, which hold others, come first."""
     names = {path.name for path in folder.iterdir()}
     for kind, signs in _SIGNS.items():
@@ -149,6 +125,6 @@ def _kind_of(folder: Path) -> Kind | None:
         return "store"
     if any(re.fullmatch(r"update-\d{8,}", name) for name in names):
         return "checkpoints"
-    if parallel_texts_in(folder):
+    if corpora.parallel_texts_in(folder):
         return "corpus"
-    return "data" if corpora_in(folder) else None
+    return "data" if corpora.corpora_in(folder) else None

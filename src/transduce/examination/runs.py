@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,9 @@ import torch
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
 from transduce.errors import CheckpointError, TransduceError, quoted
-from transduce.examination.finding import Finding, counted, good, note, problem, survived
-from transduce.examination.folders import (
-    examine_checkpoint,
-    examine_leftovers,
-    examine_model,
-    examine_prepared,
-)
+from transduce.examination.corpora import what_a_run_is
+from transduce.examination.finding import Finding, counted, good, note, on_lines, problem, survived
+from transduce.examination.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
@@ -40,7 +36,9 @@ FINITE = ("loss_nats", "nll_nats", "gradient_norm")  # what must be a number in 
 
 def examine_run(folder: Path) -> Iterator[Finding]:
     """Everything in a run folder; what is broken hides nothing else."""
-    config = _config(folder)
+    config: RunConfig | None = None
+    with suppress(TransduceError, OSError):  # what is wrong with it is told of it
+        config = read_run_config(folder)
     yield from survived(folder / RUN_FILE, _examine_config(folder))
     yield from survived(folder, _examine_entries(folder))
     yield from survived(folder / LOCK_FILE, _examine_lock(folder))
@@ -63,22 +61,9 @@ def _examine_entries(folder: Path) -> Iterator[Finding]:
     yield from ()
 
 
-def _config(folder: Path) -> RunConfig | None:
-    """What the run was begun with; None where that cannot be read."""
-    try:
-        return read_run_config(folder)
-    except (TransduceError, OSError):
-        return None
-
-
 def _examine_config(folder: Path) -> Iterator[Finding]:
     begun = read_run_file(folder)
-    config, model = begun.config, begun.config.model
-    yield good(
-        folder,
-        f"a run: {model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model},"
-        f" {config.data.direction} of {' and '.join(config.data.weights)}, {config.training.max_updates:,} updates",
-    )
+    yield good(folder, f"a run: {what_a_run_is(begun.config)}")
     if not os.path.lexists(folder / RUN_FILE):
         yield problem(
             folder / RUN_FILE,
@@ -89,7 +74,6 @@ def _examine_config(folder: Path) -> Iterator[Finding]:
             folder / RUN_FILE,
             f"begun with torch {begun.torch}, here is {torch.__version__}: a resumed run may differ in the last bits",
         )
-
     yield from _examine_copies(folder, begun)
 
 
@@ -204,49 +188,34 @@ def examine_metrics(path: Path) -> Iterator[Finding]:
     if not os.path.lexists(path):
         yield note(path, "there are no records yet")
         return
-    with open_regular(path) as stream:
-        yield from _examine_records(path, decoded_lines(stream, str(path), errors="surrogateescape"))
-
-
-def _examine_records(path: Path, lines: Iterable[str]) -> Iterator[Finding]:
-    n_lines, last_update = 0, 0
+    n_lines, last_update, is_torn = 0, 0, False
     broken, strange, skipped, backwards = Tally(), Tally(), Tally(), Tally()
-    is_torn = False
-    for n_lines, line in enumerate(lines, start=1):
-        if is_torn:  # a line before this one, which was not the last
-            broken.add(n_lines - 1)
-        record = _record(line)
-        is_torn = record is None
-        if record is None:
-            continue
-        if any(name in record and not _is_number(record[name]) for name in FINITE):
-            strange.add(n_lines)
-        if record.get("kind") == SkipRecord.kind:
-            skipped.add(n_lines)
-        if record["update"] < last_update:
-            backwards.add(n_lines)
-        last_update = max(last_update, record["update"])
+    with open_regular(path) as stream:
+        for n_lines, line in enumerate(decoded_lines(stream, str(path), errors="surrogateescape"), start=1):
+            if is_torn:  # a line before this one, which was not the last
+                broken.add(n_lines - 1)
+            record = _record(line)
+            is_torn = record is None
+            if record is None:
+                continue
+            if any(name in record and not _is_number(record[name]) for name in FINITE):
+                strange.add(n_lines)
+            if record.get("kind") == SkipRecord.kind:
+                skipped.add(n_lines)
+            if record["update"] < last_update:
+                backwards.add(n_lines)
+            last_update = max(last_update, record["update"])
     if is_torn:
         yield note(
             path, f"the last line, {n_lines:,}, is torn: a process was killed as it wrote; a resumed run drops it"
         )
-    if broken.count:
-        yield problem(
-            path,
-            f"{counted(broken.count, 'line')} with no record ({broken}); remove them, or the run cannot go on",
-        )
-    if strange.count:
-        yield problem(
-            path,
-            f"{counted(strange.count, 'record')} whose loss or gradient is not a finite number ({strange}); go back to"
-            " an older checkpoint, and lower training.lr_factor or set training.clip_norm",
-        )
-    if skipped.count:
-        yield note(
-            path,
-            f"{counted(skipped.count, 'update')} left out, since loss or gradient was not finite ({skipped}); if there"
-            " are many, lower training.lr_factor or set training.clip_norm",
-        )
+    lower = "lower training.lr_factor or set training.clip_norm"
+    advice = "remove them, or the run cannot go on"
+    yield from on_lines("problem", path, broken, "line", "with no record", advice)
+    what, advice = "whose loss or gradient is not a finite number", f"go back to an older checkpoint, and {lower}"
+    yield from on_lines("problem", path, strange, "record", what, advice)
+    what, advice = "left out, since loss or gradient was not finite", f"if there are many, {lower}"
+    yield from on_lines("note", path, skipped, "update", what, advice)
     if backwards.count:
         yield note(path, f"{counted(backwards.count, 'record')} of updates before those above ({backwards})")
     n_records = n_lines - broken.count - is_torn

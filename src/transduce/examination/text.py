@@ -5,8 +5,7 @@ What cleaning counts is counted here by cleaning, too; ``lines.py`` has the rest
 
 from __future__ import annotations
 
-import lzma
-import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -20,18 +19,13 @@ from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
 from transduce.corpora.parallel_files import two_columns
 from transduce.errors import DataError
-from transduce.examination.finding import Finding, counted, found, good, note, problem
+from transduce.examination.finding import Finding, counted, found, good, note, on_lines, problem
 from transduce.examination.lines import Side, weight
-from transduce.files import LONGEST_LINE, CutLine, open_binary, raw_lines
+from transduce.files import BROKEN, LONGEST_LINE, CutLine, open_binary, raw_lines
 
 __all__ = [
-    "as_finding",
-    "examine_column_file",
-    "examine_file",
-    "examine_line_pairs",
-    "examine_two_files",
-    "is_tab_separated",
-]
+    "as_finding", "examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated",
+]  # fmt: skip
 
 SAMPLED_BYTES = 1 << 16
 SAMPLED_LINES = 1000
@@ -67,7 +61,7 @@ class _Reader:
                     yield line.decode("utf-8", "surrogateescape")
         except DataError as error:
             self.failure = str(error).removeprefix(f"{self.path} ")
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        except BROKEN as error:
             self.failure = f"cannot be read after line {self.n_lines:,}: {error}; is it complete?"
 
     def findings(self) -> Iterator[Finding]:
@@ -76,12 +70,9 @@ class _Reader:
             yield problem(self.path, self.failure)
         elif not self.n_lines:
             yield problem(self.path, "is empty; it should have a sentence a line")
-        if self.too_long.count:
-            yield problem(
-                self.path,
-                f"{counted(self.too_long.count, 'line')} of more than {LONGEST_LINE:,} bytes ({self.too_long});"
-                " training leaves them out, dev and test are refused; is that text? split it",
-            )
+        advice = "training leaves them out, dev and test are refused; is that text? split it"
+        too_long = f"of more than {LONGEST_LINE:,} bytes"
+        yield from on_lines("problem", self.path, self.too_long, "line", too_long, advice)
         if self.has_mark:
             yield note(self.path, "begins with a byte-order mark, which is dropped when it is read")
         if self.returns.count == self.n_lines > 0:
@@ -98,11 +89,12 @@ class _Reader:
 class _Pairing:
     """Pairs of lines on their way through cleaning: what it finds, and what it does not tell apart."""
 
-    def __init__(self, subject: object, src: Side, tgt: Side, rules: CleaningRules) -> None:
-        self.subject, self.src, self.tgt, self.rules = subject, src, tgt, rules
+    def __init__(self, subject: object, src: object, tgt: object, rules: CleaningRules | None) -> None:
+        self.subject, self.rules = subject, rules or CleaningRules()
+        self.src, self.tgt = Side(src, self.rules), Side(tgt, self.rules)
         self.report = CleaningReport()
         self._near = NearDuplicates()
-        self._src_alone_blank, self._tgt_alone_blank, self._both_blank = Tally(), Tally(), Tally()
+        self._blank: defaultdict[tuple[bool, bool], Tally] = defaultdict(Tally)  # the source, the target, or both
 
     def run(self, pairs: Iterable[tuple[str, str] | None]) -> None:
         """Read all pairs; None is a line that is none."""
@@ -115,55 +107,34 @@ class _Pairing:
             self.src.n_lines += 1
             self.tgt.n_lines += 1
             return None
-        n_blank = self.src.blank.count, self.tgt.blank.count
-        self.src.look_at(pair[0])
-        self.tgt.look_at(pair[1])
-        match self.src.blank.count > n_blank[0], self.tgt.blank.count > n_blank[1]:
-            case True, True:
-                self._both_blank.add(self.src.n_lines)
-            case True, False:
-                self._src_alone_blank.add(self.src.n_lines)
-            case False, True:
-                self._tgt_alone_blank.add(self.tgt.n_lines)
+        is_blank = self.src.look_at(pair[0]), self.tgt.look_at(pair[1])
+        if any(is_blank):
+            self._blank[is_blank].add(self.src.n_lines)
         return pair
 
     def findings(self) -> Iterator[Finding]:
         """Of the pairs, not of the lines of each side."""
         n_pairs = self.report.n_read
-        columns = self.report.dropped["not two columns"]
-        if columns.count:
-            lines = f"{counted(columns.count, 'line')} without exactly one tab ({columns})"
-            yield problem(self.subject, f"{lines}; each line should be source TAB target")
-        for side, other, tally in (
-            (self.src, self.tgt, self._src_alone_blank),
-            (self.tgt, self.src, self._tgt_alone_blank),
-        ):
-            if tally.count:
-                lines = f"{counted(tally.count, 'line')} blank where {other.subject} has text ({tally})"
-                yield found(weight(tally, n_pairs), side.subject, f"{lines}; training leaves them out")
-        duplicates, ratio = self._either("duplicate"), self.report.dropped["length ratio"]
-        near = self._near.tally
+        columns, advice = self.report.dropped["not two columns"], "each line should be source TAB target"
+        yield from on_lines("problem", self.subject, columns, "line", "without exactly one tab", advice)
+        left_out = "training leaves them out"
+        src_blank, tgt_blank = self._blank[True, False], self._blank[False, True]
+        for side, other, tally in ((self.src, self.tgt, src_blank), (self.tgt, self.src, tgt_blank)):
+            what = f"blank where {other.subject} has text"
+            yield from on_lines(weight(tally, n_pairs), side.subject, tally, "line", what, left_out)
+        identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]
+        too_long = f"with one side more than {self.rules.max_length_ratio:g} times as long as the other"
         for tally, what, advice in (
-            (self._both_blank, "blank on both sides", "training leaves them out"),
-            (
-                ratio,
-                f"with one side more than {self.rules.max_length_ratio:g} times as long as the other",
-                "training leaves them out; do the files align there?",
-            ),
-            (
-                self._either("identical sides"),
-                "with the same text on both sides",
-                "not translated, or names and numbers",
-            ),
-            (duplicates, "that came before", "drop_duplicates = true leaves them out"),
-            (near, "that came before but for case or punctuation", "they teach little that is new"),
+            (self._blank[True, True], "blank on both sides", left_out),
+            (ratio, too_long, f"{left_out}; do the files align there?"),
+            (identical, "with the same text on both sides", "not translated, or names and numbers"),
         ):
-            if tally.count:
-                status = (
-                    "note" if tally is duplicates or tally is near else weight(tally, n_pairs)
-                )  # text may well repeat itself
-                message = f"{counted(tally.count, 'pair')} {what} ({tally}); {advice}"
-                yield found(status, self.subject, message)
+            yield from on_lines(weight(tally, n_pairs), self.subject, tally, "pair", what, advice)
+        for tally, what, advice in (  # text may well repeat itself
+            (self._either("duplicate"), "that came before", "drop_duplicates = true leaves them out"),
+            (self._near.tally, "that came before but for case or punctuation", "they teach little that is new"),
+        ):
+            yield from on_lines("note", self.subject, tally, "pair", what, advice)
         if n_pairs:
             kept = f"{counted(n_pairs, 'pair')}, of which cleaning keeps {self.report.n_kept:,}"
             if self.report.n_kept:
@@ -194,10 +165,10 @@ def examine_two_files(
         for path in (src, tgt):
             yield from [problem(path, strange[path])] if path in strange else examine_file(path)
         return
-    rules, told = rules or CleaningRules(), set() if told is None else told
+    told = set() if told is None else told
     readers = _Reader(src), _Reader(tgt)
-    sides = Side(src, rules), Side(tgt, rules)
-    pairing = _Pairing(f"{src} with {tgt.name}", *sides, rules)
+    pairing = _Pairing(f"{src} with {tgt.name}", src, tgt, rules)
+    sides = pairing.src, pairing.tgt
     pairing.run(_aligned(readers, sides))
     for reader, side in zip(readers, sides, strict=True):
         if reader.path not in told:
@@ -245,14 +216,12 @@ def examine_column_file(
     if (reason := _why_no_text(path)) is not None:
         yield problem(path, reason)
         return
-    rules = rules or CleaningRules()
     reader = _Reader(path)
-    src, tgt = Side(f"{path} (source)", rules), Side(f"{path} (target)", rules)
-    pairing = _Pairing(path, src, tgt, rules)
+    pairing = _Pairing(path, f"{path} (source)", f"{path} (target)", rules)
     pairing.run(map(two_columns, reader))
     yield from reader.findings()
-    yield from src.findings()
-    yield from tgt.findings()
+    yield from pairing.src.findings()
+    yield from pairing.tgt.findings()
     if reader.failure is None:
         yield from map(as_finding, remarks_on_part(column_part(path), languages))
     yield from pairing.findings()
@@ -262,21 +231,19 @@ def examine_line_pairs(
     subject: str, pairs: Iterable[tuple[str, str]], *, rules: CleaningRules | None = None
 ) -> Iterator[Finding]:
     """Pairs that come from no file."""
-    rules = rules or CleaningRules()
-    src, tgt = Side(f"{subject} (source)", rules), Side(f"{subject} (target)", rules)
-    pairing = _Pairing(subject, src, tgt, rules)
+    pairing = _Pairing(subject, f"{subject} (source)", f"{subject} (target)", rules)
     pairing.run(pairs)
-    yield from src.findings()
-    yield from tgt.findings()
+    yield from pairing.src.findings()
+    yield from pairing.tgt.findings()
     yield from pairing.findings()
 
 
-def examine_file(path: Path, *, rules: CleaningRules | None = None) -> Iterator[Finding]:
+def examine_file(path: Path) -> Iterator[Finding]:
     """A text in one language."""
     if (reason := _why_no_text(path)) is not None:
         yield problem(path, reason)
         return
-    reader, side = _Reader(path), Side(path, rules or CleaningRules())
+    reader, side = _Reader(path), Side(path, CleaningRules())
     for line in reader:
         side.look_at(line)
     yield from reader.findings()
@@ -304,7 +271,7 @@ def _why_no_text(path: Path) -> str | None:
             sample = stream.read(SAMPLED_BYTES)
     except DataError as error:
         return str(error).removeprefix(f"{path} ")
-    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+    except BROKEN:
         return None  # the reader tells how far it can be read
     if (reason := foreign_format(path)) is not None:
         return reason

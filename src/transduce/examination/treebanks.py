@@ -70,8 +70,7 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
     if n_steep:
         limit = BracketGrammar.MOST_IN_A_ROW
         yield note(
-            subject,
-            f"{counted(n_steep, 'tree')} with more than {limit} brackets before a word; a parser opens no more",
+            subject, f"{counted(n_steep, 'tree')} with more than {limit} brackets before a word; a parser opens no more"
         )
     if n_flat == n_trees:
         yield note(subject, "no tree has a constituent below its root: there is nothing to learn but tags")

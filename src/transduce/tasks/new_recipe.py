@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from transduce.config import (
+    SPLITS,
     BeamSearchConfig,
     DataConfig,
     RunConfig,
@@ -24,15 +25,7 @@ from transduce.config import (
     TransformerConfig,
     config_from_mapping,
 )
-from transduce.corpora import CleaningReport, CleaningRules, HeldOut, clean, hold_out, read_aligned_files
-from transduce.corpora.checks import (
-    TextPart,
-    column_part,
-    remark_on_dropped,
-    remarks_on_codes,
-    remarks_on_part,
-    two_file_part,
-)
+from transduce.corpora import CleaningReport, CleaningRules, checks, clean, hold_out, read_aligned_files
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, DataError
@@ -64,21 +57,21 @@ class OwnText:
     max_dropped_share: float = 0.3  # of the pairs that cleaning may leave out
 
     @property
-    def part(self) -> TextPart:
+    def files(self) -> dict[str, Path]:
+        """By their names in a recipe: those of the source and the target, or the one."""
+        named = {"train_tsv": self.tsv} if self.tsv else {"train_src": self.src, "train_tgt": self.tgt}
+        return {name: path for name, path in named.items() if path is not None}
+
+    @property
+    def part(self) -> checks.TextPart:
         """For the checks of text."""
-        if self.tsv is not None:
-            return column_part(self.tsv)
-        assert self.src is not None
-        assert self.tgt is not None
-        return two_file_part(self.src, self.tgt)
+        return checks.column_part(self.tsv) if self.tsv else checks.two_file_part(*self.files.values())
 
     def pairs(self) -> Iterator[tuple[str, str] | None]:
         """For ``clean``. Raises DataError if the files do not align."""
         if self.tsv is not None:
             return read_uncleaned_columns(self.tsv)
-        assert self.src is not None
-        assert self.tgt is not None
-        return read_aligned_files(self.src, self.tgt, escape_invalid=True)
+        return read_aligned_files(*self.files.values(), escape_invalid=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +119,7 @@ _SIZES = (
 )
 
 
-def new_recipe(
-    text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Tell = lambda line: None
-) -> NewRecipe:
+def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Tell) -> NewRecipe:
     """Look at a text, and write a recipe at ``out`` and the text in three parts beside it, in ``<out>-text``.
 
     Raises ConfigError if one of them is there already, DataError if the text cannot be used.
@@ -138,22 +129,19 @@ def new_recipe(
         if path.exists():
             raise ConfigError(f"{path} exists already; name another recipe with --out, or remove it")
     with atomic_folder(folder) as temporary:
-        counts = _write_parts(text, temporary, tell)
+        n_train, n_dev, n_test, n_left_out = _write_parts(text, temporary, tell)
         with tempfile.TemporaryDirectory() as place:
-            config, seconds, n_epochs = _chosen(text, temporary, Path(place), counts["train"], minutes, device, tell)
+            config, seconds, n_epochs = _chosen(text, temporary, Path(place), n_train, minutes, device, tell)
     config = config.model_copy(update={"data": _data(text, folder, config.data.vocab_size)})
-    found = NewRecipe(
-        out, folder, config, counts["train"], counts["dev"], counts["test"], counts["left out"], seconds, n_epochs
-    )
+    found = NewRecipe(out, folder, config, n_train, n_dev, n_test, n_left_out, seconds, n_epochs)
     write_text(out, _toml(found))
     return found
 
 
-def _write_parts(text: OwnText, folder: Path, tell: Tell) -> dict[str, int]:
-    """Write train, dev and test; returns how many pairs each has."""
-    for path in (text.src, text.tgt, text.tsv):
-        if path is not None:
-            require_text(path)
+def _write_parts(text: OwnText, folder: Path, tell: Tell) -> tuple[int, int, int, int]:
+    """Write train, dev and test; returns how many pairs each has, and how many were left out for being like those."""
+    for path in text.files.values():
+        require_text(path)
     report = CleaningReport()
 
     def read() -> Iterator[tuple[str, str]]:
@@ -163,17 +151,15 @@ def _write_parts(text: OwnText, folder: Path, tell: Tell) -> dict[str, int]:
         pass
     for line in report.lines():
         tell(line)
-    files = {"train_tsv": str(text.tsv)} if text.tsv else {"train_src": str(text.src), "train_tgt": str(text.tgt)}
-    direction = f"{text.src_language}-{text.tgt_language}"
-    values = {"corpus": "files", "direction": direction, "max_dropped_share": text.max_dropped_share, **files}
-    config = config_from_mapping(DataConfig, values, where="data")
-    dropped = remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
+    config = _data_config(text, text.files, max_dropped_share=text.max_dropped_share)
+    dropped = checks.remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
     if dropped is not None and dropped.status == "problem":
         raise DataError(str(dropped))
-    remarks = [*remarks_on_codes(config), *remarks_on_part(text.part, (text.src_language, text.tgt_language))]
+    languages = text.src_language, text.tgt_language
+    remarks = [*checks.remarks_on_codes(config), *checks.remarks_on_part(text.part, languages)]
     for remark in [dropped, *remarks] if dropped is not None else remarks:
         tell(f"warning: {remark}")
-    held: HeldOut = hold_out(read)
+    held = hold_out(read)
     _write_pairs(folder, "dev", text, held.dev)
     _write_pairs(folder, "test", text, held.test)
     n_train = _write_pairs(folder, "train", text, held.train(read()))
@@ -190,7 +176,7 @@ def _write_parts(text: OwnText, folder: Path, tell: Tell) -> dict[str, int]:
         tell(
             f"warning: {n_train:,} pairs are little to learn a language from; expect words and phrases of the text only"
         )
-    return {"train": n_train, "dev": len(held.dev), "test": len(held.test), "left out": held.n_left_out}
+    return n_train, len(held.dev), len(held.test), held.n_left_out
 
 
 def _write_pairs(folder: Path, part: str, text: OwnText, pairs: Iterable[tuple[str, str]]) -> int:
@@ -209,14 +195,19 @@ def _write_pairs(folder: Path, part: str, text: OwnText, pairs: Iterable[tuple[s
 
 
 def _data(text: OwnText, folder: Path, vocab_size: int) -> DataConfig:
+    """What the recipe says of the three parts in a folder."""
     files = {
-        f"{part}_{side}": str(folder / f"{part}.{language}")
-        for part in ("train", "dev", "test")
+        f"{part}_{side}": folder / f"{part}.{language}"
+        for part in SPLITS
         for side, language in (("src", text.src_language), ("tgt", text.tgt_language))
     }
+    return _data_config(text, files, vocab_size=vocab_size, masks=True)
+
+
+def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> DataConfig:
+    values = {name: str(path) for name, path in files.items()} | more
     direction = f"{text.src_language}-{text.tgt_language}"
-    values = {"corpus": "files", "direction": direction, "vocab_size": vocab_size, "masks": True, **files}
-    return config_from_mapping(DataConfig, values, where="data")
+    return config_from_mapping(DataConfig, {"corpus": "files", "direction": direction, **values}, where="data")
 
 
 def _chosen(
@@ -256,32 +247,22 @@ def _chosen(
 def _sample(text: OwnText, folder: Path, place: Path, n_train: int, vocab_size: int) -> tuple[Prepared, int]:
     """Part of the training text, made ready as it will be, and how many pairs of it that is."""
     n_lines = 0
-    files = [folder / f"train.{language}" for language in (text.src_language, text.tgt_language)]
+    files = {"train_src": place / "src", "train_tgt": place / "tgt"}
     step = max(1, n_train // N_SAMPLED)
-    for file, name in zip(files, ("src", "tgt"), strict=True):
-        with file.open(encoding="utf-8", newline="\n") as lines:
-            n_lines = write_lines(place / name, (line.removesuffix("\n") for line in islice(lines, 0, None, step)))
-    config = DataConfig(
-        corpus="files", direction=f"{text.src_language}-{text.tgt_language}", vocab_size=vocab_size,
-        train_src=str(place / "src"), train_tgt=str(place / "tgt"), masks=True,
-    )  # fmt: skip
+    for language, sampled in zip((text.src_language, text.tgt_language), files.values(), strict=True):
+        with (folder / f"train.{language}").open(encoding="utf-8", newline="\n") as lines:
+            n_lines = write_lines(sampled, (line.removesuffix("\n") for line in islice(lines, 0, None, step)))
+    config = _data_config(text, files, vocab_size=vocab_size, masks=True)
     return prepare(config, place / "prepared"), n_lines
 
 
 def _run(text: OwnText, place: Path, size: _Size, training: TrainingConfig, vocab_size: int) -> RunConfig:
     model = TransformerConfig(
-        n_encoder_layers=size.n_layers,
-        n_decoder_layers=size.n_layers,
-        d_model=size.d_model,
-        d_ff=size.d_ff,
-        n_heads=size.n_heads,
-        norm="pre",
-        src_vocab_size=vocab_size,
-        tgt_vocab_size=vocab_size,
-    )
-    return RunConfig(
-        model=model, data=_data(text, place, vocab_size), training=training, search=BeamSearchConfig(alpha=1.0)
-    )
+        n_encoder_layers=size.n_layers, n_decoder_layers=size.n_layers, d_model=size.d_model, d_ff=size.d_ff,
+        n_heads=size.n_heads, norm="pre", src_vocab_size=vocab_size, tgt_vocab_size=vocab_size,
+    )  # fmt: skip
+    data = _data(text, place, vocab_size)
+    return RunConfig(model=model, data=data, training=training, search=BeamSearchConfig(alpha=1.0))
 
 
 def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
@@ -306,7 +287,7 @@ def _toml(found: NewRecipe) -> str:
     assert isinstance(model, TransformerConfig)
     files = "".join(
         f"{part}_{side} = {json.dumps(getattr(data, f'{part}_{side}'), ensure_ascii=False)}\n"
-        for part in ("train", "dev", "test")
+        for part in SPLITS
         for side in ("src", "tgt")
     )
     head = [

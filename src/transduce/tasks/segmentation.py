@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.text import Segment, split_clauses, split_sentences
@@ -53,12 +52,10 @@ class Segmenter:
         if n_tokens <= self.longest:  # of all together
             return list(parts)
         counts = self._n_tokens([part.text for part in parts])
-        return list(
-            chain.from_iterable(
-                [part] if count <= self.longest else self._clauses(part)
-                for part, count in zip(parts, counts, strict=True)
-            )
-        )
+        found = []
+        for part, count in zip(parts, counts, strict=True):
+            found += [part] if count <= self.longest else self._clauses(part)
+        return found
 
     def _clauses(self, sentence: Segment) -> list[Segment]:
         clauses = split_clauses(sentence.text, self.usual, lambda text: self._n_tokens([text])[0])

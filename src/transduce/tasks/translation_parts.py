@@ -60,10 +60,7 @@ def put_together(
     *,
     is_cut: bool = False,
 ) -> Translation:
-    """The translation of a line from those of its segments, with the spacing of the line.
-
-    ``is_cut``: the segments are not all of the line.
-    """
+    """The translation of a line from those of its segments, with its spacing; ``is_cut``: they are not all of it."""
     if len(segments) == 1:
         best = translated[0].n_best
     else:

@@ -6,12 +6,6 @@ from transduce.view.attention_page import AttentionMaps, attention_page, write_a
 from transduce.view.translation_attention import attention_of_translation
 
 __all__ = [
-    "AttentionMaps",
-    "HeadLines",
-    "LinePanel",
-    "attention_grid",
-    "attention_lines",
-    "attention_of_translation",
-    "attention_page",
-    "write_attention_page",
-]
+    "AttentionMaps", "HeadLines", "LinePanel", "attention_grid", "attention_lines", "attention_of_translation",
+    "attention_page", "write_attention_page",
+]  # fmt: skip

@@ -5,17 +5,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from transduce.errors import ShapeError
-from transduce.view.svg import HEAD_COLOURS, INK, QUIET, RULE, document, shade, text
+from transduce.view.svg import HEAD_COLOURS, INK, QUIET, RULE, Weights, document, shade, text
 
 __all__ = ["attention_grid"]
-
-Weights = NDArray[np.floating[Any]]
 
 MARGIN, GAP, LABEL = 20, 12, 58  # round the drawing; between maps; where the layers are named
 LARGEST_MAP, LARGEST_CELL = 96, 8
@@ -29,6 +23,7 @@ def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tupl
     ``marked`` are pairs of layer and head, both from 0. ``title`` is not drawn: it is what a screen reader says.
     Raises ShapeError if the array has not four axes, or an empty one.
 
+    >>> import numpy as np
     >>> drawing = attention_grid(np.eye(3)[None, None], title="One head")
     >>> drawing.count("head 1"), drawing.count("<path")
     (1, 1)

@@ -5,18 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from unicodedata import east_asian_width
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transduce.errors import ShapeError
-from transduce.view.svg import HEAD_COLOURS, INK, QUIET, document, shade, shortened, text
+from transduce.view.svg import HEAD_COLOURS, INK, QUIET, Weights, document, shade, shortened, text
 
 __all__ = ["HeadLines", "LinePanel", "attention_lines"]
-
-Weights = NDArray[np.floating[Any]]
 
 ROW, MARGIN, GAP = 23, 20, 44  # of a word; round the drawing; between panels
 LINES_WIDTH, CELL, BAR = 150, 9, 54  # between the words; of a head in the strip; of a single head's
@@ -105,7 +101,7 @@ class _Place:
         titles = max(len(line) for line in panel.title) * LETTER if panel.title else 0
         right_edge = max(words + _width(panel.keys), left + titles)
         legend = MARGIN + TITLE_LINE * len(panel.title) + 6
-        n_lines = -(-len(panel.heads) // _heads_per_line(panel, right_edge - left)) if _has_legend(panel) else 0
+        n_lines = -(-len(panel.heads) // _heads_per_line(panel, right_edge - left)) if len(panel.heads) > 1 else 0
         top = legend + LEGEND_LINE * n_lines + 10
         return _Place(left, query_edge, key_edge, words, right_edge, legend, top)
 
@@ -115,17 +111,9 @@ class _Place:
 
 
 def _width(words: Sequence[str]) -> float:
-    return max(_n_letters(shortened(word, LONGEST_WORD)) for word in words) * LETTER
-
-
-def _n_letters(word: str) -> int:
-    """How many letters wide: those of Chinese or Japanese count twice."""
-    return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word)
-
-
-def _has_legend(panel: LinePanel) -> bool:
-    """One head needs none: it has a title."""
-    return len(panel.heads) > 1
+    """Of the widest word: letters of Chinese or Japanese count twice."""
+    shown = (shortened(word, LONGEST_WORD) for word in words)
+    return max(sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word) for word in shown) * LETTER
 
 
 def _legend_item(panel: LinePanel) -> float:
@@ -140,7 +128,7 @@ def _drawn(panel: LinePanel, place: _Place) -> Iterator[str]:
     for number, line in enumerate(panel.title):
         weight = "600" if number == 0 else "400"
         yield text(line, place.left, MARGIN + TITLE_LINE * (number + 0.75), font_weight=weight)
-    if _has_legend(panel):
+    if len(panel.heads) > 1:  # one needs no legend: it has a title
         yield from _legend(panel, place)
     rows = range(len(panel.queries)) if panel.query is None else [panel.query]
     if panel.query is not None:

@@ -18,17 +18,14 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transduce.errors import DataError, ShapeError
 from transduce.files import write_text
+from transduce.view.svg import Weights
 
 __all__ = ["AttentionMaps", "attention_page", "write_attention_page"]
-
-Weights = NDArray[np.floating[Any]]
 
 N_STEPS = 255  # weights are rounded to 1 / 255
 ROUNDING_SLACK = 1e-2  # a softmax in bfloat16 may exceed 1 by about this much

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-__all__ = ["HEAD_COLOURS", "INK", "QUIET", "RULE", "document", "shade", "shortened", "text", "xml_text"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HEAD_COLOURS", "INK", "QUIET", "RULE", "Weights", "document", "shade", "shortened", "text", "xml_text"]
+
+Weights = NDArray[np.floating[Any]]  # of attention, from 0 to 1
 
 # One for each head, as on the attention page; heads 9 to 16 take them again.
 HEAD_COLOURS = ("#315bd7", "#b9202b", "#a09404", "#4b1f7a", "#1399f8", "#e769a0", "#6f0920", "#8d4c84")

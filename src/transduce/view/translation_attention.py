@@ -29,13 +29,13 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         raise CheckpointError(f"the attention of system = {model.config.system!r} cannot be drawn; use a Transformer")
     most = min(MOST_TOKENS, translator.max_source_tokens)
     source = normalise(source)
-    n_src = len(translator.tokenizers.src.encode(source, most_tokens=most))
-    _require_few(n_src + 1, most, "the sentence")
+    src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
+    _require_few(len(src.encode(source, most_tokens=most)) + 1, most, "the sentence")
     if translation is None:
         (translation,) = translator.translate([source], split=False)
     translation = normalise(translation)
     src_ids = [*translator.source_ids(source), EOS_ID]
-    tgt_ids = translator.tokenizers.tgt.encode(translation, most_tokens=most)
+    tgt_ids = tgt.encode(translation, most_tokens=most)
     _require_few(len(tgt_ids) + 1, most, "its translation")
     kept: dict[AttentionKind, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
 
@@ -47,7 +47,6 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
     model(src_BS, tgt_BT, attention_sink=keep)
     stacked = {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in kept.items()}
-    src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
     return AttentionMaps(
         source=source,
         translation=translation,
