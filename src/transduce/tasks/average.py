@@ -82,7 +82,8 @@ def average_begun_run(
     if split is None:
         return model_folder, None, None
     name = prepared.text_names[split]
-    tell(f"{task.doing} {split} text: {name}")
+    text = prepared.text(split)
+    tell(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
     if also is None:
         also = customary_bleus(name)
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)

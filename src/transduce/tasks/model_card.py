@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, TrainingConfig, TransformerConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, Split, TrainingConfig, TransformerConfig
 from transduce.corpora import OWN_FILES
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_of
@@ -27,7 +27,7 @@ def model_card(
     *,
     n_averaged: int,
     scores: Scores | None = None,
-    split: str | None = None,
+    split: Split | None = None,
 ) -> str:
     """Markdown for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
@@ -55,7 +55,9 @@ def model_card(
         f"- weights: the mean of the last {n_averaged} checkpoints",
     ]
     if scores is not None and split is not None:
-        lines += ["", f"## Scores on {split}: {prepared.text_names[split]}", "", *task.score_lines(scores, config)]
+        text = prepared.text(split)
+        name = prepared.text_names[split] + (f" ({len(text[0]):,} sentences)" if text else "")
+        lines += ["", f"## Scores on {split}: {name}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
 
 

@@ -118,7 +118,7 @@ class Parsing(PairTask):
         judged = [name for name in of_all if of_all[name] is not None]
         search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}"
         return [
-            f"{len(scores.result.sentences):,} sentences. {search}. {ABOUT_SCORES}",
+            f"{search}. {ABOUT_SCORES}",
             "",
             "| PARSEVAL | all | length <= 40 |",
             "| --- | --- | --- |",

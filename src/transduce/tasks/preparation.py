@@ -63,11 +63,12 @@ class Prepared:
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def text(self, split: Split) -> tuple[list[str], list[str]] | None:
-        """Source and target lines of dev or test; None where the corpus has no such part.
+        """Source and target lines of dev or test; None where the corpus has no such part, or the task keeps no text.
 
         Raises DataError if they do not align.
         """
-        if split not in self.text_names:
+        files = [self.folder / name for name in task_named(self.config.task).text_files(split)]
+        if split not in self.text_names or not files:
             return None
         pairs = list(
             read_aligned_files(*(self.folder / name for name in task_named(self.config.task).text_files(split)))
