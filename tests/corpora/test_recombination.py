@@ -90,7 +90,7 @@ def test_a_whole_sentence_stays_where_it_is() -> None:
 
 
 def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> None:
-    config = DataConfig(corpus="grammar", target="trees", n_pairs=20, shared_vocabulary=False, vocab_size=400)
+    config = DataConfig(corpus="grammar", task="parsing", n_pairs=20, shared_vocabulary=False, vocab_size=400)
     more = config.model_copy(update={"recombination": 0.5, "n_recombined": 3})
     text = TreebankText(more)
     written = list(text.clean_train_pairs("grammar", CleaningReport()))
