@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import zipfile
-import zlib
 from pathlib import Path
 
 from transduce.errors import DataError
-from transduce.files import open_binary
+from transduce.files import BROKEN, open_binary
 
 __all__ = ["foreign_format"]
 
@@ -62,7 +60,7 @@ def foreign_format(path: Path) -> str | None:
     try:
         with open_binary(path) as stream:
             sample = stream.read(SAMPLED_BYTES)
-    except (DataError, OSError, EOFError, lzma.LZMAError, zlib.error):
+    except (DataError, *BROKEN):
         return None  # those who read it will say so
     packed = _compressed(sample, path) or _archive(sample, path)
     return _wide(sample) or packed or _binary(sample) or _text(sample, path)
