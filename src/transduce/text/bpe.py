@@ -58,8 +58,6 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
 
 
 def _parts(text: str) -> list[str]:
-    if len(text) <= LONGEST_LEARNED:
-        return [text]
     return [text[start : start + LONGEST_LEARNED] for start in range(0, len(text), LONGEST_LEARNED)]
 
 
