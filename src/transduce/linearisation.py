@@ -18,7 +18,6 @@ a tag is never taken for a bracket, so that every tree comes back as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from transduce.errors import TreeError, quoted
@@ -185,38 +184,32 @@ def _settled(tag: str, known: str | None) -> str:
     return known
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    label: str
-    children: list[Tree]
-
-
 class _Building:
     """A tree from its brackets, one after the other."""
 
     def __init__(self) -> None:
-        self._stack = [_Open(ROOT_LABEL, [])]
+        self._stack: list[tuple[str, list[Tree]]] = [(ROOT_LABEL, [])]  # labels, and what is in each so far
 
     @property
     def innermost(self) -> str | None:
         """The label of the innermost open bracket."""
-        return self._stack[-1].label if len(self._stack) > 1 else None
+        return self._stack[-1][0] if len(self._stack) > 1 else None
 
     def has_open(self, label: str) -> bool:
-        return any(each.label == label for each in self._stack[1:])
+        return any(each == label for each, _ in self._stack[1:])
 
     def open(self, label: str) -> None:
-        self._stack.append(_Open(label or UNKNOWN_PHRASE, []))
+        self._stack.append((label or UNKNOWN_PHRASE, []))
 
     def add(self, node: Tree) -> None:
-        self._stack[-1].children.append(node)
+        self._stack[-1][1].append(node)
 
     def close(self) -> bool:
         """Close the innermost bracket; whether there was a word in it."""
-        closed = self._stack.pop()
-        if closed.children:
-            self.add(Tree(closed.label, tuple(closed.children)))
-        return bool(closed.children)
+        label, children = self._stack.pop()
+        if children:
+            self.add(Tree(label, tuple(children)))
+        return bool(children)
 
     def tree(self) -> Tree:
-        return Tree(ROOT_LABEL, tuple(self._stack[0].children))
+        return Tree(ROOT_LABEL, tuple(self._stack[0][1]))

@@ -107,8 +107,7 @@ def parse_tree(text: str, *, first_line: int = 1) -> Tree:
     (<Tree (S (VP (VB Go)))>,)
     """
     tokens = _tokens(text.split("\n"), first_line)
-    trees = _strict(_brackets(tokens, is_strict=True))
-    tree = next(trees, None)
+    tree = next(_brackets(tokens, is_strict=True), None)
     if tree is None:
         raise TreeError(f"line {first_line}, column 1: expected '(', got nothing")
     another = next(tokens, None)
@@ -124,7 +123,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
     >>> [str(tree) for tree in parse_trees(["( (S (VB Go)))  (S", "  (VB Stop))"])]
     ['( (S (VB Go)))', '(S (VB Stop))']
     """
-    return _strict(_brackets(_tokens(lines, 1), is_strict=True))
+    return filter(None, _brackets(_tokens(lines, 1), is_strict=True))
 
 
 def parse_wordless_trees(lines: Iterable[str], *, first_line: int = 1) -> Iterator[Tree | None]:
@@ -245,10 +244,6 @@ def _tokens(lines: Iterable[str], first_line: int) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines, start=first_line):
         for match in _TOKEN.finditer(line):
             yield match.group(), f"line {number}, column {match.start() + 1}"
-
-
-def _strict(trees: Iterator[Tree | None]) -> Iterator[Tree]:
-    return (tree for tree in trees if tree is not None)
 
 
 def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator[Tree | None]:
