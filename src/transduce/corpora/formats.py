@@ -83,9 +83,9 @@ def _wide(sample: bytes) -> str | None:
 def _compressed(sample: bytes, path: Path) -> str | None:
     for magic, suffix in ((b"\x1f\x8b", ".gz"), (b"\xfd7zXZ\0", ".xz")):
         if sample.startswith(magic):
-            inside = "twice" if path.suffix in (".gz", ".xz") else "but its name does not say so"
-            help = "decompress it once" if path.suffix in (".gz", ".xz") else f"give it a name that ends in {suffix}"
-            return f"is compressed, {inside}; {help}"
+            if path.suffix in (".gz", ".xz"):
+                return "is compressed, twice; decompress it once"
+            return f"is compressed, but its name does not say so; give it a name that ends in {suffix}"
     return None
 
 

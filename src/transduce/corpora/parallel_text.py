@@ -64,7 +64,8 @@ class ParallelText(PairedText):
             case "grammar":
                 return self._grammar_pairs("train")
             case "files":
-                return self._named_train_files()
+                tsv = self.config.train_tsv
+                return self._two_files("train") if tsv is None else read_uncleaned_columns(Path(tsv))
             case _:
                 files = self._train_files[corpus]
                 pairs = chain.from_iterable(read_aligned_files(src, tgt, escape_invalid=True) for src, tgt in files)
@@ -85,11 +86,12 @@ class ParallelText(PairedText):
 
     def pairs(self, split: Split) -> Pairs:
         """(source, target) lines of dev or test, as a stream. Raises DataError if a line cannot be read."""
-        if self._names_files(split):
-            return self._named_files(split)
+        tsv = self.config.files_of(split)[2]
+        if tsv is not None:
+            return read_tab_separated(Path(tsv))
         name = self._first_with(split)
-        if name is None:
-            raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
+        if self._names_files(split) or name is None:
+            return self._two_files(split)
         if name == BUILT_IN:
             return self._grammar_pairs(split)
         texts = self._find(corpus_named(name).texts(split))
@@ -151,19 +153,12 @@ class ParallelText(PairedText):
     def _names_files(self, split: Split) -> bool:
         return any(name is not None for name in self.config.files_of(split))
 
-    def _named_train_files(self) -> UncleanedPairs:
-        tsv = self.config.train_tsv
-        return read_uncleaned_columns(Path(tsv)) if tsv is not None else self._two_files("train", escape_invalid=True)
-
-    def _named_files(self, split: Split) -> Pairs:
-        _, _, tsv = self.config.files_of(split)
-        return read_tab_separated(Path(tsv)) if tsv is not None else self._two_files(split, escape_invalid=False)
-
-    def _two_files(self, split: Split, *, escape_invalid: bool) -> Pairs:
+    def _two_files(self, split: Split) -> Pairs:
+        """Those that are named for a split. Raises ConfigError if there are none."""
         src, tgt, _ = self.config.files_of(split)
         if src is None or tgt is None:
             raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
-        return read_aligned_files(Path(src), Path(tgt), escape_invalid=escape_invalid)
+        return read_aligned_files(Path(src), Path(tgt), escape_invalid=split == "train")
 
 
 def grammar_pairs(config: DataConfig, split: Split) -> Iterator[GrammarPair]:
