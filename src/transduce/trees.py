@@ -97,19 +97,18 @@ class Tree:
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
 
-def parse_tree(text: str, *, first_line: int = 1) -> Tree:
+def parse_tree(text: str) -> Tree:
     """Read one bracketed tree; the outer label may be missing, as in the treebank's files.
 
-    ``first_line`` is the number of its first line in the file that it is from.
     Raises TreeError, with line and column, where the brackets do not make one tree.
 
     >>> parse_tree("( (S (VP (VB Go))))").children
     (<Tree (S (VP (VB Go)))>,)
     """
-    tokens = _tokens(text.split("\n"), first_line)
+    tokens = _tokens(text.split("\n"))
     tree = next(_brackets(tokens, is_strict=True), None)
     if tree is None:
-        raise TreeError(f"line {first_line}, column 1: expected '(', got nothing")
+        raise TreeError("line 1, column 1: expected '(', got nothing")
     another = next(tokens, None)
     if another is not None:
         token, place = another
@@ -123,7 +122,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
     >>> [str(tree) for tree in parse_trees(["( (S (VB Go)))  (S", "  (VB Stop))"])]
     ['( (S (VB Go)))', '(S (VB Stop))']
     """
-    return filter(None, _brackets(_tokens(lines, 1), is_strict=True))
+    return filter(None, _brackets(_tokens(lines), is_strict=True))
 
 
 def parse_wordless_trees(lines: Iterable[str], *, first_line: int = 1) -> Iterator[Tree | None]:
@@ -239,7 +238,7 @@ _WORD = re.compile(r"\S+", re.ASCII)
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
 
 
-def _tokens(lines: Iterable[str], first_line: int) -> Iterator[tuple[str, str]]:
+def _tokens(lines: Iterable[str], first_line: int = 1) -> Iterator[tuple[str, str]]:
     """Brackets and words, each with its place in words."""
     for number, line in enumerate(lines, start=first_line):
         for match in _TOKEN.finditer(line):
