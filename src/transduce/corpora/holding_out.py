@@ -28,17 +28,16 @@ class HeldOut:
     dev: list[tuple[str, str]] = field(default_factory=list)
     test: list[tuple[str, str]] = field(default_factory=list)
     n_left_out: int = 0  # pairs that are neither in dev nor in test, and like one that is; counted as ``train`` is read
-    _sources: set[str] = field(default_factory=set)
-    _targets: set[str] = field(default_factory=set)
+    _keys: set[tuple[int, str]] = field(default_factory=set)
 
     def train(self, pairs: Iterable[tuple[str, str]]) -> Pairs:
         """Those of ``pairs``, all of the text, that may be trained on."""
         own = set(self.dev) | set(self.test)
         for pair in pairs:
-            if _key(pair[0]) in self._sources or _key(pair[1]) in self._targets:
-                self.n_left_out += pair not in own
-            else:
+            if self._keys.isdisjoint(_sided_keys(pair)):
                 yield pair
+            else:
+                self.n_left_out += pair not in own
 
 
 def held_out_size(n_pairs: int) -> int:
@@ -70,16 +69,13 @@ def hold_out(read: Callable[[], Iterable[tuple[str, str]]], *, seed: int = 1) ->
     # Stable, so that among those that come equally often the order is the drawn one.
     ranked = sorted(chosen, key=lambda place: sum(occurrences[key] for key in _sided_keys(candidates[place])))
     held = HeldOut()
-    keys: set[tuple[int, str]] = set()
     for place in ranked:
         pair = candidates[place]
         if len(held.dev) + len(held.test) == 2 * size:
             break
-        if keys.isdisjoint(_sided_keys(pair)):  # dev and test have nothing in common either
-            keys |= set(_sided_keys(pair))
+        if held._keys.isdisjoint(_sided_keys(pair)):  # dev and test have nothing in common either
+            held._keys.update(_sided_keys(pair))
             (held.dev if len(held.dev) <= len(held.test) else held.test).append(pair)
-    held._sources = {key for side, key in keys if side == 0}
-    held._targets = {key for side, key in keys if side == 1}
     return held
 
 
