@@ -158,21 +158,18 @@ class LanguageSample:
 
     def other_than(self, code: str) -> str | None:
         """The language that this text is in, where it clearly is not in ``code``; None where it may be."""
-        if self.n_lines < LEAST_LINES or not self.counts:
+        other = self.language
+        if other is None or _are_alike(code, other) or self.share(code) >= 1 - MOST:
             return None
-        other, n = self.counts[0]
-        is_clear = n > MOST * self.n_lines and not _are_alike(code, other) and self.share(code) < 1 - MOST
-        return other if is_clear and other != "zxx" else None
+        return other
 
     def besides(self, code: str) -> tuple[str, float] | None:
         """A second language of many lines, and its share, where the text is in ``code`` else."""
         if self.n_lines < 5 * LEAST_LINES:
             return None
-        others = (
-            (other, n / self.n_lines) for other, n in self.counts if not _are_alike(code, other) and other != "zxx"
-        )
-        other, share = next(others, ("", 0.0))
-        return (other, share) if MANY < share <= MOST else None
+        others = ((each, n) for each, n in self.counts if each != "zxx" and not _are_alike(code, each))
+        other, n = next(others, ("", 0))
+        return (other, n / self.n_lines) if MANY < n / self.n_lines <= MOST else None
 
 
 def _are_alike(one: str, other: str) -> bool:
