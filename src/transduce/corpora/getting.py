@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from transduce.corpora.catalogue import Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import fetch_packages
 from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
-from transduce.corpora.layout import COMPRESSIONS, find_text
+from transduce.corpora.layout import existing_file, find_text, stems
 from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
 from transduce.corpora.parallel_files import read_aligned_files
 from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
@@ -103,11 +103,8 @@ class _PairText:
 
     def has_file(self, name: str) -> bool:
         """Whether ``name``, below a data folder, can be one of its two files."""
-        return name in {
-            f"{self.text.folder}/{self.text.stem}{pair}.{language}"
-            for pair in ("", f".{self.src}-{self.tgt}", f".{self.tgt}-{self.src}")
-            for language in (self.src, self.tgt)
-        }
+        names = (f"{self.text.folder}/{stem}" for stem in stems(self.text, self.src, self.tgt))
+        return any(name in (f"{each}.{self.src}", f"{each}.{self.tgt}") for each in names)
 
     @property
     def looked_for(self) -> str:
@@ -192,7 +189,7 @@ def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Pa
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    return any((folder / f"{_plain_name(name)}{compression}").is_file() for compression in COMPRESSIONS)
+    return existing_file(folder, _plain_name(name)) is not None
 
 
 def _plain_name(name: str) -> str:
