@@ -24,18 +24,9 @@ from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
-    "ANY_TAG",
-    "ENDING_MARK",
-    "PUNCTUATION_TAGS",
-    "Leaves",
-    "delinearise",
-    "leaf_symbol",
-    "linearise",
-    "most_in_a_row",
-    "repair",
-    "tag_of",
-    "with_ending",
-]
+    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "leaf_symbol", "linearise", "most_in_a_row",
+    "repair", "tag_of", "with_ending",
+]  # fmt: skip
 
 # What stands in the place of a word that is no punctuation: its tag; XX for all; or XX with the end of the word.
 Leaves = Literal["tags", "any", "endings"]

@@ -9,20 +9,9 @@ from dataclasses import dataclass
 from transduce.errors import TreeError, quoted
 
 __all__ = [
-    "ROOT_LABEL",
-    "TRACE",
-    "Tree",
-    "escape_brackets",
-    "parse_tree",
-    "parse_trees",
-    "parse_wordless_trees",
-    "plain",
-    "sentence_of_words",
-    "split_words",
-    "tree_or_none",
-    "unescaped",
-    "without_function_tags",
-]
+    "ROOT_LABEL", "TRACE", "Tree", "escape_brackets", "parse_tree", "parse_trees", "parse_wordless_trees", "plain",
+    "sentence_of_words", "split_words", "tree_or_none", "unescaped", "without_function_tags",
+]  # fmt: skip
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
 ESCAPES = "written -LRB- and -RRB-"

@@ -19,38 +19,12 @@ from transduce.corpora.treebank_text import TREEBANKS, WSJ, TreebankText, find_t
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
-    "BUILT_IN",
-    "CATALOGUE",
-    "OWN_FILES",
-    "TREEBANKS",
-    "WSJ",
-    "CleaningReport",
-    "CleaningRules",
-    "Corpus",
-    "HeldOut",
-    "PairedText",
-    "ParallelText",
-    "Progress",
-    "Text",
-    "TreebankText",
-    "cache_folder",
-    "clean",
-    "corpus_named",
-    "data_folders",
-    "directions_here",
-    "find_text",
-    "find_trees",
-    "generate_pairs",
-    "get_corpus",
-    "has_training_text",
-    "hold_out",
-    "paired_text",
-    "read_aligned_files",
-    "read_tab_separated",
-    "read_trees",
-    "text_named",
+    "BUILT_IN", "CATALOGUE", "OWN_FILES", "TREEBANKS", "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut",
+    "PairedText", "ParallelText", "Progress", "Text", "TreebankText", "cache_folder", "clean", "corpus_named",
+    "data_folders", "directions_here", "find_text", "find_trees", "generate_pairs", "get_corpus", "has_training_text",
+    "hold_out", "paired_text", "read_aligned_files", "read_tab_separated", "read_trees", "text_named",
     "write_grammar_corpus",
-]
+]  # fmt: skip
 
 
 def paired_text(config: DataConfig, data_folder: Path | None = None) -> PairedText:

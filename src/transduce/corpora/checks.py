@@ -32,19 +32,9 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.files import read_lines
 
 __all__ = [
-    "MANY_DROPPED",
-    "Remark",
-    "TextPart",
-    "column_part",
-    "dropped_share",
-    "part_named",
-    "remark_on_dropped",
-    "remarks_between",
-    "remarks_on_codes",
-    "remarks_on_own_files",
-    "remarks_on_part",
-    "two_file_part",
-]
+    "MANY_DROPPED", "Remark", "TextPart", "column_part", "dropped_share", "part_named", "remark_on_dropped",
+    "remarks_between", "remarks_on_codes", "remarks_on_own_files", "remarks_on_part", "two_file_part",
+]  # fmt: skip
 
 MANY_DROPPED = 0.02  # of the pairs: that many should not be dropped without a word
 N_REASONS = 3

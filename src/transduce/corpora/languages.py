@@ -13,15 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
-    "LEAST_LINES",
-    "LanguageSample",
-    "SpreadSample",
-    "fault_of_code",
-    "is_judged",
-    "language_in_name",
-    "language_name",
+    "LEAST_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_judged", "language_in_name", "language_name",
     "languages_of",
-]
+]  # fmt: skip
 
 SAMPLED_LINES = 300
 LEAST_CHARACTERS = 25  # of a line that can be judged

@@ -15,16 +15,9 @@ from transduce.corpora.catalogue import Corpus, Text
 from transduce.errors import ConfigError
 
 __all__ = [
-    "COMPRESSIONS",
-    "DATA_VARIABLE",
-    "cache_folder",
-    "data_folders",
-    "directions_here",
-    "existing_file",
-    "find_text",
-    "has_training_text",
-    "stems",
-]
+    "COMPRESSIONS", "DATA_VARIABLE", "cache_folder", "data_folders", "directions_here", "existing_file", "find_text",
+    "has_training_text", "stems",
+]  # fmt: skip
 
 DATA_VARIABLE = "TRANSDUCE_DATA"
 COMPRESSIONS = ("", ".gz", ".xz")

@@ -25,16 +25,9 @@ from transduce.linearisation import linearise
 from transduce.trees import TRACE, Tree, parse_tree, parse_trees, parse_wordless_trees, plain, sentence_of_words
 
 __all__ = [
-    "TREEBANKS",
-    "WSJ",
-    "Treebank",
-    "TreebankText",
-    "find_trees",
-    "plain_trees_of",
-    "read_plain_trees",
-    "read_trees",
+    "TREEBANKS", "WSJ", "Treebank", "TreebankText", "find_trees", "plain_trees_of", "read_plain_trees", "read_trees",
     "sentence_of",
-]
+]  # fmt: skip
 
 WSJ = "wsj"  # the Wall Street Journal of the Penn Treebank: for those who hold it
 WSJ_SECTIONS: Mapping[Split, range] = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}

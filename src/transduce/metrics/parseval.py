@@ -18,15 +18,9 @@ from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.trees import ROOT_LABEL, TRACE, Tree
 
 __all__ = [
-    "DROPPED_LABELS",
-    "Parseval",
-    "SentenceScore",
-    "Status",
-    "Totals",
-    "constituent_label",
-    "lines_of_details",
+    "DROPPED_LABELS", "Parseval", "SentenceScore", "Status", "Totals", "constituent_label", "lines_of_details",
     "parseval",
-]
+]  # fmt: skip
 
 Status = Literal["valid", "skipped", "error"]
 
