@@ -154,7 +154,7 @@ def repair(symbols: Iterable[str], words: Sequence[str], known: Sequence[str | N
         if symbol.startswith("("):
             building.open(symbol[1:])
         elif symbol.startswith(")"):
-            if building.has_open(symbol[1:]):
+            if symbol[1:] in building.open_labels:
                 while building.innermost != symbol[1:]:
                     building.close()
                 building.close()
@@ -179,28 +179,27 @@ class _Building:
     """A tree from its brackets, one after the other."""
 
     def __init__(self) -> None:
-        self._stack: list[tuple[str, list[Tree]]] = [(ROOT_LABEL, [])]  # labels, and what is in each so far
+        self.open_labels: list[str] = []
+        self._children: list[list[Tree]] = [[]]  # of the root, and of each open bracket
 
     @property
     def innermost(self) -> str | None:
         """The label of the innermost open bracket."""
-        return self._stack[-1][0] if len(self._stack) > 1 else None
-
-    def has_open(self, label: str) -> bool:
-        return any(each == label for each, _ in self._stack[1:])
+        return self.open_labels[-1] if self.open_labels else None
 
     def open(self, label: str) -> None:
-        self._stack.append((label or UNKNOWN_PHRASE, []))
+        self.open_labels.append(label or UNKNOWN_PHRASE)
+        self._children.append([])
 
     def add(self, node: Tree) -> None:
-        self._stack[-1][1].append(node)
+        self._children[-1].append(node)
 
     def close(self) -> bool:
         """Close the innermost bracket; whether there was a word in it."""
-        label, children = self._stack.pop()
+        label, children = self.open_labels.pop(), self._children.pop()
         if children:
             self.add(Tree(label, tuple(children)))
         return bool(children)
 
     def tree(self) -> Tree:
-        return Tree(ROOT_LABEL, tuple(self._stack[0][1]))
+        return Tree(ROOT_LABEL, tuple(self._children[0]))
