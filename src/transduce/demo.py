@@ -115,11 +115,7 @@ def _real_text_config(corpus: str) -> RunConfig:
 
 
 def fetch_missing(
-    config: DataConfig,
-    data_folder: Path | None,
-    *,
-    progress: Callable[[str], Progress],
-    tell: Callable[[str], None],
+    config: DataConfig, data_folder: Path | None, *, progress: Callable[[str], Progress], tell: Callable[[str], None]
 ) -> None:
     """Fetch those corpora of the catalogue that are not on the disk yet, and their dev and test text.
 

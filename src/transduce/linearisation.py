@@ -18,25 +18,15 @@ a tag is never taken for a bracket, so that every tree comes back as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
-    "ANY_TAG",
-    "ENDING_MARK",
-    "PUNCTUATION_TAGS",
-    "Leaves",
-    "delinearise",
-    "leaf_symbol",
-    "linearise",
-    "most_in_a_row",
-    "repair",
-    "tag_of",
-    "with_ending",
-]
+    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "leaf_symbol", "linearise", "most_in_a_row",
+    "repair", "tag_of", "with_ending",
+]  # fmt: skip
 
 # What stands in the place of a word that is no punctuation: its tag; XX for all; or XX with the end of the word.
 Leaves = Literal["tags", "any", "endings"]
@@ -164,7 +154,7 @@ def repair(symbols: Iterable[str], words: Sequence[str], known: Sequence[str | N
         if symbol.startswith("("):
             building.open(symbol[1:])
         elif symbol.startswith(")"):
-            if building.has_open(symbol[1:]):
+            if symbol[1:] in building.open_labels:
                 while building.innermost != symbol[1:]:
                     building.close()
                 building.close()
@@ -185,38 +175,31 @@ def _settled(tag: str, known: str | None) -> str:
     return known
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    label: str
-    children: list[Tree]
-
-
 class _Building:
     """A tree from its brackets, one after the other."""
 
     def __init__(self) -> None:
-        self._stack = [_Open(ROOT_LABEL, [])]
+        self.open_labels: list[str] = []
+        self._children: list[list[Tree]] = [[]]  # of the root, and of each open bracket
 
     @property
     def innermost(self) -> str | None:
         """The label of the innermost open bracket."""
-        return self._stack[-1].label if len(self._stack) > 1 else None
-
-    def has_open(self, label: str) -> bool:
-        return any(each.label == label for each in self._stack[1:])
+        return self.open_labels[-1] if self.open_labels else None
 
     def open(self, label: str) -> None:
-        self._stack.append(_Open(label or UNKNOWN_PHRASE, []))
+        self.open_labels.append(label or UNKNOWN_PHRASE)
+        self._children.append([])
 
     def add(self, node: Tree) -> None:
-        self._stack[-1].children.append(node)
+        self._children[-1].append(node)
 
     def close(self) -> bool:
         """Close the innermost bracket; whether there was a word in it."""
-        closed = self._stack.pop()
-        if closed.children:
-            self.add(Tree(closed.label, tuple(closed.children)))
-        return bool(closed.children)
+        label, children = self.open_labels.pop(), self._children.pop()
+        if children:
+            self.add(Tree(label, tuple(children)))
+        return bool(children)
 
     def tree(self) -> Tree:
-        return Tree(ROOT_LABEL, tuple(self._stack[0].children))
+        return Tree(ROOT_LABEL, tuple(self._children[0]))

@@ -9,20 +9,9 @@ from dataclasses import dataclass
 from transduce.errors import TreeError, quoted
 
 __all__ = [
-    "ROOT_LABEL",
-    "TRACE",
-    "Tree",
-    "escape_brackets",
-    "parse_tree",
-    "parse_trees",
-    "parse_wordless_trees",
-    "plain",
-    "sentence_of_words",
-    "split_words",
-    "tree_or_none",
-    "unescaped",
-    "without_function_tags",
-]
+    "ROOT_LABEL", "TRACE", "Tree", "escape_brackets", "parse_tree", "parse_trees", "parse_wordless_trees", "plain",
+    "sentence_of_words", "split_words", "tree_or_none", "unescaped", "without_function_tags",
+]  # fmt: skip
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
 ESCAPES = "written -LRB- and -RRB-"
@@ -97,20 +86,18 @@ class Tree:
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
 
-def parse_tree(text: str, *, first_line: int = 1) -> Tree:
+def parse_tree(text: str) -> Tree:
     """Read one bracketed tree; the outer label may be missing, as in the treebank's files.
 
-    ``first_line`` is the number of its first line in the file that it is from.
     Raises TreeError, with line and column, where the brackets do not make one tree.
 
     >>> parse_tree("( (S (VP (VB Go))))").children
     (<Tree (S (VP (VB Go)))>,)
     """
-    tokens = _tokens(text.split("\n"), first_line)
-    trees = _strict(_brackets(tokens, is_strict=True))
-    tree = next(trees, None)
+    tokens = _tokens(text.split("\n"))
+    tree = next(_brackets(tokens, is_strict=True), None)
     if tree is None:
-        raise TreeError(f"line {first_line}, column 1: expected '(', got nothing")
+        raise TreeError("line 1, column 1: expected '(', got nothing")
     another = next(tokens, None)
     if another is not None:
         token, place = another
@@ -124,7 +111,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
     >>> [str(tree) for tree in parse_trees(["( (S (VB Go)))  (S", "  (VB Stop))"])]
     ['( (S (VB Go)))', '(S (VB Stop))']
     """
-    return _strict(_brackets(_tokens(lines, 1), is_strict=True))
+    return filter(None, _brackets(_tokens(lines), is_strict=True))
 
 
 def parse_wordless_trees(lines: Iterable[str], *, first_line: int = 1) -> Iterator[Tree | None]:
@@ -240,15 +227,11 @@ _WORD = re.compile(r"\S+", re.ASCII)
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
 
 
-def _tokens(lines: Iterable[str], first_line: int) -> Iterator[tuple[str, str]]:
+def _tokens(lines: Iterable[str], first_line: int = 1) -> Iterator[tuple[str, str]]:
     """Brackets and words, each with its place in words."""
     for number, line in enumerate(lines, start=first_line):
         for match in _TOKEN.finditer(line):
             yield match.group(), f"line {number}, column {match.start() + 1}"
-
-
-def _strict(trees: Iterator[Tree | None]) -> Iterator[Tree]:
-    return (tree for tree in trees if tree is not None)
 
 
 def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator[Tree | None]:

@@ -6,57 +6,19 @@ from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Corpus, 
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.download import Progress
 from transduce.corpora.getting import get_corpus
-from transduce.corpora.grammar import GrammarPair, generate_pairs
+from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.holding_out import HeldOut, hold_out
 from transduce.corpora.layout import cache_folder, data_folders, directions_here, find_text, has_training_text
 from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
-from transduce.corpora.treebank_text import (
-    TREEBANKS,
-    WSJ,
-    Treebank,
-    TreebankText,
-    find_trees,
-    read_plain_trees,
-    read_trees,
-    sentence_of,
-)
+from transduce.corpora.treebank_text import TREEBANKS, WSJ, TreebankText, find_trees, read_trees
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
-    "BUILT_IN",
-    "CATALOGUE",
-    "OWN_FILES",
-    "TREEBANKS",
-    "WSJ",
-    "CleaningReport",
-    "CleaningRules",
-    "Corpus",
-    "GrammarPair",
-    "HeldOut",
-    "PairedText",
-    "ParallelText",
-    "Progress",
-    "Text",
-    "Treebank",
-    "TreebankText",
-    "cache_folder",
-    "clean",
-    "corpus_named",
-    "data_folders",
-    "directions_here",
-    "find_text",
-    "find_trees",
-    "generate_pairs",
-    "get_corpus",
-    "has_training_text",
-    "hold_out",
-    "read_aligned_files",
-    "read_plain_trees",
-    "read_tab_separated",
-    "read_trees",
-    "sentence_of",
-    "text_named",
+    "BUILT_IN", "CATALOGUE", "OWN_FILES", "TREEBANKS", "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut",
+    "PairedText", "ParallelText", "Progress", "Text", "TreebankText", "cache_folder", "clean", "corpus_named",
+    "data_folders", "directions_here", "find_text", "find_trees", "generate_pairs", "get_corpus", "has_training_text",
+    "hold_out", "read_aligned_files", "read_tab_separated", "read_trees", "text_named",
     "write_grammar_corpus",
-]
+]  # fmt: skip

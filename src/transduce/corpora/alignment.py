@@ -12,9 +12,11 @@ less than fifty lines.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -110,9 +112,8 @@ def align(read_pairs: ReadPairs) -> Alignment:
         return Alignment(n_lines)
     scorer = _Scorer(chunks)
     path = _clear_path(_best_path(np.stack([scorer.scores(chunk).sum(axis=0) for chunk in chunks])), scorer, chunks)
-    changes = [place for place in range(len(path)) if place == 0 or path[place] != path[place - 1]]
     segments = [Segment(1, _shift_of(path[0]))]
-    for place in changes[1:]:
+    for place in (place for place in range(1, len(path)) if path[place] != path[place - 1]):
         first, last = chunks[place - 1].first, chunks[place].first + len(chunks[place].src_lengths)
         lines = scorer.scores(_region(read_pairs(), first, last))
         gain = np.cumsum(lines[:, path[place - 1]] - lines[:, path[place]])
@@ -132,10 +133,8 @@ def _sample(pairs: Iterable[tuple[str, str] | None]) -> tuple[int, list[_Chunk]]
     stream = iter(pairs)
     before: list[str] = []
     window = _take(stream, CHUNK + MAX_SHIFT)
-    for number in count():
-        if not window:
-            break
-        if number % stride == 0:
+    while window:
+        if n_lines % (CHUNK * stride) == 0:
             chunks.append(_chunk(n_lines, window[:CHUNK], before, window))
             if len(chunks) > MOST_CHUNKS:
                 del chunks[1::2]
@@ -193,27 +192,19 @@ class _Scorer:
         src = np.concatenate([chunk.src_lengths for chunk in chunks])
         tgt = np.concatenate([chunk.tgt_lengths[MAX_SHIFT : -MAX_SHIFT or None] for chunk in chunks])
         self._scales = [_scale(src), _scale(tgt)]
-        counts: dict[int, list[int]] = {}
-        n_lines = 0
+        on_src, on_tgt = Counter[int](), Counter[int]()  # lines that have a feature
         for chunk in chunks:
-            tgt_features = chunk.tgt_features[MAX_SHIFT : MAX_SHIFT + len(chunk.src_features)]
-            for side, lines in enumerate((chunk.src_features, tgt_features)):
-                for features in lines:
-                    for feature in features:
-                        counts.setdefault(feature, [0, 0])[side] += 1
-            n_lines += len(chunk.src_features)
-        limit = max(1.0, COMMON * n_lines)
+            on_src.update(chain.from_iterable(chunk.src_features))
+            on_tgt.update(chain.from_iterable(chunk.tgt_features[MAX_SHIFT : MAX_SHIFT + len(chunk.src_features)]))
+        limit = max(1.0, COMMON * len(src))
+        most = {feature: max(n, on_tgt[feature]) for feature, n in on_src.items() if feature in on_tgt}
         self._weights = {
-            feature: min(float(np.log(2 * limit / max(both))), MOST_OF_A_FEATURE)
-            for feature, both in counts.items()
-            if min(both) > 0 and max(both) <= limit
+            feature: min(float(np.log(2 * limit / n)), MOST_OF_A_FEATURE) for feature, n in most.items() if n <= limit
         }
-
         aligned = np.concatenate([self._pair_scores(chunk)[:, MAX_SHIFT] for chunk in chunks])
-        best = max(
-            (np.concatenate([self._pair_scores(chunk) for chunk in chunks[:: max(1, len(chunks) // 40)]])).mean(axis=0)
-        )
-        self._unmatched = UNMATCHED_SHARE * max(float(best), float(aligned.mean()), LEAST_MATCH)
+        some = np.concatenate([self._pair_scores(chunk) for chunk in chunks[:: max(1, len(chunks) // 40)]])
+        best = float(some.mean(axis=0).max())
+        self._unmatched = UNMATCHED_SHARE * max(best, float(aligned.mean()), LEAST_MATCH)
 
     def scores(self, chunk: _Chunk) -> Floats:
         """For each line of a chunk (rows) and each shift from -MAX_SHIFT to MAX_SHIFT, and of no match (columns)."""
@@ -276,30 +267,21 @@ def _best_path(scores: Floats) -> list[int]:
 
 def _clear_path(path: Sequence[int], scorer: _Scorer, chunks: Sequence[_Chunk]) -> list[int]:
     """The path, but that what is not clearly otherwise is taken to be aligned."""
-    cleared = list(path)
-    for state in set(path) - {MAX_SHIFT}:
-        for places in _runs(path, state):
-            lines = np.concatenate([scorer.scores(chunks[place]) for place in places])
-            if state == UNMATCHED:
-                others = np.delete(lines[:, :UNMATCHED], MAX_SHIFT, axis=1).mean(axis=1)
-                is_clear = len(lines) >= LEAST_UNMATCHED and _z(lines[:, MAX_SHIFT] - others) < BY_CHANCE
-            else:
-                is_clear = len(lines) >= LEAST_SHIFTED and _z(lines[:, state] - lines[:, MAX_SHIFT]) > CLEAR
-            if not is_clear:
-                for place in places:
-                    cleared[place] = MAX_SHIFT
+    cleared: list[int] = []
+    for state, run in groupby(zip(path, chunks, strict=True), key=itemgetter(0)):
+        in_a_row = [chunk for _, chunk in run]
+        is_clear = state == MAX_SHIFT or _is_clear(state, np.concatenate(list(map(scorer.scores, in_a_row))))
+        cleared += [state if is_clear else MAX_SHIFT] * len(in_a_row)
     return cleared
 
 
-def _runs(path: Sequence[int], state: int) -> list[list[int]]:
-    """The places in a row that have this state."""
-    runs: list[list[int]] = []
-    for place, each in enumerate(path):
-        if each == state and place and path[place - 1] == state:
-            runs[-1].append(place)
-        elif each == state:
-            runs.append([place])
-    return runs
+def _is_clear(state: int, lines: Floats) -> bool:
+    """Whether the scores of some lines say clearly that they are not aligned, but in this state."""
+    aligned = lines[:, MAX_SHIFT]
+    if state == UNMATCHED:
+        others = np.delete(lines[:, :UNMATCHED], MAX_SHIFT, axis=1).mean(axis=1)
+        return len(lines) >= LEAST_UNMATCHED and _z(aligned - others) < BY_CHANCE
+    return len(lines) >= LEAST_SHIFTED and _z(lines[:, state] - aligned) > CLEAR
 
 
 def _z(differences: Floats) -> float:

@@ -9,6 +9,7 @@ Datasets for the training archives. A file without one has it recorded once it w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -168,61 +169,49 @@ _WMT_DEV = RemoteFile(
 )
 
 
-def _test_set(address: str, md5: str, sgm_folder: str, sets: Mapping[str, str]) -> RemoteFile:
+def _test_sets(address: str, md5: str, sgm_folder: str, *stems: str) -> RemoteFile:
     """An archive of a later shared task: SGML files, named after the direction of translation."""
     members = {}
-    for stem, file_stem in sets.items():
-        src, tgt = stem.rsplit(".", 1)[1].split("-")
+    for stem in stems:
+        name, src, tgt = re.split("[.-]", stem)
         # In 2014 one text was used in both directions, and its files are named after the English side as target.
-        members[f"{NEWS}/{stem}.{src}"] = f"{sgm_folder}/{file_stem}-src.{src}.sgm"
-        members[f"{NEWS}/{stem}.{tgt}"] = f"{sgm_folder}/{file_stem}-ref.{tgt}.sgm"
+        direction = tgt + src if name == "newstest2014" else src + tgt
+        members[f"{NEWS}/{stem}.{src}"] = f"{sgm_folder}/{name}-{direction}-src.{src}.sgm"
+        members[f"{NEWS}/{stem}.{tgt}"] = f"{sgm_folder}/{name}-{direction}-ref.{tgt}.sgm"
     return RemoteFile(address, members, f"md5:{md5}")
 
 
-_WMT14_TEST = _test_set(
+_WMT14_TEST = _test_sets(
     "https://statmt.org/wmt14/test-full.tgz",
     "a8cd784e006feb32ac6f3d9ec7eb389a",
     "test-full",
-    {"newstest2014.en-de": "newstest2014-deen", "newstest2014.en-fr": "newstest2014-fren"},
+    "newstest2014.en-de",
+    "newstest2014.en-fr",
 )
 
 _WMT_TESTS = (
     _WMT14_TEST,
-    _test_set(
+    _test_sets(
         "https://statmt.org/wmt15/test.tgz",
         "67e3beca15e69fe3d36de149da0a96df",
         "test",
-        {"newstest2015.en-de": "newstest2015-ende", "newsdiscusstest2015.en-fr": "newsdiscusstest2015-enfr"},
+        "newstest2015.en-de",
+        "newsdiscusstest2015.en-fr",
     ),
-    _test_set(
-        "https://data.statmt.org/wmt16/translation-task/test.tgz",
-        "3d809cd0c2c86adb2c67034d15c4e446",
-        "test",
-        {"newstest2016.en-de": "newstest2016-ende"},
-    ),
-    _test_set(
-        "https://data.statmt.org/wmt17/translation-task/test.tgz",
-        "86a1724c276004aa25455ae2a04cef26",
-        "test",
-        {"newstest2017.en-de": "newstest2017-ende"},
-    ),
-    _test_set(
-        "https://data.statmt.org/wmt18/translation-task/test.tgz",
-        "f996c245ecffea23d0006fa4c34e9064",
-        "test",
-        {"newstest2018.en-de": "newstest2018-ende"},
-    ),
-    _test_set(
-        "https://data.statmt.org/wmt19/translation-task/test.tgz",
-        "84de7162d158e28403103b01aeefc39a",
-        "sgm",
-        {"newstest2019.en-de": "newstest2019-ende", "newstest2019.de-en": "newstest2019-deen"},
-    ),
-    _test_set(
-        "https://data.statmt.org/wmt20/translation-task/test.tgz",
-        "3b1f777cfd2fb15ccf66e9bfdb2b1699",
-        "sgm",
-        {"newstest2020.en-de": "newstest2020-ende", "newstest2020.de-en": "newstest2020-deen"},
+    *(
+        _test_sets(
+            f"https://data.statmt.org/wmt{year % 100}/translation-task/test.tgz",
+            md5,
+            sgm_folder,
+            *(f"newstest{year}.{direction}" for direction in directions),
+        )
+        for year, md5, sgm_folder, *directions in (
+            (2016, "3d809cd0c2c86adb2c67034d15c4e446", "test", "en-de"),
+            (2017, "86a1724c276004aa25455ae2a04cef26", "test", "en-de"),
+            (2018, "f996c245ecffea23d0006fa4c34e9064", "test", "en-de"),
+            (2019, "84de7162d158e28403103b01aeefc39a", "sgm", "en-de", "de-en"),
+            (2020, "3b1f777cfd2fb15ccf66e9bfdb2b1699", "sgm", "en-de", "de-en"),
+        )
     ),
 )
 
@@ -292,43 +281,6 @@ def _wmt14(other: str, stems: tuple[str, ...], *, size: str) -> Corpus:
     )
 
 
-def _libreoffice_help() -> Corpus:
-    folder = "libreoffice_help"
-    return Corpus(
-        name="libreoffice-help",
-        languages=_EN_DE_FR,
-        size="en-de 26,733 pairs, dev 1,066, test 918; en-fr 25,668, 1,067, 778 (Debian 12)",
-        licence="MPL-2.0",
-        source="help pages of LibreOffice, made from the Debian packages libreoffice-help-{en-us,de,fr}; needs apt-get",
-        train=(Text(folder, "train", _EN_DE_FR, pivot="en"),),
-        dev=(Text(folder, "dev", _EN_DE_FR, pivot="en"),),
-        test=(Text(folder, "test", _EN_DE_FR, pivot="en"),),
-    )
-
-
-def _tatoeba() -> Corpus:
-    return Corpus(
-        name="tatoeba",
-        languages=_EN_DE_FR,
-        size="en-de 16,448 pairs, en-fr 11,547; no dev, no test",
-        licence="CC BY 2.0 FR",
-        source="short sentences; test set 2021-08-07 of the Tatoeba Challenge; from a copy on the disk only",
-        train=(Text("tatoeba", "tatoeba-2021-08-07", _EN_DE_FR, pivot="en"),),
-    )
-
-
-def _wmt_sample10k() -> Corpus:
-    return Corpus(
-        name="wmt-sample10k",
-        languages=_EN_DE,
-        size="10,000 pairs; no dev, no test",
-        licence=_RESEARCH,
-        source="a sample of WMT training text, from github.com/OpenNMT/OpenNMT-py; from a copy on the disk only",
-        train=(Text("wmt_sample10k", "train.tok", _EN_DE),),
-        is_tokenised=True,
-    )
-
-
 CATALOGUE: Mapping[str, Corpus] = {
     corpus.name: corpus
     for corpus in (
@@ -344,8 +296,33 @@ CATALOGUE: Mapping[str, Corpus] = {
             size="about 40 million pairs; dev newstest2013 3,000; test newstest2014 3,003",
         ),
         _newstest(),
-        _libreoffice_help(),
-        _tatoeba(),
-        _wmt_sample10k(),
+        Corpus(
+            name="libreoffice-help",
+            languages=_EN_DE_FR,
+            size="en-de 26,733 pairs, dev 1,066, test 918; en-fr 25,668, 1,067, 778 (Debian 12)",
+            licence="MPL-2.0",
+            source="help pages of LibreOffice, made from the Debian packages libreoffice-help-{en-us,de,fr}; needs "
+            "apt-get",
+            train=(Text("libreoffice_help", "train", _EN_DE_FR, pivot="en"),),
+            dev=(Text("libreoffice_help", "dev", _EN_DE_FR, pivot="en"),),
+            test=(Text("libreoffice_help", "test", _EN_DE_FR, pivot="en"),),
+        ),
+        Corpus(
+            name="tatoeba",
+            languages=_EN_DE_FR,
+            size="en-de 16,448 pairs, en-fr 11,547; no dev, no test",
+            licence="CC BY 2.0 FR",
+            source="short sentences; test set 2021-08-07 of the Tatoeba Challenge; from a copy on the disk only",
+            train=(Text("tatoeba", "tatoeba-2021-08-07", _EN_DE_FR, pivot="en"),),
+        ),
+        Corpus(
+            name="wmt-sample10k",
+            languages=_EN_DE,
+            size="10,000 pairs; no dev, no test",
+            licence=_RESEARCH,
+            source="a sample of WMT training text, from github.com/OpenNMT/OpenNMT-py; from a copy on the disk only",
+            train=(Text("wmt_sample10k", "train.tok", _EN_DE),),
+            is_tokenised=True,
+        ),
     )
 }

@@ -32,19 +32,9 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.files import read_lines
 
 __all__ = [
-    "MANY_DROPPED",
-    "Remark",
-    "TextPart",
-    "column_part",
-    "dropped_share",
-    "part_named",
-    "remark_on_dropped",
-    "remarks_between",
-    "remarks_on_codes",
-    "remarks_on_own_files",
-    "remarks_on_part",
-    "two_file_part",
-]
+    "MANY_DROPPED", "Remark", "TextPart", "column_part", "dropped_share", "part_named", "remark_on_dropped",
+    "remarks_between", "remarks_on_codes", "remarks_on_own_files", "remarks_on_part", "two_file_part",
+]  # fmt: skip
 
 MANY_DROPPED = 0.02  # of the pairs: that many should not be dropped without a word
 N_REASONS = 3
@@ -138,22 +128,16 @@ def _remarks_on(looked: _Looked, languages: Languages) -> Iterator[Remark]:
     fault = looked.alignment.fault(part.src, part.tgt)
     if fault is not None:
         yield Remark("problem", part.name, fault)
-    yield from _remarks_on_languages(looked, languages)
-
-
-def _remarks_on_languages(looked: _Looked, languages: Languages) -> Iterator[Remark]:
-    part = looked.part
     sides = [(part.src, looked.src, languages[0]), (part.tgt, looked.tgt, languages[1])]
     known = [(name, code, _judged(sample)) for name, sample, code in sides if code and is_judged(code)]
     wrong = [(name, code, other) for name, code, found in known if (other := found.other_than(code)) is not None]
     src, tgt = languages
     if len(wrong) == 2 and src is not None and tgt is not None and src != tgt:
-        samples = known[0][2], known[1][2]
-        if samples[0].other_than(tgt) is None and samples[1].other_than(src) is None:
+        (_, _, on_src), (_, _, on_tgt) = known
+        if on_src.other_than(tgt) is None and on_tgt.other_than(src) is None:
             found = f"{part.src} looks like {language_name(tgt)} and {part.tgt} like {language_name(src)}"
-            yield Remark(
-                "problem", part.name, f"the sides are swapped: {found}; exchange them, or turn direction round"
-            )
+            swapped = f"the sides are swapped: {found}; exchange them, or turn direction round"
+            yield Remark("problem", part.name, swapped)
             return
     for name, code, other in wrong:
         yield Remark("problem", part.name, f"{name} looks like {language_name(other)}, not {language_name(code)}")
@@ -233,8 +217,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
         return
     yield from remarks_on_codes(config)
     languages = config.src_language, config.tgt_language
-    evaluated: tuple[Split, ...] = ("dev", "test")
-    others = [part for split in evaluated if (part := part_named(config, split)) is not None]
+    others = [part for part in (part_named(config, "dev"), part_named(config, "test")) if part is not None]
     sought = [TrainingLines(other.read()) for other in others]
     looked = _look(train, [lines.look_at for lines in sought])
     about_train = list(_remarks_on(looked, languages))

@@ -63,14 +63,9 @@ class CleaningRules:
     drop_duplicates: bool = False
 
     def __post_init__(self) -> None:
-        limits = {
-            "max_characters": self.max_characters,
-            "max_length_ratio": self.max_length_ratio,
-            "ratio_floor": self.ratio_floor,
-        }
-        for name, limit in limits.items():
-            if not limit >= 1:  # turned round, "limit < 1" would let NaN pass
-                raise ConfigError(f"{name} should be 1 or more, got {limit}")
+        for name in ("max_characters", "max_length_ratio", "ratio_floor"):
+            if not getattr(self, name) >= 1:  # turned round, "< 1" would let NaN pass
+                raise ConfigError(f"{name} should be 1 or more, got {getattr(self, name)}")
 
 
 @dataclass(slots=True)
@@ -113,22 +108,14 @@ class CleaningReport:
         """Over all reasons; each dropped pair has exactly one."""
         return sum(tally.count for tally in self.dropped.values())
 
-    @property
-    def n_noticed(self) -> int:
-        """Kept, but worth a word."""
-        return sum(tally.count for tally in self.noticed.values())
-
     def lines(self) -> list[str]:
         """The report for people: one line of totals, and one for each reason that occurred."""
-        return [
-            f"read {self.n_read:,} pairs, kept {self.n_kept:,}, dropped {self.n_dropped:,}",
-            *(f"dropped {tally.count:,}: {reason} ({tally})" for reason, tally in self.dropped.items() if tally.count),
-            *(
-                f"noticed {tally.count:,}: {reason} ({tally}), kept"
-                for reason, tally in self.noticed.items()
-                if tally.count
-            ),
+        total = f"read {self.n_read:,} pairs, kept {self.n_kept:,}, dropped {self.n_dropped:,}"
+        dropped = [f"dropped {each.count:,}: {reason} ({each})" for reason, each in self.dropped.items() if each.count]
+        noticed = [
+            f"noticed {each.count:,}: {reason} ({each}), kept" for reason, each in self.noticed.items() if each.count
         ]
+        return [total, *dropped, *noticed]
 
     def as_json(self) -> dict[str, object]:
         """The report for programs; reasons that did not occur are there with a count of 0."""
@@ -183,9 +170,7 @@ def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
             return "not UTF-8"
         if CONTROL.search(src) or CONTROL.search(tgt):
             return "control characters"
-    shorter, longer = len(src), len(tgt)
-    if shorter > longer:
-        shorter, longer = longer, shorter
+    shorter, longer = sorted((len(src), len(tgt)))
     if shorter == 0:
         return "empty"
     if longer > rules.max_characters:

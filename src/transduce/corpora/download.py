@@ -34,16 +34,12 @@ PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 RANGE_NOT_SATISFIABLE = 416
 
 
-def _silent(n_bytes: int, n_total: int | None) -> None:
-    pass
-
-
 def download(
     address: str,
     path: Path,
     *,
     checksum: str | None,
-    progress: Progress = _silent,
+    progress: Progress = lambda n_bytes, n_total: None,
     timeout_s: float = 60.0,
     pauses_s: Sequence[float] = PAUSES_S,
 ) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import zipfile
-import zlib
 from pathlib import Path
 
 from transduce.errors import DataError
-from transduce.files import open_binary
+from transduce.files import BROKEN, open_binary
 
 __all__ = ["foreign_format"]
 
@@ -62,7 +60,7 @@ def foreign_format(path: Path) -> str | None:
     try:
         with open_binary(path) as stream:
             sample = stream.read(SAMPLED_BYTES)
-    except (DataError, OSError, EOFError, lzma.LZMAError, zlib.error):
+    except (DataError, *BROKEN):
         return None  # those who read it will say so
     packed = _compressed(sample, path) or _archive(sample, path)
     return _wide(sample) or packed or _binary(sample) or _text(sample, path)
@@ -85,9 +83,9 @@ def _wide(sample: bytes) -> str | None:
 def _compressed(sample: bytes, path: Path) -> str | None:
     for magic, suffix in ((b"\x1f\x8b", ".gz"), (b"\xfd7zXZ\0", ".xz")):
         if sample.startswith(magic):
-            inside = "twice" if path.suffix in (".gz", ".xz") else "but its name does not say so"
-            help = "decompress it once" if path.suffix in (".gz", ".xz") else f"give it a name that ends in {suffix}"
-            return f"is compressed, {inside}; {help}"
+            if path.suffix in (".gz", ".xz"):
+                return "is compressed, twice; decompress it once"
+            return f"is compressed, but its name does not say so; give it a name that ends in {suffix}"
     return None
 
 

@@ -8,10 +8,8 @@ fails at one of several files, is simply made again.
 
 from __future__ import annotations
 
-import lzma
 import re
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,12 +19,12 @@ from urllib.parse import urlsplit
 from transduce.corpora.catalogue import Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import fetch_packages
 from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
-from transduce.corpora.layout import COMPRESSIONS, find_text
+from transduce.corpora.layout import existing_file, find_text, stems
 from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
 from transduce.corpora.parallel_files import read_aligned_files
 from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
 from transduce.errors import ConfigError, DataError
-from transduce.files import open_binary, sha256_of_file
+from transduce.files import BROKEN, open_binary, sha256_of_file
 
 __all__ = ["get_corpus"]
 
@@ -37,17 +35,13 @@ MADE_FROM_PACKAGES = "libreoffice-help"
 CHUNK_BYTES = 1 << 20
 
 
-def _no_progress(name: str) -> Progress:
-    return lambda n_bytes, n_total: None
-
-
 def get_corpus(
     corpus: Corpus,
     folder: Path,
     *,
     direction: str | None = None,
     from_folder: Path | None = None,
-    progress: Callable[[str], Progress] = _no_progress,
+    progress: Callable[[str], Progress] = lambda name: lambda n_bytes, n_total: None,
     tell: Tell = lambda line: None,
 ) -> dict[str, int]:
     """Bring the texts of a corpus into the data folder ``folder``; returns how many pairs each has.
@@ -109,11 +103,8 @@ class _PairText:
 
     def has_file(self, name: str) -> bool:
         """Whether ``name``, below a data folder, can be one of its two files."""
-        return name in {
-            f"{self.text.folder}/{self.text.stem}{pair}.{language}"
-            for pair in ("", f".{self.src}-{self.tgt}", f".{self.tgt}-{self.src}")
-            for language in (self.src, self.tgt)
-        }
+        names = (f"{self.text.folder}/{stem}" for stem in stems(self.text, self.src, self.tgt))
+        return any(name in (f"{each}.{self.src}", f"{each}.{self.tgt}") for each in names)
 
     @property
     def looked_for(self) -> str:
@@ -198,7 +189,7 @@ def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Pa
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    return any((folder / f"{_plain_name(name)}{compression}").is_file() for compression in COMPRESSIONS)
+    return existing_file(folder, _plain_name(name)) is not None
 
 
 def _plain_name(name: str) -> str:
@@ -308,15 +299,12 @@ def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Pa
 
 def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, Path] | None:
     """The package of each language, if all are there."""
-    packages = {}
-    for language in languages:
-        found = sorted(
-            path for place in ("", DOWNLOADS) for path in (from_folder / place).glob(f"{PACKAGES[language]}_*.deb")
-        )
-        if not found:
-            return None
-        packages[language] = found[-1]
-    return packages
+    folders = from_folder, from_folder / DOWNLOADS
+    found = {
+        language: sorted(path for folder in folders for path in folder.glob(f"{PACKAGES[language]}_*.deb"))
+        for language in languages
+    }
+    return {language: paths[-1] for language, paths in found.items()} if all(found.values()) else None
 
 
 # Reading once
@@ -357,6 +345,6 @@ def _count_lines(path: Path) -> int:
             while chunk := stream.read(CHUNK_BYTES):
                 n_lines += chunk.count(b"\n")
                 last = chunk
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except BROKEN as error:
         raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
     return n_lines + (not last.endswith(b"\n"))

@@ -7,12 +7,11 @@ of training: else the scores would be of memory.
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
 
+from transduce.corpora.leakage import near_line
 from transduce.corpora.paired_text import Pairs
 from transduce.errors import DataError
 
@@ -20,8 +19,6 @@ __all__ = ["HeldOut", "held_out_size", "hold_out"]
 
 MOST, ONE_IN, LEAST_PAIRS = 1000, 30, 60  # pairs of dev, and of test; share of all; and below that there is no text
 N_CANDIDATES = 4  # for each pair to hold out, looked at for one that comes only once
-
-_NO_WORD, _DIGIT = re.compile(r"[\W_]+"), re.compile(r"\d")
 
 
 @dataclass(slots=True)
@@ -31,17 +28,16 @@ class HeldOut:
     dev: list[tuple[str, str]] = field(default_factory=list)
     test: list[tuple[str, str]] = field(default_factory=list)
     n_left_out: int = 0  # pairs that are neither in dev nor in test, and like one that is; counted as ``train`` is read
-    _sources: set[str] = field(default_factory=set)
-    _targets: set[str] = field(default_factory=set)
+    _keys: set[tuple[int, str]] = field(default_factory=set)
 
     def train(self, pairs: Iterable[tuple[str, str]]) -> Pairs:
         """Those of ``pairs``, all of the text, that may be trained on."""
         own = set(self.dev) | set(self.test)
         for pair in pairs:
-            if _key(pair[0]) in self._sources or _key(pair[1]) in self._targets:
-                self.n_left_out += pair not in own
-            else:
+            if self._keys.isdisjoint(_sided_keys(pair)):
                 yield pair
+            else:
+                self.n_left_out += pair not in own
 
 
 def held_out_size(n_pairs: int) -> int:
@@ -67,26 +63,20 @@ def hold_out(read: Callable[[], Iterable[tuple[str, str]]], *, seed: int = 1) ->
         )
     draw = random.Random(seed)
     chosen = draw.sample(range(n_pairs), min(n_pairs, N_CANDIDATES * 2 * size))
-    candidates = _pairs_at(set(chosen), read())
+    places = set(chosen)
+    candidates = {place: pair for place, pair in enumerate(read()) if place in places}
     occurrences = _occurrences(candidates.values(), read())
     # Stable, so that among those that come equally often the order is the drawn one.
     ranked = sorted(chosen, key=lambda place: sum(occurrences[key] for key in _sided_keys(candidates[place])))
     held = HeldOut()
-    keys: set[tuple[int, str]] = set()
     for place in ranked:
         pair = candidates[place]
         if len(held.dev) + len(held.test) == 2 * size:
             break
-        if keys.isdisjoint(_sided_keys(pair)):  # dev and test have nothing in common either
-            keys |= set(_sided_keys(pair))
+        if held._keys.isdisjoint(_sided_keys(pair)):  # dev and test have nothing in common either
+            held._keys.update(_sided_keys(pair))
             (held.dev if len(held.dev) <= len(held.test) else held.test).append(pair)
-    held._sources = {key for side, key in keys if side == 0}
-    held._targets = {key for side, key in keys if side == 1}
     return held
-
-
-def _pairs_at(places: set[int], pairs: Iterable[tuple[str, str]]) -> dict[int, tuple[str, str]]:
-    return {place: pair for place, pair in zip(count(), pairs, strict=False) if place in places}
 
 
 def _occurrences(candidates: Iterable[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> Counter[tuple[int, str]]:
@@ -105,4 +95,4 @@ def _key(text: str) -> str:
     >>> _key("Page 12: the END.") == _key("page 37 - the end")
     True
     """
-    return _DIGIT.sub("0", _NO_WORD.sub(" ", text.casefold()).strip()) or text.strip()
+    return near_line(text.casefold()) or text.strip()

@@ -13,15 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
-    "LEAST_LINES",
-    "LanguageSample",
-    "SpreadSample",
-    "fault_of_code",
-    "is_judged",
-    "language_in_name",
-    "language_name",
+    "LEAST_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_judged", "language_in_name", "language_name",
     "languages_of",
-]
+]  # fmt: skip
 
 SAMPLED_LINES = 300
 LEAST_CHARACTERS = 25  # of a line that can be judged
@@ -31,89 +25,60 @@ LEAST_LINES = 20  # that say something together
 MOST = 0.5  # of the lines: the text is in that language
 MANY = 0.15  # of the lines: a second language is worth a word
 
-_NAMES = dict(
-    entry.split(":")
-    for entry in (
-        "aa:Afar ab:Abkhazian ae:Avestan af:Afrikaans ak:Akan am:Amharic an:Aragonese ar:Arabic as:Assamese av:Avaric"
-        " ay:Aymara az:Azerbaijani ba:Bashkir be:Belarusian bg:Bulgarian bh:Bihari bi:Bislama bm:Bambara bn:Bengali"
-        " bo:Tibetan br:Breton bs:Bosnian ca:Catalan ce:Chechen ch:Chamorro co:Corsican cr:Cree cs:Czech"
-        " cu:Church_Slavic cv:Chuvash cy:Welsh da:Danish de:German dv:Divehi dz:Dzongkha ee:Ewe el:Greek en:English"
-        " eo:Esperanto es:Spanish et:Estonian eu:Basque fa:Persian ff:Fulah fi:Finnish fj:Fijian fo:Faroese fr:French"
-        " fy:Frisian ga:Irish gd:Scottish_Gaelic gl:Galician gn:Guarani gu:Gujarati gv:Manx ha:Hausa he:Hebrew"
-        " hi:Hindi ho:Hiri_Motu hr:Croatian ht:Haitian hu:Hungarian hy:Armenian hz:Herero ia:Interlingua id:Indonesian"
-        " ie:Interlingue ig:Igbo ii:Sichuan_Yi ik:Inupiaq io:Ido is:Icelandic it:Italian iu:Inuktitut ja:Japanese"
-        " jv:Javanese ka:Georgian kg:Kongo ki:Kikuyu kj:Kuanyama kk:Kazakh kl:Kalaallisut km:Khmer kn:Kannada"
-        " ko:Korean kr:Kanuri ks:Kashmiri ku:Kurdish kv:Komi kw:Cornish ky:Kyrgyz la:Latin lb:Luxembourgish lg:Ganda"
-        " li:Limburgish ln:Lingala lo:Lao lt:Lithuanian lu:Luba-Katanga lv:Latvian mg:Malagasy mh:Marshallese mi:Maori"
-        " mk:Macedonian ml:Malayalam mn:Mongolian mr:Marathi ms:Malay mt:Maltese my:Burmese na:Nauru"
-        " nb:Norwegian_Bokmål nd:North_Ndebele ne:Nepali ng:Ndonga nl:Dutch nn:Norwegian_Nynorsk no:Norwegian"
-        " nr:South_Ndebele nv:Navajo ny:Chichewa oc:Occitan oj:Ojibwa om:Oromo or:Oriya os:Ossetian pa:Punjabi pi:Pali"
-        " pl:Polish ps:Pashto pt:Portuguese qu:Quechua rm:Romansh rn:Rundi ro:Romanian ru:Russian rw:Kinyarwanda"
-        " sa:Sanskrit sc:Sardinian sd:Sindhi se:Northern_Sami sg:Sango sh:Serbo-Croatian si:Sinhala sk:Slovak"
-        " sl:Slovenian sm:Samoan sn:Shona so:Somali sq:Albanian sr:Serbian ss:Swati st:Sotho su:Sundanese sv:Swedish"
-        " sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai ti:Tigrinya tk:Turkmen tl:Tagalog tn:Tswana to:Tongan"
-        " tr:Turkish ts:Tsonga tt:Tatar tw:Twi ty:Tahitian ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek ve:Venda"
-        " vi:Vietnamese vo:Volapük wa:Walloon wo:Wolof xh:Xhosa yi:Yiddish yo:Yoruba za:Zhuang zh:Chinese zu:Zulu"
-    ).split()
+
+def _table(entries: str) -> dict[str, str]:
+    """What ``key:value`` between blanks say."""
+    return dict(entry.split(":") for entry in entries.split())
+
+
+_NAMES = _table(
+    "aa:Afar ab:Abkhazian ae:Avestan af:Afrikaans ak:Akan am:Amharic an:Aragonese ar:Arabic as:Assamese av:Avaric"
+    " ay:Aymara az:Azerbaijani ba:Bashkir be:Belarusian bg:Bulgarian bh:Bihari bi:Bislama bm:Bambara bn:Bengali"
+    " bo:Tibetan br:Breton bs:Bosnian ca:Catalan ce:Chechen ch:Chamorro co:Corsican cr:Cree cs:Czech"
+    " cu:Church_Slavic cv:Chuvash cy:Welsh da:Danish de:German dv:Divehi dz:Dzongkha ee:Ewe el:Greek en:English"
+    " eo:Esperanto es:Spanish et:Estonian eu:Basque fa:Persian ff:Fulah fi:Finnish fj:Fijian fo:Faroese fr:French"
+    " fy:Frisian ga:Irish gd:Scottish_Gaelic gl:Galician gn:Guarani gu:Gujarati gv:Manx ha:Hausa he:Hebrew"
+    " hi:Hindi ho:Hiri_Motu hr:Croatian ht:Haitian hu:Hungarian hy:Armenian hz:Herero ia:Interlingua id:Indonesian"
+    " ie:Interlingue ig:Igbo ii:Sichuan_Yi ik:Inupiaq io:Ido is:Icelandic it:Italian iu:Inuktitut ja:Japanese"
+    " jv:Javanese ka:Georgian kg:Kongo ki:Kikuyu kj:Kuanyama kk:Kazakh kl:Kalaallisut km:Khmer kn:Kannada"
+    " ko:Korean kr:Kanuri ks:Kashmiri ku:Kurdish kv:Komi kw:Cornish ky:Kyrgyz la:Latin lb:Luxembourgish lg:Ganda"
+    " li:Limburgish ln:Lingala lo:Lao lt:Lithuanian lu:Luba-Katanga lv:Latvian mg:Malagasy mh:Marshallese mi:Maori"
+    " mk:Macedonian ml:Malayalam mn:Mongolian mr:Marathi ms:Malay mt:Maltese my:Burmese na:Nauru"
+    " nb:Norwegian_Bokmål nd:North_Ndebele ne:Nepali ng:Ndonga nl:Dutch nn:Norwegian_Nynorsk no:Norwegian"
+    " nr:South_Ndebele nv:Navajo ny:Chichewa oc:Occitan oj:Ojibwa om:Oromo or:Oriya os:Ossetian pa:Punjabi pi:Pali"
+    " pl:Polish ps:Pashto pt:Portuguese qu:Quechua rm:Romansh rn:Rundi ro:Romanian ru:Russian rw:Kinyarwanda"
+    " sa:Sanskrit sc:Sardinian sd:Sindhi se:Northern_Sami sg:Sango sh:Serbo-Croatian si:Sinhala sk:Slovak"
+    " sl:Slovenian sm:Samoan sn:Shona so:Somali sq:Albanian sr:Serbian ss:Swati st:Sotho su:Sundanese sv:Swedish"
+    " sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai ti:Tigrinya tk:Turkmen tl:Tagalog tn:Tswana to:Tongan"
+    " tr:Turkish ts:Tsonga tt:Tatar tw:Twi ty:Tahitian ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek ve:Venda"
+    " vi:Vietnamese vo:Volapük wa:Walloon wo:Wolof xh:Xhosa yi:Yiddish yo:Yoruba za:Zhuang zh:Chinese zu:Zulu"
 )
 
 # What people write who think of a country, or of an older code.
-_MEANT = dict(
-    entry.split(":")
-    for entry in (
-        "al:sq at:de au:en bd:bn by:be cn:zh cz:cs dk:da eg:ar ge:de/ka gb:en gr:el il:he in:id/hi ir:fa iw:he ji:yi"
-        " jp:ja jw:jv ke:sw kp:ko kz:kk mo:ro mx:es nz:en ph:tl pk:ur rs:sr sp:es sw:sv tw:zh ua:uk us:en uy:es vn:vi"
-        " ger:de fre:fr dut:nl chi:zh cze:cs gre:el rum:ro spa:es"
-    ).split()
-    if entry.split(":")[0] not in _NAMES
+_MEANT = _table(
+    "al:sq at:de au:en bd:bn by:be cn:zh cz:cs dk:da eg:ar ge:de/ka gb:en gr:el il:he in:id/hi ir:fa iw:he ji:yi"
+    " jp:ja jw:jv ke:sw kp:ko kz:kk mo:ro mx:es nz:en ph:tl pk:ur rs:sr sp:es ua:uk us:en uy:es vn:vi"
 )
 
 # ISO 639-2 and 639-3 codes of languages that have a code of two letters, as far as they are likely to be written.
-_OF_THREE_LETTERS = dict(
-    entry.split(":")
-    for entry in (
-        "afr:af ara:ar aze:az bel:be ben:bn bos:bs bul:bg cat:ca ces:cs cze:cs cym:cy dan:da deu:de ger:de ell:el"
-        " gre:el eng:en epo:eo est:et eus:eu fas:fa fin:fi fra:fr fre:fr gle:ga glg:gl heb:he hin:hi hrv:hr hun:hu"
-        " hye:hy ind:id isl:is ita:it jpn:ja kat:ka kaz:kk kor:ko lat:la lav:lv lit:lt mkd:mk mlt:mt msa:ms nld:nl"
-        " dut:nl nor:no nob:nb nno:nn pol:pl por:pt ron:ro rum:ro rus:ru slk:sk slv:sl spa:es sqi:sq srp:sr swa:sw"
-        " swe:sv tam:ta tel:te tgl:tl tha:th tur:tr ukr:uk urd:ur vie:vi yid:yi zho:zh chi:zh cmn:zh"
-    ).split()
+_OF_THREE_LETTERS = _table(
+    "afr:af ara:ar aze:az bel:be ben:bn bos:bs bul:bg cat:ca ces:cs cze:cs cym:cy dan:da deu:de ger:de ell:el"
+    " gre:el eng:en epo:eo est:et eus:eu fas:fa fin:fi fra:fr fre:fr gle:ga glg:gl heb:he hin:hi hrv:hr hun:hu"
+    " hye:hy ind:id isl:is ita:it jpn:ja kat:ka kaz:kk kor:ko lat:la lav:lv lit:lt mkd:mk mlt:mt msa:ms nld:nl"
+    " dut:nl nor:no nob:nb nno:nn pol:pl por:pt ron:ro rum:ro rus:ru slk:sk slv:sl spa:es sqi:sq srp:sr swa:sw"
+    " swe:sv tam:ta tel:te tgl:tl tha:th tur:tr ukr:uk urd:ur vie:vi yid:yi zho:zh chi:zh cmn:zh"
 )
 
 # What the classifier does not tell apart surely, or has under one name: each set counts as one language.
 _ALIKE = [
-    {"no", "nb", "nn", "da"},
-    {"hr", "bs", "sr", "sh"},
-    {"id", "ms", "jv", "su", "ace"},
-    {"zh", "wuu", "yue"},
-    {"cs", "sk"},
-    {"pt", "gl"},
-    {"ru", "uk", "be", "bg", "mk"},
-    {"es", "gl", "an", "ext", "ca"},
-    {"fr", "wa", "oc", "gcr", "gcf"},
-    {"de", "lb", "gsw"},
-    {"nl", "af", "fy", "li"},
-    {"en", "pcm", "sco"},
-    {"ar", "ary", "arz"},
-    {"fa", "tg", "ps"},
-    {"hi", "mr", "ne", "sa", "bh"},
-    {"az", "tr", "tk", "crh"},
-    {"kk", "ky", "tt", "ba"},
-    {"it", "lij", "vec", "co", "sc"},
-    {"la", "it"},
-    {"xh", "zu", "ss", "nr", "nd"},
-    {"st", "nso", "tn"},
-    {"lv", "ltg"},
-    {"da", "sv", "no", "nb", "nn", "fo"},
-    {"el", "grc"},
-    {"he", "hbo", "yi"},
-    {"rw", "rn"},
-    {"ku", "sdh"},
-    {"gn", "gug"},
-    {"ki", "kik"},
-    {"ff", "fuv"},
+    set(codes.split())
+    for codes in (
+        "no nb nn da, hr bs sr sh, id ms jv su ace, zh wuu yue, cs sk, pt gl, ru uk be bg mk, es gl an ext ca, "
+        "fr wa oc gcr gcf, de lb gsw, nl af fy li, en pcm sco, ar ary arz, fa tg ps, hi mr ne sa bh, az tr tk crh, "
+        "kk ky tt ba, it lij vec co sc, la it, xh zu ss nr nd, st nso tn, lv ltg, da sv no nb nn fo, el grc, "
+        "he hbo yi, rw rn, ku sdh, gn gug, ki kik, ff fuv"
+    ).split(",")
 ]
-
 
 # The languages that the classifier knows. Text in another would be taken for the one that is most like it.
 _JUDGED = frozenset(
@@ -187,21 +152,18 @@ class LanguageSample:
 
     def other_than(self, code: str) -> str | None:
         """The language that this text is in, where it clearly is not in ``code``; None where it may be."""
-        if self.n_lines < LEAST_LINES or not self.counts:
+        other = self.language
+        if other is None or _are_alike(code, other) or self.share(code) >= 1 - MOST:
             return None
-        other, n = self.counts[0]
-        is_clear = n > MOST * self.n_lines and not _are_alike(code, other) and self.share(code) < 1 - MOST
-        return other if is_clear and other != "zxx" else None
+        return other
 
     def besides(self, code: str) -> tuple[str, float] | None:
         """A second language of many lines, and its share, where the text is in ``code`` else."""
         if self.n_lines < 5 * LEAST_LINES:
             return None
-        others = (
-            (other, n / self.n_lines) for other, n in self.counts if not _are_alike(code, other) and other != "zxx"
-        )
-        other, share = next(others, ("", 0.0))
-        return (other, share) if MANY < share <= MOST else None
+        others = ((each, n) for each, n in self.counts if each != "zxx" and not _are_alike(code, each))
+        other, n = next(others, ("", 0))
+        return (other, n / self.n_lines) if MANY < n / self.n_lines <= MOST else None
 
 
 def _are_alike(one: str, other: str) -> bool:

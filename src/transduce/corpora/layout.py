@@ -15,14 +15,9 @@ from transduce.corpora.catalogue import Corpus, Text
 from transduce.errors import ConfigError
 
 __all__ = [
-    "COMPRESSIONS",
-    "DATA_VARIABLE",
-    "cache_folder",
-    "data_folders",
-    "directions_here",
-    "find_text",
-    "has_training_text",
-]
+    "COMPRESSIONS", "DATA_VARIABLE", "cache_folder", "data_folders", "directions_here", "existing_file", "find_text",
+    "has_training_text", "stems",
+]  # fmt: skip
 
 DATA_VARIABLE = "TRANSDUCE_DATA"
 COMPRESSIONS = ("", ".gz", ".xz")
@@ -51,8 +46,8 @@ def find_text(text: Text, src_language: str, tgt_language: str, folders: Sequenc
     if not text.is_in(src_language, tgt_language):
         return None
     for folder in folders:
-        for stem in _stems(text, src_language, tgt_language):
-            src, tgt = (_existing(folder / text.folder, f"{stem}.{side}") for side in (src_language, tgt_language))
+        for stem in stems(text, src_language, tgt_language):
+            src, tgt = (existing_file(folder / text.folder, f"{stem}.{side}") for side in (src_language, tgt_language))
             if src and tgt:
                 return src, tgt
     return None
@@ -70,13 +65,14 @@ def directions_here(corpus: Corpus, folders: Sequence[Path]) -> list[str]:
     return [f"{src}-{tgt}" for src, tgt in pairs if has_training_text(corpus, src, tgt, folders)]
 
 
-def _stems(text: Text, src_language: str, tgt_language: str) -> Iterator[str]:
+def stems(text: Text, src_language: str, tgt_language: str) -> Iterator[str]:
     """The names a text may have: by pair of languages in either order, or the same for all."""
     yield f"{text.stem}.{src_language}-{tgt_language}"
     yield f"{text.stem}.{tgt_language}-{src_language}"
     yield text.stem
 
 
-def _existing(folder: Path, name: str) -> Path | None:
+def existing_file(folder: Path, name: str) -> Path | None:
+    """A file of that name, plain or compressed; None where there is none."""
     paths = (folder / f"{name}{compression}" for compression in COMPRESSIONS)
     return next((path for path in paths if path.is_file()), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from transduce.corpora.cleaning import Hashes, Tally
 
-__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines"]
+__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines", "near_line"]
 
 N_FIRST = 3
 SHORT = 2  # words: such lines come again in any text
@@ -56,33 +56,28 @@ class Leakage:
     @property
     def is_much(self) -> bool:
         """Whether scores on this text are those of text that has been learned by heart."""
-        n_known = self.pairs.count + self.near_pairs.count + self.sources.count
-        return n_known > max(1, MUCH * self.n_lines)
+        return self.pairs.count + self.near_pairs.count + self.sources.count > max(1, MUCH * self.n_lines)
 
     def sentence(self, train: str) -> str | None:
         """What was found, for people; None where nothing was."""
-        told = [
-            f"{overlap.count:,} {words[overlap.count != 1]} ({overlap})"
-            for overlap, words in (
-                (self.pairs, ("pair", "pairs")),
-                (self.near_pairs, ("pair but for case, punctuation or digits", "pairs but for them")),
-                (self.sources, ("source with another translation", "sources with another translation")),
-                (self.targets, ("target of another source", "targets of other sources")),
-                (self.short, ("line of one or two words", "lines of one or two words")),
-            )
-            if overlap.count
-        ]
-        if not told:
-            return None
-        n_found = sum(each.count for each in (self.pairs, self.near_pairs, self.sources, self.targets, self.short))
-        advice = "; scores on it say little about new text: leave these lines out of one of the two"
-        return (
-            f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {', '.join(told)}"
-            f"{advice if self.is_much else ''}"
+        kinds = (
+            (self.pairs, ("pair", "pairs")),
+            (self.near_pairs, ("pair but for case, punctuation or digits", "pairs but for them")),
+            (self.sources, ("source with another translation", "sources with another translation")),
+            (self.targets, ("target of another source", "targets of other sources")),
+            (self.short, ("line of one or two words", "lines of one or two words")),
         )
+        n_found = sum(found.count for found, _ in kinds)
+        if not n_found:
+            return None
+        told = ", ".join(
+            f"{found.count:,} {words[found.count != 1]} ({found})" for found, words in kinds if found.count
+        )
+        advice = "; scores on it say little about new text: leave these lines out of one of the two"
+        return f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {told}{advice if self.is_much else ''}"
 
 
-NO_KEY = 1  # of an empty line
+NO_KEY = 1  # where a line is empty
 Keys = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
 
 
@@ -143,21 +138,20 @@ class NearDuplicates:
         if not (near_src and near_tgt):
             return
         is_new = self._exact.add(_key("pair", pair[0].strip(), pair[1].strip()))
-        near = _key("near pair", near_src, near_tgt)
-        if not self._near.add(near) and is_new:
+        if not self._near.add(_key("near pair", near_src, near_tgt)) and is_new:
             self.tally.add(self._n_lines)
 
 
 def _keys(src: str, tgt: str) -> Keys:
     src, tgt = _plain(src), _plain(tgt)
-    near_src, near_tgt = _near(src), _near(tgt)
+    near_src, near_tgt = near_line(src), near_line(tgt)
     return (
-        _key("pair", src, tgt) if src and tgt else NO_KEY,
-        _key("near pair", near_src, near_tgt) if near_src and near_tgt else NO_KEY,
-        _key("source", src) if src else NO_KEY,
-        _key("near source", near_src) if near_src else NO_KEY,
-        _key("target", tgt) if tgt else NO_KEY,
-        _key("near target", near_tgt) if near_tgt else NO_KEY,
+        _key("pair", src, tgt),
+        _key("near pair", near_src, near_tgt),
+        _key("source", src),
+        _key("near source", near_src),
+        _key("target", tgt),
+        _key("near target", near_tgt),
     )
 
 
@@ -168,13 +162,13 @@ def _plain(line: str) -> str:
 
 
 def _key(*parts: str) -> int:
-    return hash(parts) & (2**64 - 1) | 2  # good in this process alone; never NO_KEY
+    return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY  # good in this process alone; never NO_KEY else
 
 
-def _near(line: str) -> str:
-    """What is left of a line without punctuation, and with every digit as 0; the line where nothing is.
+def near_line(line: str) -> str:
+    """What is left of a line without punctuation, and with every digit as 0.
 
-    >>> _near("call 112, quickly!"), _near("...")
+    >>> near_line("call 112, quickly!"), near_line("...")
     ('call 000 quickly', '')
     """
     return _NO_LETTER.sub(" ", _DIGIT.sub("0", line)).strip()

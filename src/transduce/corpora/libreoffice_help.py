@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from types import MappingProxyType
 
 from transduce.config import Split
 from transduce.corpora.debian_packages import read_control_field, unpack_package
@@ -23,9 +22,7 @@ from transduce.files import atomic_folder, read_lines, write_lines, write_text
 
 __all__ = ["PACKAGES", "aligned_paragraphs", "write_libreoffice_help"]
 
-PACKAGES: Mapping[str, str] = MappingProxyType(
-    {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de", "fr": "libreoffice-help-fr"}
-)
+PACKAGES: Mapping[str, str] = {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de", "fr": "libreoffice-help-fr"}
 
 LEAST_ENGLISH_WORDS = 3
 MAX_LENGTH_RATIO = 2.5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
 
 from transduce.config import DataConfig, Split
 from transduce.corpora.cleaning import CleaningReport
@@ -14,7 +14,7 @@ Pairs = Iterator[tuple[str, str]]
 UncleanedPairs = Iterator[tuple[str, str] | None]  # None: a line that is no pair
 
 
-class PairedText(Protocol):
+class PairedText(ABC):
     """Training pairs by corpus; dev and test pairs where there are such."""
 
     config: DataConfig
@@ -22,18 +22,24 @@ class PairedText(Protocol):
     @property
     def corpora(self) -> tuple[str, ...]:
         """The names of those that training reads."""
+        return tuple(self.config.weights)
 
-    def clean_train_pairs(self, corpus: str, report: CleaningReport, /) -> Pairs:
+    @abstractmethod
+    def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
         """Pairs of a corpus that may be trained on, in a fixed order; ``report`` says what was left out, and why."""
 
-    def made_train_pairs(self, corpus: str, /) -> Pairs:
-        """More to train on, made of those: nobody wrote them, and no tokenizer learns from them."""
+    def made_train_pairs(self, corpus: str) -> Pairs:
+        """More to train on, made of those: nobody wrote them, and no tokenizer learns from them. None by default."""
+        yield from ()
 
-    def has(self, split: Split, /) -> bool:
-        """Whether there is such a part."""
+    def has(self, split: Split) -> bool:
+        """Whether there is such a part; training text is always there."""
+        return split == "train" or self.name_of(split) != ""
 
-    def pairs(self, split: Split, /) -> Pairs:
-        """Those of dev or test."""
+    @abstractmethod
+    def pairs(self, split: Split) -> Pairs:
+        """Those of dev or test. Raises DataError if one cannot be read."""
 
-    def name_of(self, split: Split, /) -> str:
-        """What dev or test text is called; "" where there is none."""
+    @abstractmethod
+    def name_of(self, split: Split) -> str:
+        """What dev or test text is called, to be told beside a score; "" where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -10,14 +11,14 @@ from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Text, co
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.detokenising import detokenised
 from transduce.corpora.formats import foreign_format
-from transduce.corpora.grammar import generate_pairs
+from transduce.corpora.grammar import GrammarPair, generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
-from transduce.corpora.paired_text import Pairs, UncleanedPairs
+from transduce.corpora.paired_text import PairedText, Pairs, UncleanedPairs
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
 from transduce.errors import ConfigError, DataError
 from transduce.files import open_binary
 
-__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText", "require_text"]
+__all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText", "grammar_pairs", "require_text"]
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
@@ -27,7 +28,7 @@ N_NAMES_SHOWN = 8  # of the files in a folder, in an error
 _WITHOUT_FOLDER = (BUILT_IN, OWN_FILES)  # the text of all other corpora lies in data folders
 
 
-class ParallelText:
+class ParallelText(PairedText):
     """Training text by corpus; dev and test text from the files that are named, or the first corpus that has such text.
 
     >>> from transduce.config import DataConfig
@@ -48,11 +49,6 @@ class ParallelText:
             require_text(path)  # a missing dev file should not be found after minutes
 
     @property
-    def corpora(self) -> tuple[str, ...]:
-        """The names of those that training reads."""
-        return tuple(self.config.weights)
-
-    @property
     def files(self) -> list[Path]:
         """Every file that the recipe names, and those of the corpora that training reads."""
         named = [Path(name) for split in SPLITS for name in self.config.files_of(split) if name is not None]
@@ -68,7 +64,8 @@ class ParallelText:
             case "grammar":
                 return self._grammar_pairs("train")
             case "files":
-                return self._named_train_files()
+                tsv = self.config.train_tsv
+                return self._two_files("train") if tsv is None else read_uncleaned_columns(Path(tsv))
             case _:
                 files = self._train_files[corpus]
                 pairs = chain.from_iterable(read_aligned_files(src, tgt, escape_invalid=True) for src, tgt in files)
@@ -87,21 +84,14 @@ class ParallelText:
         )
         return clean(self.train_pairs(corpus), rules, report)
 
-    def made_train_pairs(self, corpus: str) -> Pairs:
-        """None: text is not made of text."""
-        yield from ()
-
-    def has(self, split: Split) -> bool:
-        """Whether there is such a part; training text is always there."""
-        return split == "train" or self._names_files(split) or self._first_with(split) is not None
-
     def pairs(self, split: Split) -> Pairs:
         """(source, target) lines of dev or test, as a stream. Raises DataError if a line cannot be read."""
-        if self._names_files(split):
-            return self._named_files(split)
+        tsv = self.config.files_of(split)[2]
+        if tsv is not None:
+            return read_tab_separated(Path(tsv))
         name = self._first_with(split)
-        if name is None:
-            raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
+        if self._names_files(split) or name is None:
+            return self._two_files(split)
         if name == BUILT_IN:
             return self._grammar_pairs(split)
         texts = self._find(corpus_named(name).texts(split))
@@ -154,29 +144,27 @@ class ParallelText:
         raise DataError(f"{name} is no corpus that has a name ({known}), and {nowhere}")
 
     def _grammar_pairs(self, split: Split) -> Pairs:
-        config = self.config
-        if config.direction not in ("en-de", "de-en"):
-            raise ConfigError(f"the grammar corpus is English and German, got direction = {config.direction!r}")
-        n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
-        pairs = generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
-        return ((pair.en, pair.de) if config.src_language == "en" else (pair.de, pair.en) for pair in pairs)
+        direction = self.config.direction
+        if direction not in ("en-de", "de-en"):
+            raise ConfigError(f"the grammar corpus is English and German, got direction = {direction!r}")
+        pairs = grammar_pairs(self.config, split)
+        return ((pair.en, pair.de) if direction == "en-de" else (pair.de, pair.en) for pair in pairs)
 
     def _names_files(self, split: Split) -> bool:
         return any(name is not None for name in self.config.files_of(split))
 
-    def _named_train_files(self) -> UncleanedPairs:
-        tsv = self.config.train_tsv
-        return read_uncleaned_columns(Path(tsv)) if tsv is not None else self._two_files("train", escape_invalid=True)
-
-    def _named_files(self, split: Split) -> Pairs:
-        _, _, tsv = self.config.files_of(split)
-        return read_tab_separated(Path(tsv)) if tsv is not None else self._two_files(split, escape_invalid=False)
-
-    def _two_files(self, split: Split, *, escape_invalid: bool) -> Pairs:
+    def _two_files(self, split: Split) -> Pairs:
+        """Those that are named for a split. Raises ConfigError if there are none."""
         src, tgt, _ = self.config.files_of(split)
         if src is None or tgt is None:
             raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
-        return read_aligned_files(Path(src), Path(tgt), escape_invalid=escape_invalid)
+        return read_aligned_files(Path(src), Path(tgt), escape_invalid=split == "train")
+
+
+def grammar_pairs(config: DataConfig, split: Split) -> Iterator[GrammarPair]:
+    """The part of the built-in corpus that a configuration asks for, with its trees."""
+    n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
+    return generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
 
 
 def require_text(path: Path) -> None:

@@ -15,10 +15,9 @@ from pathlib import Path
 from transduce.config import DataConfig, Split
 from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
-from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.layout import COMPRESSIONS, data_folders
-from transduce.corpora.paired_text import Pairs
-from transduce.corpora.parallel_text import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS
+from transduce.corpora.paired_text import PairedText, Pairs
+from transduce.corpora.parallel_text import grammar_pairs
 from transduce.corpora.recombination import recombined
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
@@ -26,16 +25,9 @@ from transduce.linearisation import linearise
 from transduce.trees import TRACE, Tree, parse_tree, parse_trees, parse_wordless_trees, plain, sentence_of_words
 
 __all__ = [
-    "TREEBANKS",
-    "WSJ",
-    "Treebank",
-    "TreebankText",
-    "find_trees",
-    "plain_trees_of",
-    "read_plain_trees",
-    "read_trees",
+    "TREEBANKS", "WSJ", "Treebank", "TreebankText", "find_trees", "plain_trees_of", "read_plain_trees", "read_trees",
     "sentence_of",
-]
+]  # fmt: skip
 
 WSJ = "wsj"  # the Wall Street Journal of the Penn Treebank: for those who hold it
 WSJ_SECTIONS: Mapping[Split, range] = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
@@ -72,7 +64,7 @@ TREEBANKS: Mapping[str, Treebank] = {
 }
 
 
-class TreebankText:
+class TreebankText(PairedText):
     """Sentences with their trees by corpus, as preparation reads them.
 
     >>> text = TreebankText(DataConfig(corpus="grammar", task="parsing", n_pairs=2, shared_vocabulary=False))
@@ -88,11 +80,6 @@ class TreebankText:
         self.config = config
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._required(name) for name in self.corpora if name != BUILT_IN}
-
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """The names of those that training reads."""
-        return tuple(self.config.weights)
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
         """Sentences and trees of a corpus to train on, but for long ones and those with control characters."""
@@ -115,10 +102,6 @@ class TreebankText:
             drop_identical=False,
             drop_duplicates=self.config.drop_duplicates,
         )
-
-    def has(self, split: Split) -> bool:
-        """Whether there is such a part; training text is always there."""
-        return split == "train" or self.config.trees_of(split) is not None or self._first_with(split) is not None
 
     def pairs(self, split: Split) -> Pairs:
         """Those of dev or test. Raises DataError if a tree cannot be read."""
@@ -189,10 +172,7 @@ class TreebankText:
         return [] if path is None else [path]
 
     def _grammar_trees(self, split: Split) -> Iterator[Tree]:
-        config = self.config
-        n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
-        pairs = generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
-        return (plain(parse_tree(pair.tree)) for pair in pairs)
+        return (plain(parse_tree(pair.tree)) for pair in grammar_pairs(self.config, split))
 
 
 def find_trees(name: str, split: Split, folders: Sequence[Path]) -> Path | None:
@@ -236,8 +216,9 @@ def plain_trees_of(lines: Iterable[str], name: str) -> Iterator[Tree | None]:
 
 
 def _plain_or_none(tree: Tree | None) -> Tree | None:
-    has_words = tree is not None and any(leaf.label != TRACE for leaf in tree.leaves())
-    return plain(tree) if tree is not None and has_words else None
+    if tree is None or all(leaf.label == TRACE for leaf in tree.leaves()):
+        return None
+    return plain(tree)
 
 
 def sentence_of(tree: Tree) -> str:

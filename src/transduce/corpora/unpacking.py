@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import DataError, shown
-from transduce.files import BROKEN, XzStreams, is_leftover, is_running, open_binary, write_lines, written_whole
+from transduce.files import BROKEN, XzStreams, open_binary, remove, remove_leftovers, write_lines, written_whole
 
 __all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
 
@@ -59,7 +59,9 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
             if member not in names:
                 continue
             if member in sums:
-                _require_same(content, sums[member], where=f"{archive}: {shown(member)}")
+                if hashlib.file_digest(content, "sha256").hexdigest() != sums[member]:  # type: ignore[arg-type]
+                    where = f"{archive}: {shown(member)}"
+                    raise DataError(f"{where} comes twice, with different text; remove the archive and get it again")
                 continue
             with _Summed(content) as summed:
                 _write_text(stage / names[member], summed, where=f"{archive}: {member}")
@@ -201,26 +203,17 @@ class _Summed(io.RawIOBase):
         return self._sum.hexdigest()
 
 
-def _require_same(content: IO[bytes], sha256: str, *, where: str) -> None:
-    """Raises DataError unless a member that comes again is the same."""
-    if hashlib.file_digest(content, "sha256").hexdigest() != sha256:  # type: ignore[arg-type]
-        raise DataError(f"{where} comes twice, with different text; remove the archive and get it again")
-
-
 @contextmanager
 def _stage(folder: Path) -> Iterator[Path]:
     """A folder in ``folder`` for texts that are not known to be good; what killed processes left of theirs goes."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.iterdir():
-        if is_leftover(path, of=STAGE) and not is_running(int(path.suffixes[-2][1:])):
-            shutil.rmtree(path, ignore_errors=True)
+    remove_leftovers(folder / STAGE)
     stage = folder / f".{STAGE}.{os.getpid()}.tmp"
-    shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir()
     try:
         yield stage
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        remove(stage)
 
 
 def _write_text(path: Path, content: io.RawIOBase, *, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from transduce.config import Split
@@ -20,18 +21,10 @@ def write_grammar_corpus(folder: Path, *, n_pairs: int, seed: int) -> dict[str, 
     sizes: dict[Split, int] = {"train": n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}
     with atomic_folder(folder) as temporary:
         for split, size in sizes.items():
-            _write_split(temporary, split, n_pairs=size, seed=seed)
+            with ExitStack() as stack:
+                paths = [temporary / f"{split}.{kind}" for kind in ("en", "de", "trees")]
+                files = [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in paths]
+                for pair in generate_pairs(split, n_pairs=size, seed=seed):
+                    for file, line in zip(files, (pair.en, pair.de, pair.tree), strict=True):
+                        file.write(line + "\n")
     return {str(split): size for split, size in sizes.items()}
-
-
-def _write_split(folder: Path, split: Split, *, n_pairs: int, seed: int) -> None:
-    paths = [folder / f"{split}.{kind}" for kind in ("en", "de", "trees")]
-    with (
-        paths[0].open("w", encoding="utf-8", newline="\n") as en,
-        paths[1].open("w", encoding="utf-8", newline="\n") as de,
-        paths[2].open("w", encoding="utf-8", newline="\n") as trees,
-    ):
-        for pair in generate_pairs(split, n_pairs=n_pairs, seed=seed):
-            en.write(pair.en + "\n")
-            de.write(pair.de + "\n")
-            trees.write(pair.tree + "\n")

@@ -9,6 +9,7 @@ from transduce.files.folders import (
     made_folder,
     named_in_errors,
     remove,
+    remove_leftovers,
     renamed_beside,
 )
 from transduce.files.json_files import Migration, migrated, read_json, write_json
@@ -20,7 +21,7 @@ from transduce.files.writing import descriptor_named, open_in_place, write_lines
 __all__ = [
     "BROKEN", "LONGEST_LINE", "MANIFEST_NAME", "CutLine", "Migration", "XzStreams", "atomic_folder", "bring_back",
     "decoded_lines", "descriptor_named", "is_leftover", "is_running", "made_folder", "migrated", "named_in_errors",
-    "open_binary", "open_in_place", "open_regular", "raw_lines", "read_json", "read_lines", "remove", "renamed_beside",
-    "require_regular", "sha256_of_file", "verify_manifest", "where_looked", "write_json", "write_lines",
-    "write_manifest", "write_text", "written_whole",
+    "open_binary", "open_in_place", "open_regular", "raw_lines", "read_json", "read_lines", "remove",
+    "remove_leftovers", "renamed_beside", "require_regular", "sha256_of_file", "verify_manifest",
+    "where_looked", "write_json", "write_lines", "write_manifest", "write_text", "written_whole",
 ]  # fmt: skip

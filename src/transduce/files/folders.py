@@ -15,7 +15,7 @@ from transduce.errors import DataError
 
 __all__ = [
     "atomic_folder", "bring_back", "is_leftover", "is_running", "made_folder", "named_in_errors", "remove",
-    "renamed_beside",
+    "remove_leftovers", "renamed_beside",
 ]  # fmt: skip
 
 
@@ -69,6 +69,13 @@ def is_leftover(path: Path, *, of: str) -> bool:
     return re.fullmatch(rf"\.{re.escape(of)}\.\d+\.(tmp|old)", path.name) is not None
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed while they wrote ``folder`` have left beside it."""
+    for path in folder.parent.iterdir():
+        if is_leftover(path, of=folder.name) and not _is_of_another(path):
+            remove(path)
+
+
 @contextmanager
 def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """A temporary folder to fill; becomes ``folder`` when the block ends without an error.
@@ -95,9 +102,7 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         raise DataError(f"{folder} is a link that leads nowhere; nothing was written; move it away") from error
     with made_folder(folder.parent):
         bring_back(folder)
-        for path in folder.parent.iterdir():
-            if is_leftover(path, of=folder.name) and not _is_of_another(path):
-                remove(path)
+        remove_leftovers(folder)
         to_retire = folder.stat() if replace and folder.exists() else None
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         temporary.mkdir()
@@ -172,8 +177,8 @@ def is_running(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is another user's
-        return True
+    except OSError:
+        pass  # it is another user's
     return True
 
 

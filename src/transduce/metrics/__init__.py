@@ -19,21 +19,7 @@ from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
 from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, paper_bleu
 
 __all__ = [
-    "TOKENISED_BLEUS",
-    "PairedBootstrap",
-    "Parseval",
-    "Score",
-    "TokenisedBleu",
-    "TranslationScores",
-    "chrf_score",
-    "customary_bleus",
-    "has_moses_rules",
-    "looks_tokenised",
-    "multi30k_bleu",
-    "paired_bootstrap",
-    "paper_bleu",
-    "parseval",
-    "perplexity",
-    "sacrebleu_score",
-    "score_translations",
-]
+    "TOKENISED_BLEUS", "PairedBootstrap", "Parseval", "Score", "TokenisedBleu", "TranslationScores", "chrf_score",
+    "customary_bleus", "has_moses_rules", "looks_tokenised", "multi30k_bleu", "paired_bootstrap", "paper_bleu",
+    "parseval", "perplexity", "sacrebleu_score", "score_translations",
+]  # fmt: skip

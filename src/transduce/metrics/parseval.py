@@ -18,15 +18,9 @@ from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.trees import ROOT_LABEL, TRACE, Tree
 
 __all__ = [
-    "DROPPED_LABELS",
-    "Parseval",
-    "SentenceScore",
-    "Status",
-    "Totals",
-    "constituent_label",
-    "lines_of_details",
+    "DROPPED_LABELS", "Parseval", "SentenceScore", "Status", "Totals", "constituent_label", "lines_of_details",
     "parseval",
-]
+]  # fmt: skip
 
 Status = Literal["valid", "skipped", "error"]
 
@@ -145,12 +139,7 @@ def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | TreeError | None
     """
     if len(gold) != len(test):
         raise DataError(f"{len(gold):,} gold trees but {len(test):,} test trees; they must align line by line")
-    sentences = tuple(
-        _not_compared(_Brackets.of(g), "error")
-        if isinstance(t, TreeError)
-        else _compare(_Brackets.of(g), _Brackets.of(t))
-        for g, t in zip(gold, test, strict=True)
-    )
+    sentences = tuple(map(_compare, gold, test))
     short = (each for each in sentences if each.length <= LONGEST_SHORT)
     return Parseval(Totals.of(sentences), Totals.of(short), sentences)
 
@@ -178,11 +167,10 @@ class _Brackets:
     def of(tree: Tree | None) -> _Brackets:
         leaves = list(tree.leaves()) if tree is not None else []
         kept = [leaf for leaf in leaves if leaf.label not in DROPPED_LABELS]
-        constituents = _constituents(tree) if tree is not None else ()
         return _Brackets(
             words=tuple(leaf.word or "" for leaf in kept),
             tags=tuple(EQUAL_LABELS.get(leaf.label, leaf.label) for leaf in kept),
-            constituents=tuple(constituents),
+            constituents=() if tree is None else tuple(_constituents(tree)),
             length=sum(leaf.label != TRACE for leaf in leaves),
         )
 
@@ -206,11 +194,13 @@ def _constituents(tree: Tree) -> list[tuple[str, int, int]]:
     return [(label, start, end) for label, start, end in spans if start < end and label not in DROPPED_LABELS]
 
 
-def _compare(gold: _Brackets, test: _Brackets) -> SentenceScore:
+def _compare(gold_tree: Tree | None, test_tree: Tree | TreeError | None) -> SentenceScore:
+    gold = _Brackets.of(gold_tree)
+    test = None if isinstance(test_tree, TreeError) else _Brackets.of(test_tree)
+    if test is None or (test.words and test.words != gold.words):
+        return SentenceScore(gold.length, "error", n_words=len(gold.words))
     if not test.words:
-        return _not_compared(gold, "skipped")
-    if gold.words != test.words:
-        return _not_compared(gold, "error")
+        return SentenceScore(gold.length, "skipped", n_words=len(gold.words))
     matched = Counter(gold.constituents) & Counter(test.constituents)
     innermost = _innermost_spans(gold.constituents, n_words=len(gold.words))
     return SentenceScore(
@@ -223,10 +213,6 @@ def _compare(gold: _Brackets, test: _Brackets) -> SentenceScore:
         n_words=len(gold.words),
         n_right_tags=sum(a == b for a, b in zip(gold.tags, test.tags, strict=True)),
     )
-
-
-def _not_compared(gold: _Brackets, status: Status) -> SentenceScore:
-    return SentenceScore(gold.length, status, n_words=len(gold.words))
 
 
 def _innermost_spans(constituents: Iterable[tuple[str, int, int]], *, n_words: int) -> list[tuple[int, int]]:

@@ -62,12 +62,8 @@ def paired_bootstrap(
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     a, b = sacrebleu_score(hypotheses_a, references), sacrebleu_score(hypotheses_b, references)
     difference = b.score - a.score
-    drawn_R = _drawn_differences(
-        _sentence_sums(hypotheses_a, references),
-        _sentence_sums(hypotheses_b, references),
-        n_resamples=n_resamples,
-        seed=seed,
-    )
+    sums_a_NF, sums_b_NF = (_sentence_sums(hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
+    drawn_R = _drawn_differences(sums_a_NF, sums_b_NF, n_resamples=n_resamples, seed=seed)
     # Between equally good systems the drawn differences would scatter alike, but around zero.
     n_as_large = int(np.count_nonzero(np.abs(drawn_R - drawn_R.mean()) >= abs(difference)))
     low, high = np.percentile(drawn_R, [2.5, 97.5])

@@ -4,7 +4,8 @@
     Multi30k     lowercased, punctuation normalised, Moses tokens
 
 Both count as multi-bleu.perl does, without smoothing: a corpus that matches no 4-gram at all scores 0.
-Moses knows abbreviations and apostrophes of some languages; for others it takes English abbreviations.
+Moses knows abbreviations and apostrophes of some languages; for others it takes English abbreviations. ``sacremoses``
+is imported where it is used: it compiles its tables for a quarter of a second.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language
     >>> print(paper_bleu(["Der CO2-Ausstoß sinkt."], ["Der CO2-Ausstoß sinkt."], language="de"))
     100.00 (nrefs:1|case:mixed|eff:no|tok:moses-de-compounds-split|smooth:none|punct:unicode-replaced|sacremoses:...)
     """
-    prepare = _paper_preparation(language)
-    return corpus_score(
-        BLEU(tokenize="none", smooth_method="none", force=True),
-        [prepare(line) for line in hypotheses],
-        [prepare(line) for line in references],
-        settings={
-            "tok": f"moses-{language}-compounds-split",
-            "punct": "unicode-replaced",
-            "sacremoses": _sacremoses_version(),
-        },
-    )
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    replace_unicode = MosesPunctNormalizer(language).replace_unicode_punct
+    tokenize = MosesTokenizer(language).tokenize
+
+    def prepare(line: str) -> str:
+        # Moses' table lacks the low quotation mark; the authors' reference has a plain one in its place.
+        plain = replace_unicode(line.replace("„", '"'))
+        return split_compounds(tokenize(plain, return_str=True))
+
+    settings = {"tok": f"moses-{language}-compounds-split", "punct": "unicode-replaced"}
+    return _bleu_of_tokens(prepare, hypotheses, references, settings)
 
 
 def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
@@ -54,17 +56,33 @@ def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, langu
     >>> print(multi30k_bleu(["Ein Hund schläft im Garten."], ["ein hund schläft im Garten."], language="de"))
     100.00 (nrefs:1|case:lc|eff:no|tok:moses-de|smooth:none|punct:moses-normalised|sacremoses:...)
     """
-    prepare = _multi30k_preparation(language)
-    return corpus_score(
-        BLEU(lowercase=True, tokenize="none", smooth_method="none", force=True),
-        [prepare(line) for line in hypotheses],
-        [prepare(line) for line in references],
-        settings={
-            "tok": f"moses-{language}",
-            "punct": "moses-normalised",
-            "sacremoses": _sacremoses_version(),
-        },
-    )
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    normalize = MosesPunctNormalizer(language, perl_parity=True).normalize
+    tokenize = MosesTokenizer(language).tokenize
+
+    def prepare(line: str) -> str:
+        plain = MANY_DOTS.sub("." * MOST_DOTS, line.lower())
+        return str(tokenize(normalize(plain), return_str=True))
+
+    settings = {"tok": f"moses-{language}", "punct": "moses-normalised"}
+    return _bleu_of_tokens(prepare, hypotheses, references, settings, lowercase=True)
+
+
+def _bleu_of_tokens(
+    prepare: Callable[[str], str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    settings: dict[str, str],
+    *,
+    lowercase: bool = False,
+) -> Score:
+    """BLEU as multi-bleu.perl counts it, of lines that ``prepare`` makes tokens of."""
+    from sacremoses import __version__
+
+    metric = BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+    settings = settings | {"sacremoses": str(__version__)}
+    return corpus_score(metric, list(map(prepare, hypotheses)), list(map(prepare, references)), settings=settings)
 
 
 def split_compounds(tokens: str) -> str:
@@ -78,9 +96,6 @@ def split_compounds(tokens: str) -> str:
     return HYPHEN_INSIDE_WORD.sub(r"\1 ##AT##-##AT## \2", tokens)
 
 
-# sacremoses is imported where it is used: it compiles its tables for a quarter of a second.
-
-
 def has_moses_rules(language: str) -> bool:
     """Whether Moses knows the abbreviations of a language; where it does not, it takes the English ones.
 
@@ -90,38 +105,3 @@ def has_moses_rules(language: str) -> bool:
     from sacremoses.corpus import NonbreakingPrefixes
 
     return language in NonbreakingPrefixes().available_langs.values()
-
-
-def _paper_preparation(language: str) -> Callable[[str], str]:
-    """Raw line -> tokens separated by spaces, for the paper's BLEU."""
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    replace_unicode = MosesPunctNormalizer(language).replace_unicode_punct
-    tokenize = MosesTokenizer(language).tokenize
-
-    def prepare(line: str) -> str:
-        # Moses' table lacks the low quotation mark; the authors' reference has a plain one in its place.
-        plain = replace_unicode(line.replace("„", '"'))
-        return split_compounds(tokenize(plain, return_str=True))
-
-    return prepare
-
-
-def _multi30k_preparation(language: str) -> Callable[[str], str]:
-    """Raw line -> tokens separated by spaces, for Multi30k's BLEU."""
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    normalize = MosesPunctNormalizer(language, perl_parity=True).normalize
-    tokenize = MosesTokenizer(language).tokenize
-
-    def prepare(line: str) -> str:
-        plain = MANY_DOTS.sub("." * MOST_DOTS, line.lower())
-        return str(tokenize(normalize(plain), return_str=True))
-
-    return prepare
-
-
-def _sacremoses_version() -> str:
-    from sacremoses import __version__
-
-    return str(__version__)

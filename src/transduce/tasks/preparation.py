@@ -70,9 +70,7 @@ class Prepared:
         files = [self.folder / name for name in task_named(self.config.task).text_files(split)]
         if split not in self.text_names or not files:
             return None
-        pairs = list(
-            read_aligned_files(*(self.folder / name for name in task_named(self.config.task).text_files(split)))
-        )
+        pairs = list(read_aligned_files(*files))
         return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 

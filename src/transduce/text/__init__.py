@@ -11,29 +11,7 @@ from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS, U
 from transduce.text.wordpiece import train_wordpiece
 
 __all__ = [
-    "BOS_ID",
-    "EOS_ID",
-    "MASKS",
-    "PAD_ID",
-    "SPECIAL_SYMBOLS",
-    "UNK_ID",
-    "WORD_BEGIN",
-    "BpeDropout",
-    "Masked",
-    "Segment",
-    "Tokenizer",
-    "Tokenizers",
-    "caps_lowered",
-    "find_unchanging",
-    "is_all_caps",
-    "joined",
-    "load_tokenizer",
-    "mask",
-    "normalise",
-    "split_clauses",
-    "split_sentences",
-    "train_bpe",
-    "train_symbols",
-    "train_wordpiece",
-    "unmask",
-]
+    "BOS_ID", "EOS_ID", "MASKS", "PAD_ID", "SPECIAL_SYMBOLS", "UNK_ID", "WORD_BEGIN", "BpeDropout", "Masked", "Segment",
+    "Tokenizer", "Tokenizers", "caps_lowered", "find_unchanging", "is_all_caps", "joined", "load_tokenizer", "mask",
+    "normalise", "split_clauses", "split_sentences", "train_bpe", "train_symbols", "train_wordpiece", "unmask",
+]  # fmt: skip

@@ -13,7 +13,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.text.frames import byte_level
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
-from transduce.text.vocabulary import SPECIAL_SYMBOLS
+from transduce.text.vocabulary import NO_TEXT, SPECIAL_SYMBOLS
 
 __all__ = ["train_bpe"]
 
@@ -44,7 +44,7 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
     stream = iter(texts)
     first = next((text for text in stream if text), None)
     if first is None:
-        raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
+        raise DataError(NO_TEXT)
     learner = byte_level(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - len(SPECIAL_SYMBOLS) - len(first_merges),
@@ -58,8 +58,6 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
 
 
 def _parts(text: str) -> list[str]:
-    if len(text) <= LONGEST_LEARNED:
-        return [text]
     return [text[start : start + LONGEST_LEARNED] for start in range(0, len(text), LONGEST_LEARNED)]
 
 

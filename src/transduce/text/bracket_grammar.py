@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from transduce.errors import DataError
 from transduce.linearisation import PUNCTUATION_TAGS
@@ -114,13 +115,10 @@ class BracketGrammar:
         key = sentence, prefix
         if key not in self._known:
             before = self._shorter.get((sentence, prefix[:-1]))
-            if before is not None:
-                self._known[key] = self._after(before, prefix[-1])
+            if before is None:
+                self._known[key] = reduce(self._after, prefix, _Written())
             else:
-                written = _Written()
-                for id in prefix:
-                    written = self._after(written, id)
-                self._known[key] = written
+                self._known[key] = self._after(before, prefix[-1])
         return self._known[key]
 
     def _after(self, written: _Written, id: int) -> _Written:

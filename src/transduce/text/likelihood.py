@@ -47,9 +47,9 @@ def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_p
     pieces = list(alphabet)
     ids = {piece: id for id, piece in enumerate(pieces)}
     corpus = _Corpus([[ids[symbol] for symbol in spell(word)] for word in word_counts], list(word_counts.values()))
-    symbol_counts = corpus.symbol_counts()
+    symbol_counts, pair_counts = corpus.counts()
     scores = _Scores(floor=max(symbol_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
-    scores.update(symbol_counts, corpus.pair_counts())
+    scores.update(symbol_counts, pair_counts)
     while len(pieces) < n_pieces and (best := scores.best()) is not None:
         left, right = best
         merged = pieces[left] + pieces[right].removeprefix(CONTINUATION)
@@ -80,26 +80,19 @@ class _Corpus:
             for pair in pairwise(word):
                 self._words_of_pair[pair].add(n)
 
-    def symbol_counts(self) -> Counter[int]:
-        """How often each symbol occurs in the corpus."""
-        counts: Counter[int] = Counter()
+    def counts(self) -> tuple[Counter[int], Counter[Pair]]:
+        """How often each symbol occurs in the corpus, and how often each pair of them stands side by side."""
+        symbols, pairs = Counter[int](), Counter[Pair]()
         for word, count in zip(self._words, self._counts, strict=True):
             for symbol in word:
-                counts[symbol] += count
-        return counts
-
-    def pair_counts(self) -> Counter[Pair]:
-        """How often each pair of symbols stands side by side."""
-        counts: Counter[Pair] = Counter()
-        for word, count in zip(self._words, self._counts, strict=True):
+                symbols[symbol] += count
             for pair in pairwise(word):
-                counts[pair] += count
-        return counts
+                pairs[pair] += count
+        return symbols, pairs
 
     def merge(self, pair: Pair, merged: int) -> tuple[Counter[int], Counter[Pair]]:
         """Put ``merged`` where ``pair`` stands, from left to right; the changes in the counts of symbols and pairs."""
-        symbol_changes: Counter[int] = Counter()
-        pair_changes: Counter[Pair] = Counter()
+        symbol_changes, pair_changes = Counter[int](), Counter[Pair]()
         for n in self._words_of_pair.pop(pair):
             old, count = self._words[n], self._counts[n]
             new = self._words[n] = _merged(old, pair, merged)

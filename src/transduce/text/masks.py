@@ -13,18 +13,9 @@ from dataclasses import dataclass
 from zlib import crc32
 
 __all__ = [
-    "MASKS",
-    "Masked",
-    "caps_lowered",
-    "find_unchanging",
-    "is_all_caps",
-    "mask",
-    "mask_pair",
-    "mask_words",
-    "unchanging_spans",
-    "unmask",
-    "without_masks",
-]
+    "MASKS", "Masked", "caps_lowered", "find_unchanging", "is_all_caps", "mask", "mask_pair", "mask_words",
+    "unchanging_spans", "unmask", "without_masks",
+]  # fmt: skip
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
 _MASK = re.compile(f"[{MASKS[0]}-{MASKS[-1]}]")

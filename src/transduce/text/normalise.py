@@ -48,12 +48,8 @@ def _composed(text: str) -> str:
 
 
 def _cut_marks(text: str) -> str:
-    return _many_marks().sub(_cut, text) if _has_many_marks(text) else text
-
-
-def _has_many_marks(text: str) -> bool:
     some = text[MOST_MARKS :: MOST_MARKS + 1]  # whatever is longer than MOST_MARKS has a part here
-    return any(map(unicodedata.combining, some)) and _many_marks().search(text) is not None
+    return _many_marks().sub(_cut, text) if any(map(unicodedata.combining, some)) else text
 
 
 def _cut(run: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from tokenizers import models
 from transduce.errors import DataError
 from transduce.text.frames import between_blanks
 from transduce.text.tokenizer import Tokenizer
-from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
+from transduce.text.vocabulary import NO_TEXT, SPECIAL_SYMBOLS, UNK_ID
 
 __all__ = ["train_symbols"]
 
@@ -26,7 +26,7 @@ def train_symbols(texts: Iterable[str]) -> Tokenizer:
     """
     found = sorted({symbol for text in texts for symbol in text.split()})
     if not found:
-        raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
+        raise DataError(NO_TEXT)
     if taken := set(found) & set(SPECIAL_SYMBOLS):
         raise DataError(f"a tag is called {min(taken)}, which has a meaning of its own; rename it in the trees")
     vocabulary = {symbol: id for id, symbol in enumerate([*SPECIAL_SYMBOLS, *found])}

@@ -69,23 +69,19 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str], *, most_tokens: int | None = None) -> list[list[int]]:
         """``encode`` for many texts at a time, on all cores."""
-        most = None if most_tokens is None else self._characters_beyond(most_tokens)
+        most = None  # so many characters have more tokens, whatever they are
+        if most_tokens is not None and self._longest is not None:
+            most = self._longest * (most_tokens + 1)
         rows: list[list[int]] = []
         for some in chunks((text[:most] for text in texts), len(texts), len):  # the library holds 100 bytes a token
             encodings = self._library.encode_batch_fast(some, add_special_tokens=False)
             rows += [encoding.ids for encoding in encodings]
         return rows
 
-    def _characters_beyond(self, n_tokens: int) -> int | None:
-        """So many characters have more tokens than that, whatever they are; None where words have no limit."""
-        return None if self._longest is None else self._longest * (n_tokens + 1)
-
     @cached_property
     def _longest(self) -> int | None:
         """Bytes of the longest token; None where tokens are words of a closed list, of any length."""
-        if self.is_closed:
-            return None
-        return max(len(token) for token in self.vocabulary)
+        return None if self.is_closed else max(map(len, self.vocabulary))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``; special symbols are skipped. Bytes that make no character become U+FFFD.
@@ -164,8 +160,6 @@ def _bytes_of_symbols() -> dict[str, bytes]:
 
 
 _BYTES_OF_SYMBOL = _bytes_of_symbols()
-
-
 _SYMBOL_OF_BYTE = {spelled[0]: symbol for symbol, spelled in _BYTES_OF_SYMBOL.items()}
 
 
@@ -178,13 +172,12 @@ def spelled_in_bytes(text: str) -> str:
     return "".join(_SYMBOL_OF_BYTE[byte] for byte in text.encode("utf-8"))
 
 
-_SPACE = next(symbol for symbol, spelled in _BYTES_OF_SYMBOL.items() if spelled == b" ")
+_SPACE = spelled_in_bytes(" ")
 
 
 def _readable(token: str) -> str:
-    spelled = b"".join(
-        _BYTES_OF_SYMBOL.get(symbol, symbol.encode("utf-8")) for symbol in token.removeprefix(CONTINUATION)
-    )
+    symbols = token.removeprefix(CONTINUATION)
+    spelled = b"".join(_BYTES_OF_SYMBOL.get(symbol, symbol.encode("utf-8")) for symbol in symbols)
     return spelled.decode("utf-8", "backslashreplace").replace(" ", WORD_BEGIN)
 
 
@@ -193,7 +186,9 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
     Raises CheckpointError if the file is missing, corrupt, or a tokenizer of another system.
     """
-    _check_description(read_json(path, error=CheckpointError, may_be_link=True), path)
+    fault = _fault(read_json(path, error=CheckpointError, may_be_link=True))
+    if fault is not None:
+        raise CheckpointError(f"{path} {fault}")
     try:
         tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
         is_lossless = tokenizer.is_closed or tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
@@ -223,43 +218,41 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _check_description(description: dict[str, Any], path: Path) -> None:
-    """Refuse what the library would read but this system did not write, before the library sees it.
+_OURS = "use a tokenizer that transduce has trained"
+
+
+def _fault(description: dict[str, Any]) -> str | None:
+    """What the library would read but this system did not write, to be refused before the library sees it.
 
     Some bad settings end in an abort inside the library, which no ``except Exception`` catches.
     """
     model, added_tokens = description.get("model"), description.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if not isinstance(model, dict) or not isinstance(vocabulary, dict):
-        raise CheckpointError(f"{path} is not a tokenizer: it has no model with a vocabulary")
+        return "is not a tokenizer: it has no model with a vocabulary"
     kind = model.get("type")
     if not isinstance(kind, str) or kind not in _SETTINGS:
-        raise CheckpointError(f"{path} holds a {shown(kind)} model; only {' and '.join(_SETTINGS)} can be used")
+        return f"holds a {shown(kind)} model; only {' and '.join(_SETTINGS)} can be used"
     wanted = _SETTINGS[kind]
     settings = {name: value for name, value in model.items() if name not in ("type", "vocab", "merges") and value}
     for name in [*settings, *wanted]:
         if settings.get(name) != wanted.get(name):
-            raise CheckpointError(
-                f"{path} sets {shown(name)} to {quoted(model.get(name))}; use a tokenizer that transduce has trained"
-            )
+            return f"sets {shown(name)} to {quoted(model.get(name))}; {_OURS}"
     if added_tokens:
-        raise CheckpointError(f"{path} adds tokens beside its vocabulary; use a tokenizer that transduce has trained")
+        return f"adds tokens beside its vocabulary; {_OURS}"
     if list(map(vocabulary.get, SPECIAL_SYMBOLS)) != list(range(len(SPECIAL_SYMBOLS))):
-        raise CheckpointError(f"{path} has not {', '.join(SPECIAL_SYMBOLS)} at ids 0 to 3; it is of another system")
-    if not all(type(id) is int for id in vocabulary.values()) or set(vocabulary.values()) != set(
-        range(len(vocabulary))
-    ):
-        raise CheckpointError(f"{path} should number its vocabulary from 0 to {len(vocabulary) - 1}, each id once")
-    if kind == "WordPiece" and not all(
-        {symbol, CONTINUATION + symbol} <= vocabulary.keys() for symbol in _BYTES_OF_SYMBOL
-    ):
-        raise CheckpointError(f"{path} lacks bytes, at the start of a word or inside; it would lose text")
+        return f"has not {', '.join(SPECIAL_SYMBOLS)} at ids 0 to 3; it is of another system"
+    ids = vocabulary.values()
+    if not all(type(id) is int for id in ids) or set(ids) != set(range(len(ids))):
+        return f"should number its vocabulary from 0 to {len(ids) - 1}, each id once"
+    bytes_in_words = [*_BYTES_OF_SYMBOL, *(CONTINUATION + symbol for symbol in _BYTES_OF_SYMBOL)]
+    if kind == "WordPiece" and not vocabulary.keys() >= set(bytes_in_words):
+        return "lacks bytes, at the start of a word or inside; it would lose text"
     frame = _frame(kind)
     for name in sorted((description.keys() | frame.keys()) - {"model", "added_tokens"}):
         if not _is_within(description.get(name), frame.get(name)):
-            raise CheckpointError(
-                f"{path} has another {shown(name)} than transduce writes; use a tokenizer that transduce has trained"
-            )
+            return f"has another {shown(name)} than transduce writes; {_OURS}"
+    return None
 
 
 @cache

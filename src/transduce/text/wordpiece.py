@@ -17,7 +17,7 @@ from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, byte_level
 from transduce.text.likelihood import learn_pieces
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
-from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
+from transduce.text.vocabulary import NO_TEXT, SPECIAL_SYMBOLS, UNK_ID
 
 __all__ = ["train_wordpiece"]
 
@@ -46,7 +46,7 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int, masks: bool = Fals
         )
     word_counts = _count_words(texts)
     if not word_counts:
-        raise DataError("a vocabulary cannot be learned from no text: every line is empty, or there is none")
+        raise DataError(NO_TEXT)
     n_pieces = vocab_size - len(SPECIAL_SYMBOLS) - len(of_masks)
     pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=n_pieces)
     return Tokenizer(_library(list(dict.fromkeys([*pieces, *of_masks]))).to_str())
