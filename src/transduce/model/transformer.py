@@ -16,15 +16,16 @@ from transduce.model.decoding import DecodingState
 from transduce.model.embedding import TokenEmbedding, make_positions
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
 from transduce.model.experts import AuxiliaryLosses
-from transduce.model.front_end import TokenFrontEnd
+from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
 from transduce.model.layout import EncoderOutput, causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 
-__all__ = ["FrontEndMaker", "Transformer"]
+__all__ = ["FrontEndMaker", "SourceMaker", "Transformer"]
 
 FrontEndMaker = Callable[[TokenEmbedding], TokenFrontEnd]
+SourceMaker = Callable[[TokenEmbedding], FrontEnd]  # of tokens, or of anything else that can be read
 
 
 class Transformer(EncoderDecoder):
@@ -46,7 +47,7 @@ class Transformer(EncoderDecoder):
         self,
         config: TransformerConfig,
         *,
-        source: FrontEndMaker | None = None,
+        source: SourceMaker | None = None,
         target: FrontEndMaker | None = None,
         kernel: AttentionKernel = "auto",
     ) -> None:
@@ -57,7 +58,7 @@ class Transformer(EncoderDecoder):
 
         src_embedding, tgt_embedding = make_embeddings(config)
         self.target = (target or with_positions)(tgt_embedding)
-        self.source = (source or with_positions)(src_embedding)
+        self.source: FrontEnd = (source or with_positions)(src_embedding)
         self.encoder = Stack(StackConfig.of(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
         self.decoder = Stack(
             StackConfig.of(config, config.n_decoder_layers), has_cross_attention=True, kind="decoder", kernel=kernel
@@ -108,7 +109,8 @@ class Transformer(EncoderDecoder):
 
     def start(self, src_BS: Tensor) -> DecodingState:
         """Encode, and prepare the decoder to write one row for each sentence."""
-        return self.decoder.start(self.target.start(len(src_BS)), self.encode(src_BS))
+        memory = self.encode(src_BS)
+        return self.decoder.start(self.target.start(len(memory.layout.is_real_BT)), memory)
 
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None

@@ -164,19 +164,20 @@ def read_architecture(model: Transformer, seen: Pass) -> Architecture:
 
     Raises ShapeError if the layers of a stack are not all alike, or positions count words.
     """
-    fronts = {type(front).__name__ for front in (model.source, model.target)}
-    if fronts != {"TokenFrontEnd"}:
-        raise ShapeError(f"figure 1 has positions of the place alone, got a model with {', '.join(sorted(fronts))}")
+    source, target = model.source, model.target
+    if type(source) is not TokenFrontEnd or type(target) is not TokenFrontEnd:
+        fronts = sorted({type(front).__name__ for front in (source, target)})
+        raise ShapeError(f"figure 1 has positions of the place alone, got a model with {', '.join(fronts)}")
     places = {
-        "input": model.source.embedding.weight,
-        "output": model.target.embedding.weight,
+        "input": source.embedding.weight,
+        "output": target.embedding.weight,
         "linear": model.output_weight,
     }
     storages = {place: weight.data_ptr() for place, weight in places.items()}
     tied = tuple(place for place, storage in storages.items() if list(storages.values()).count(storage) > 1)
     return Architecture(
-        encoder=_stack(seen.encoder, model.source, seen),
-        decoder=_stack(seen.decoder, model.target, seen),
+        encoder=_stack(seen.encoder, source, seen),
+        decoder=_stack(seen.decoder, target, seen),
         output=shape_of(model.output_weight),
         tied=tied,
         d_model=seen.states_TD.shape[-1],

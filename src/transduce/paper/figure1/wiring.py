@@ -18,6 +18,7 @@ from transduce.model import AttentionKind, Transformer
 from transduce.model.attention import CrossAttention, MultiHeadAttention
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import TokenEmbedding
+from transduce.model.front_end import TokenFrontEnd
 from transduce.model.layers import FeedForward, Layer, Residual
 from transduce.paper.figure1.architecture import Call, Pass, shape_of, sublayer_call, within
 
@@ -228,6 +229,7 @@ def _from_feed_forward_formula(call: Call) -> float:
 
 
 def _one_matrix(model: Transformer) -> Check:
+    assert isinstance(model.source, TokenFrontEnd)
     weights = (model.source.embedding.weight, model.target.embedding.weight, model.output_weight)
     n_matrices = len({weight.data_ptr() for weight in weights})
     return Check(
