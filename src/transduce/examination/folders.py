@@ -10,11 +10,10 @@ import torch
 
 from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
-from transduce.errors import shown
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.examination.text import examine_two_files
 from transduce.model import cost_of
-from transduce.tasks import TASKS, Parser, Translator, open_prepared
+from transduce.tasks import Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
@@ -129,10 +128,9 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     if odd := _odd_tensors(read.model.named_parameters()):
         yield problem(folder / WEIGHTS_FILE, f"{odd}; average older checkpoints")
         return
-    if read.task not in TASKS:
-        yield problem(folder, f"is a model for {shown(read.task)}, this version knows {' and '.join(TASKS)}")
-        return
-    yield from survived(folder, (_parse if read.task == "parsing" else _translate)(folder, read))
+    trial = {"translation": _translate, "parsing": _parse}.get(read.task)
+    if trial is not None:
+        yield from survived(folder, trial(folder, read))
 
 
 def _parse(folder: Path, read: ModelFolder) -> Iterator[Finding]:

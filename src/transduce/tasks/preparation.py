@@ -57,9 +57,9 @@ class Prepared:
 
     @property
     def fingerprint(self) -> str:
-        """Of all that training reads: the tokenizers and every id."""
+        """Of all that training reads, the tokenizers and every id, whatever the formats of the files about them."""
         manifests = [(self.folder / split / MANIFEST_NAME) for split in ("train", "dev")]
-        parts = [self.tokenizers.fingerprint, *(sha256_of_file(path) for path in manifests if path.exists())]
+        parts = [self.tokenizers.fingerprint, *(_fingerprint(path) for path in manifests if path.exists())]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def text(self, split: Split) -> tuple[list[str], list[str]] | None:
@@ -162,6 +162,15 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
                 does = "does not name" if (folder / name).exists() else "names"
                 raise DataError(f"{path} {does} {split} text, against what is there ({name}); prepare it anew")
     return config, text_names
+
+
+def _fingerprint(manifest: Path) -> str:
+    """Of the numbers in a store; of an earlier version's, which had no format, that of its manifest, as it had it."""
+    values = read_json(manifest)
+    if "format" not in values:
+        return sha256_of_file(manifest)
+    arrays = sorted((name, entry["sha256"]) for name, entry in values["files"].items() if name.endswith(".npy"))
+    return hashlib.sha256(str(arrays).encode()).hexdigest()
 
 
 def has_manifest(folder: Path) -> bool:
