@@ -150,9 +150,9 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
     values = migrated(values, MIGRATIONS, first=1, where=path, error=CheckpointError)
     config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
     try:
-        task = task_named(values.get("task"))
+        task = task_named(values.get("task"), where=str(path))
     except ConfigError as error:
-        raise CheckpointError(f"{path}: {error}") from error
+        raise CheckpointError(str(error)) from error
     _require_like_weights(config, folder, task.cost(config).parameters)
     return config, values, task
 

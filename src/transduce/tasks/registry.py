@@ -20,10 +20,10 @@ def register(task: Task[Any]) -> None:
     TASKS[task.name] = task
 
 
-def task_named(name: object) -> Task[Any]:
+def task_named(name: object, *, where: str = "data.task") -> Task[Any]:
     """A task by its name. Raises ConfigError, with the nearest one, if there is no such task."""
     if not isinstance(name, str) or name not in TASKS:
-        raise ConfigError(f"unknown task {quoted(name)}; {nearest_name(str(name), TASKS)}")
+        raise ConfigError(f"{where}: unknown task {quoted(name)}; {nearest_name(str(name), TASKS)}")
     return TASKS[name]
 
 
