@@ -75,9 +75,8 @@ class DataConfig(Record):
     # What the run is for: "translation" into another language, "parsing" the source's own sentences into trees (section
     # 6.3), or another task that is known by its name.
     task: TaskName = "translation"
-    leaves: Leaves = (
-        "any"  # parsing: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
-    )
+    # parsing: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
+    leaves: Leaves = "any"
     train_trees: FileName | None = None  # parsing, with corpus = "files": Penn brackets in any layout
     dev_trees: FileName | None = None  # likewise, for validation
     test_trees: FileName | None = None  # likewise, for a last evaluation

@@ -24,22 +24,10 @@ from transduce.model.layout import EncoderOutput, Layout
 from transduce.model.stack_config import StackConfig
 
 __all__ = [
-    "AttentionKernel",
-    "AttentionKind",
-    "AttentionSink",
-    "CrossAttention",
-    "MultiHeadAttention",
-    "Projections",
-    "SelfAttention",
-    "SharedMask",
-    "WeightsSink",
-    "attention",
-    "cached_attention",
-    "fused_attention",
-    "merge_heads",
-    "split_heads",
-    "tap",
-]
+    "AttentionKernel", "AttentionKind", "AttentionSink", "CrossAttention", "MultiHeadAttention", "Projections",
+    "SelfAttention", "SharedMask", "WeightsSink", "attention", "cached_attention", "fused_attention", "merge_heads",
+    "split_heads", "tap",
+]  # fmt: skip
 
 AttentionKernel = Literal["auto", "reference", "fused"]
 AttentionKind = Literal["encoder", "decoder", "cross"]
@@ -228,12 +216,7 @@ class CrossAttention(MultiHeadAttention):
         self.w_kv = Projections(config.d_model, self.widths)
 
     def forward(
-        self,
-        x_ND: Tensor,
-        layout: Layout,
-        memory: EncoderOutput,
-        *,
-        sink: WeightsSink | None = None,
+        self, x_ND: Tensor, layout: Layout, memory: EncoderOutput, *, sink: WeightsSink | None = None
     ) -> Tensor:
         """(N, D) to (N, D), attending to all real positions of the ``memory``."""
         q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)

@@ -27,13 +27,8 @@ from transduce.model.experts import Gate
 from transduce.model.output import VocabularyOutput
 
 __all__ = [
-    "Int8Linear",
-    "PackedLinear",
-    "fast_precision",
-    "for_inference",
-    "has_int8_products",
-    "int8_linear_reference",
-]
+    "Int8Linear", "PackedLinear", "fast_precision", "for_inference", "has_int8_products", "int8_linear_reference",
+]  # fmt: skip
 
 ModelT = TypeVar("ModelT", bound=EncoderDecoder)
 

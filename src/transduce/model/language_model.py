@@ -47,11 +47,7 @@ class LanguageModel(NamedOnDisk):
         initialise(self)
 
     def forward(
-        self,
-        ids_BT: Tensor,
-        *,
-        attention_sink: AttentionSink | None = None,
-        auxiliary: AuxiliaryLosses | None = None,
+        self, ids_BT: Tensor, *, attention_sink: AttentionSink | None = None, auxiliary: AuxiliaryLosses | None = None
     ) -> Tensor:
         """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` scores them."""
         x_ND, layout = self.source(ids_BT)

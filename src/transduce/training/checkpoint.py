@@ -44,29 +44,11 @@ from transduce.training.parallel import like, whole, without_gathered_weights
 from transduce.training.processes import Processes
 
 __all__ = [
-    "Cause",
-    "TrainState",
-    "average_weights",
-    "averaged_checkpoints",
-    "checkpoint_folders",
-    "checkpoint_path",
-    "load_checkpoint",
-    "load_objective_state",
-    "load_weights",
-    "newest_complete",
-    "read_begun_with",
-    "read_state",
-    "read_tensors",
-    "remove_old_checkpoints",
-    "save_checkpoint",
-    "set_aside_misnamed",
-    "set_aside_newer",
-    "tensors_in",
-    "verify_checkpoint",
-    "weights_of",
-    "whole_weights",
-    "write_tensors",
-]
+    "Cause", "TrainState", "average_weights", "averaged_checkpoints", "checkpoint_folders", "checkpoint_path",
+    "load_checkpoint", "load_objective_state", "load_weights", "newest_complete", "read_begun_with", "read_state",
+    "read_tensors", "remove_old_checkpoints", "save_checkpoint", "set_aside_misnamed", "set_aside_newer", "tensors_in",
+    "verify_checkpoint", "weights_of", "whole_weights", "write_tensors",
+]  # fmt: skip
 
 # Why a checkpoint was written: at its time, because validation improved, at the end of the run, or as it was stopped.
 Cause = Literal["schedule", "best", "end", "stop"]

@@ -27,12 +27,7 @@ class FullSelfAttention(Mixer):
     """
 
     def __init__(
-        self,
-        d_model: int,
-        *,
-        n_heads: int,
-        is_causal: bool = False,
-        kernel: Literal["fused", "reference"] = "fused",
+        self, d_model: int, *, n_heads: int, is_causal: bool = False, kernel: Literal["fused", "reference"] = "fused"
     ) -> None:
         super().__init__(d_model, is_causal=is_causal)
         if d_model % n_heads:
