@@ -138,11 +138,7 @@ class DataConfig(Record):
 
     def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
         """The files that are named for a part of the text: source, target, or both in one."""
-        return {
-            "train": (self.train_src, self.train_tgt, self.train_tsv),
-            "dev": (self.dev_src, self.dev_tgt, self.dev_tsv),
-            "test": (self.test_src, self.test_tgt, self.test_tsv),
-        }[split]
+        return getattr(self, f"{split}_src"), getattr(self, f"{split}_tgt"), getattr(self, f"{split}_tsv")
 
     def trees_of(self, split: Split) -> str | None:
         """The file of trees that is named for a part."""
