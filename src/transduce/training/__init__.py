@@ -30,7 +30,7 @@ from transduce.training.checkpoint import (
 )
 from transduce.training.gradients import BatchSource, Objective, Stateful
 from transduce.training.optimiser import make_optimiser
-from transduce.training.parallel import is_sharded, shard
+from transduce.training.parallel import shard
 from transduce.training.processes import Processes, device_of_process, processes_of_torchrun
 from transduce.training.records import (
     CheckpointRecord,
@@ -51,7 +51,7 @@ __all__ = [
     "Record", "Score", "SkipRecord", "Stateful", "StopReason", "TensorBoardEvents", "TrainState", "Trainer",
     "UpdateRecord", "Validate", "Validation", "ValidationRecord", "average_weights", "averaged_checkpoints",
     "checkpoint_folders", "cross_entropy", "cross_entropy_reference", "device_of_process", "inverse_sqrt_lr",
-    "is_sharded", "learning_rate", "load_weights", "make_optimiser", "newest_complete", "processes_of_torchrun",
+    "learning_rate", "load_weights", "make_optimiser", "newest_complete", "processes_of_torchrun",
     "r_drop", "r_drop_reference", "read_begun_with", "read_state", "read_tensors", "set_aside_misnamed",
     "set_aside_newer", "shard", "smoothing_weights", "weights_of", "whole_weights", "write_tensors",
 ]  # fmt: skip
