@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from transduce.config.record import A_NAME, A_TABLE, LARGEST_VOCABULARY, Count, Record, Seed, Share, like
 from transduce.errors import quoted
@@ -29,15 +29,7 @@ Direction = Annotated[str, like(DIRECTION_PATTERN, "two languages, as in en-de")
 TaskName = Annotated[
     str, Field(max_length=100), like("[a-z][a-z0-9-]*", "a name of small letters, digits and '-', as in translation")
 ]
-
-
-def _without_nul(name: str) -> str:
-    if "\0" in name:
-        raise ValueError(f"no file has a NUL in its name, got {quoted(name)}")
-    return name
-
-
-FileName = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+FileName = Annotated[str, Field(min_length=1), like(r"[^\0]*", "the name of a file, and no file has a NUL in its name")]
 
 
 def _kind_of_corpora(value: object) -> str | None:
