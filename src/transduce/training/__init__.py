@@ -3,15 +3,7 @@
 Knows an ``Objective`` and a ``BatchSource``, no task: see ``transduce.tasks`` for those.
 """
 
-from transduce.loss import (
-    LossConfig,
-    LossSum,
-    cross_entropy,
-    cross_entropy_reference,
-    r_drop,
-    r_drop_reference,
-    smoothing_weights,
-)
+from transduce.loss import LossSum, cross_entropy, cross_entropy_reference, r_drop, r_drop_reference, smoothing_weights
 from transduce.training.checkpoint import (
     TrainState,
     average_weights,
@@ -47,7 +39,7 @@ from transduce.training.tensorboard import TensorBoardEvents
 from transduce.training.trainer import StopReason, Trainer, Validate, Validation
 
 __all__ = [
-    "BatchSource", "CheckpointRecord", "Listener", "LossConfig", "LossSum", "MetricsFile", "Objective", "Processes",
+    "BatchSource", "CheckpointRecord", "Listener", "LossSum", "MetricsFile", "Objective", "Processes",
     "Record", "Score", "SkipRecord", "Stateful", "StopReason", "TensorBoardEvents", "TrainState", "Trainer",
     "UpdateRecord", "Validate", "Validation", "ValidationRecord", "average_weights", "averaged_checkpoints",
     "checkpoint_folders", "cross_entropy", "cross_entropy_reference", "device_of_process", "inverse_sqrt_lr",

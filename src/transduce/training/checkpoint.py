@@ -278,10 +278,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
 
 
 def load_objective_state(path: Path) -> dict[str, Tensor]:
-    """What the objective remembered at a checkpoint that has been verified; usually nothing.
-
-    Raises CheckpointError if it cannot be read.
-    """
+    """What the objective remembered at a verified checkpoint, if anything. Raises CheckpointError if it is damaged."""
     return read_tensors(path / OBJECTIVE_FILE) if os.path.lexists(path / OBJECTIVE_FILE) else {}
 
 
