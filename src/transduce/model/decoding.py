@@ -22,21 +22,17 @@ __all__ = ["DecodingState", "LayerCache"]
 FEWEST_SLOTS = 128  # capacity that a cache begins with; it doubles when it is full
 
 
+@dataclass(slots=True, eq=False)
 class LayerCache:
     """The keys and values that one layer attends to: those of a source, and those of the tokens so far.
 
     The buffers of the latter are written in place, past the slots that are filled, and grow when they are full.
     """
 
-    def __init__(
-        self,
-        cross_k_BHSK: Tensor | None,
-        cross_v_BHSV: Tensor | None,
-        self_k_BHCK: Tensor | None = None,
-        self_v_BHCV: Tensor | None = None,
-    ) -> None:
-        self.cross_k_BHSK, self.cross_v_BHSV = cross_k_BHSK, cross_v_BHSV
-        self.self_k_BHCK, self.self_v_BHCV = self_k_BHCK, self_v_BHCV
+    cross_k_BHSK: Tensor | None
+    cross_v_BHSV: Tensor | None
+    self_k_BHCK: Tensor | None = None
+    self_v_BHCV: Tensor | None = None
 
     def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_filled: int) -> tuple[Tensor, Tensor]:
         """Write keys and values into the next slots; returns those of all slots that are filled now."""

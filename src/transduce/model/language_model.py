@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from transduce.model.attention import AttentionKernel, AttentionSink
+from transduce.model.attention import AttentionSink
 from transduce.model.decoding import DecodingState
 from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
@@ -30,19 +30,13 @@ class LanguageModel(NamedOnDisk):
     """
 
     def __init__(
-        self,
-        config: StackConfig,
-        *,
-        vocab_size: int,
-        is_causal: bool = True,
-        positions: nn.Module | None = None,
-        kernel: AttentionKernel = "auto",
+        self, config: StackConfig, *, vocab_size: int, is_causal: bool = True, positions: nn.Module | None = None
     ) -> None:
         super().__init__()
         embedding = TokenEmbedding(vocab_size, config.d_model)
         self.is_causal = is_causal
         self.source = TokenFrontEnd(embedding, positions or SinusoidalPositions(config.d_model), p_drop=config.p_drop)
-        self.decoder = Stack(config, kind="decoder" if is_causal else "encoder", kernel=kernel)
+        self.decoder = Stack(config, kind="decoder" if is_causal else "encoder")
         self.output = TiedOutput(embedding)
         initialise(self)
 

@@ -54,10 +54,6 @@ class FullSelfAttention(Mixer):
             case _:
                 assert_never(self.kernel)
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """All of them."""
-        return n_positions - 1, 0 if self.is_causal else n_positions - 1
-
     def multiplications(self, n_positions: int) -> int:
         """4 n d^2 for the projections, 2 n^2 d for scores and values."""
         return 4 * n_positions * self.d_model**2 + 2 * n_positions**2 * self.d_model
