@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from transduce.model.attention import AttentionSink
-from transduce.model.decoding import DecodingState
+from transduce.model.decoding import DecodingState, StepByStep
 from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import TokenFrontEnd
@@ -22,7 +22,7 @@ from transduce.model.weights import NamedOnDisk
 __all__ = ["LanguageModel"]
 
 
-class LanguageModel(NamedOnDisk):
+class LanguageModel(NamedOnDisk, StepByStep[DecodingState]):
     """Tokens in, scores of tokens out: the next one if it ``is_causal`` (decoder-only), else that of each place.
 
     Sinusoidal positions, unless others are given; the output matrix is that of the embedding. The weights are drawn
@@ -59,16 +59,7 @@ class LanguageModel(NamedOnDisk):
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
-
-        Of row n only the first ``n_new_N[n]`` tokens are read (None: all), as where prompts differ in length; scores at
-        the others mean nothing.
-        """
+        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
         x_NTD, places = self.source.extend(ids_NT, state.places, n_new_N)
         states_NTD, state = self.decoder.extend(x_NTD, state, places, n_new_N)
         return self.output.logits(states_NTD), state
-
-    def step(self, last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
-        logits_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
-        return logits_N1V.squeeze(1), state

@@ -86,11 +86,11 @@ class Processes:
 
     def tell_error(self, error: BaseException) -> None:
         """Leave word for the others of why this process ends."""
-        if self._store is not None:
-            with suppress(RuntimeError):  # the store has gone away, too
-                if not self._store.check([ERROR_KEY]):  # the first error is the cause of the others
-                    words = str(error) if isinstance(error, Exception) else "it was told to stop"
-                    self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
+        with suppress(RuntimeError):  # the store has gone away, too
+            # The first error is the cause of the others.
+            if self._store is not None and not self._store.check([ERROR_KEY]):
+                words = str(error) if isinstance(error, Exception) else "it was told to stop"
+                self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
 
     def error_elsewhere(self) -> str | None:
         """Why another process ended, if one has left word."""
