@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from transduce.config.record import A_NAME, A_TABLE, LARGEST_VOCABULARY, Count, Record, Seed, Share, like
 from transduce.errors import quoted
@@ -29,15 +29,7 @@ Direction = Annotated[str, like(DIRECTION_PATTERN, "two languages, as in en-de")
 TaskName = Annotated[
     str, Field(max_length=100), like("[a-z][a-z0-9-]*", "a name of small letters, digits and '-', as in translation")
 ]
-
-
-def _without_nul(name: str) -> str:
-    if "\0" in name:
-        raise ValueError(f"no file has a NUL in its name, got {quoted(name)}")
-    return name
-
-
-FileName = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+FileName = Annotated[str, Field(min_length=1), like(r"[^\0]*", "the name of a file, and no file has a NUL in its name")]
 
 
 def _kind_of_corpora(value: object) -> str | None:
@@ -75,9 +67,8 @@ class DataConfig(Record):
     # What the run is for: "translation" into another language, "parsing" the source's own sentences into trees (section
     # 6.3), or another task that is known by its name.
     task: TaskName = "translation"
-    leaves: Leaves = (
-        "any"  # parsing: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
-    )
+    # parsing: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
+    leaves: Leaves = "any"
     train_trees: FileName | None = None  # parsing, with corpus = "files": Penn brackets in any layout
     dev_trees: FileName | None = None  # likewise, for validation
     test_trees: FileName | None = None  # likewise, for a last evaluation
@@ -139,11 +130,7 @@ class DataConfig(Record):
 
     def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
         """The files that are named for a part of the text: source, target, or both in one."""
-        return {
-            "train": (self.train_src, self.train_tgt, self.train_tsv),
-            "dev": (self.dev_src, self.dev_tgt, self.dev_tsv),
-            "test": (self.test_src, self.test_tgt, self.test_tsv),
-        }[split]
+        return getattr(self, f"{split}_src"), getattr(self, f"{split}_tgt"), getattr(self, f"{split}_tsv")
 
     def trees_of(self, split: Split) -> str | None:
         """The file of trees that is named for a part."""

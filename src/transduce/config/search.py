@@ -58,16 +58,8 @@ class GreedySearchConfig(SearchConfig):
     """Greedy search: always the most probable symbol."""
 
     kind: Literal["greedy"] = "greedy"
-
-    @property
-    def beam_size(self) -> int:
-        """One output is looked at."""
-        return 1
-
-    @property
-    def n_best(self) -> int:
-        """One output is found."""
-        return 1
+    beam_size: ClassVar[int] = 1
+    n_best: ClassVar[int] = 1
 
 
 # One record of every way to search.

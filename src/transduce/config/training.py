@@ -35,15 +35,13 @@ class TrainingConfig(Record):
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Norm | None = None  # greatest norm of the gradient; the paper has none
     eps_ls: Share = 0.1  # label smoothing (section 5.4)
-    r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = (
-        0.0  # alpha of R-Drop: two passes should agree (Wu et al., 2021)
-    )
+    # alpha of R-Drop: two passes should agree (Wu et al., 2021).
+    r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     r_drop_after: Natural = 0  # it begins after so many updates: before, an update takes half the time
     # The first so many epochs also learn the way back: a pair is read from either side, in turn (Ding et al., 2021).
     both_ways_epochs: Natural = 0
-    smoothing: Literal["uniform", "authors"] = (
-        "uniform"  # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one
-    )
+    # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one.
+    smoothing: Literal["uniform", "authors"] = "uniform"
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
     seed: Seed = 1  # of initial weights, dropout and the order of batches
     n_skippable: Natural = 0  # updates of a run that may be left out because something is not finite (--on-nan skip:N)

@@ -9,29 +9,8 @@ from transduce.data.sampling import epoch_rows, turned_rows
 from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
 
 __all__ = [
-    "Batch",
-    "BatchStatistics",
-    "Column",
-    "Ids",
-    "LeftOut",
-    "PairBatches",
-    "PairDropout",
-    "PairStore",
-    "Ragged",
-    "Store",
-    "StoreBatches",
-    "StoreSummary",
-    "Vectors",
-    "batch_statistics",
-    "collate",
-    "epoch_rows",
-    "open_pairs",
-    "open_store",
-    "pad_rows",
-    "plan_batches",
-    "plan_by_length",
-    "require_fit",
-    "turned_rows",
-    "write_pairs",
+    "Batch", "BatchStatistics", "Column", "Ids", "LeftOut", "PairBatches", "PairDropout", "PairStore", "Ragged",
+    "Store", "StoreBatches", "StoreSummary", "Vectors", "batch_statistics", "collate", "epoch_rows", "open_pairs",
+    "open_store", "pad_rows", "plan_batches", "plan_by_length", "require_fit", "turned_rows", "write_pairs",
     "write_store",
-]
+]  # fmt: skip

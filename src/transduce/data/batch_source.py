@@ -59,9 +59,9 @@ class StoreBatches(Generic[BatchT]):
             raise DataError(f"{store.folder}: {error}") from None
         self.store, self.max_tokens, self.seed = store, max_tokens, seed
         self._collate, self._src_lengths, self._tgt_lengths = collate, src_lengths, tgt_lengths
-        self._weights = [(weights or {}).get(corpus, 1.0) for corpus in store.summary.n_pairs_of]
-        self._planned: tuple[int, _Plan] | None = None
         n_pairs_of = store.summary.n_pairs_of
+        self._weights = [(weights or {}).get(corpus, 1.0) for corpus in n_pairs_of]
+        self._planned: tuple[int, _Plan] | None = None
         if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
             raise ConfigError(f"data.corpus: with these weights there are epochs without any pair, got {weights}")
 
@@ -117,14 +117,11 @@ class StoreBatches(Generic[BatchT]):
         return self._planned[1]
 
     def _new_plan(self, epoch: int) -> _Plan:
-        summary, seed = self.store.summary, self.seed
-        rows_R = epoch_rows(
-            list(summary.n_pairs_of.values()), self._weights, n_encodings=summary.n_encodings, seed=seed, epoch=epoch
-        )
-        lengths = self._lengths(epoch)
-        return _Plan(
-            plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_R=rows_R), *lengths
-        )
+        summary, seed, lengths = self.store.summary, self.seed, self._lengths(epoch)
+        n_pairs, n_encodings = list(summary.n_pairs_of.values()), summary.n_encodings
+        rows_R = epoch_rows(n_pairs, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
+        batches = plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_R=rows_R)
+        return _Plan(batches, *lengths)
 
 
 class PairBatches(StoreBatches[Batch]):
@@ -153,7 +150,6 @@ class PairBatches(StoreBatches[Batch]):
             weights=weights,
         )
         self._device, self._both_ways_epochs = device, both_ways_epochs
-        self._known_turns: tuple[int, NDArray[np.bool_]] | None = None
 
     def _of_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
         turned_N = self._turned(epoch)
@@ -168,8 +164,5 @@ class PairBatches(StoreBatches[Batch]):
 
     def _turned(self, epoch: int) -> NDArray[np.bool_] | None:
         """Which rows of the store are read from target to source."""
-        if epoch >= self._both_ways_epochs:
-            return None
-        if self._known_turns is None or self._known_turns[0] != epoch:
-            self._known_turns = epoch, turned_rows(len(self.store), seed=self.seed, epoch=epoch)
-        return self._known_turns[1]
+        is_both_ways = epoch < self._both_ways_epochs
+        return turned_rows(len(self.store), seed=self.seed, epoch=epoch) if is_both_ways else None

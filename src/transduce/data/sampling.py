@@ -8,6 +8,7 @@ And which way: from the source to the target, or for a while half of them from t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import floor
 
 import numpy as np
@@ -42,6 +43,7 @@ def epoch_rows(
     return np.concatenate(rows)
 
 
+@lru_cache(maxsize=1)  # every batch of an epoch asks
 def turned_rows(n_rows: int, *, seed: int, epoch: int) -> NDArray[np.bool_]:
     """For each row, whether this epoch reads it from the target to the source, where training goes both ways; (N,).
 

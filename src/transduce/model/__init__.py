@@ -3,8 +3,6 @@
 Read ``attention.py`` first, then ``layers.py`` and ``transformer.py``; they follow the paper's order.
 """
 
-from __future__ import annotations
-
 from transduce.model.attention import AttentionKernel, AttentionKind, AttentionSink
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
@@ -23,30 +21,8 @@ from transduce.model.stack_config import StackConfig
 from transduce.model.transformer import Transformer
 
 __all__ = [
-    "AttentionKernel",
-    "AttentionKind",
-    "AttentionSink",
-    "AuxiliaryLosses",
-    "Cost",
-    "DecodingState",
-    "EncoderDecoder",
-    "EncoderOutput",
-    "Ensemble",
-    "EnsembleState",
-    "LanguageModel",
-    "LearnedPositions",
-    "LinearOutput",
-    "MultiHeadOutput",
-    "OutputLayer",
-    "ScalarOutput",
-    "Stack",
-    "StackConfig",
-    "TiedOutput",
-    "Transformer",
-    "cost_of",
-    "describe",
-    "fast_precision",
-    "for_inference",
-    "has_int8_products",
-    "make_model",
-]
+    "AttentionKernel", "AttentionKind", "AttentionSink", "AuxiliaryLosses", "Cost", "DecodingState", "EncoderDecoder",
+    "EncoderOutput", "Ensemble", "EnsembleState", "LanguageModel", "LearnedPositions", "LinearOutput",
+    "MultiHeadOutput", "OutputLayer", "ScalarOutput", "Stack", "StackConfig", "TiedOutput", "Transformer", "cost_of",
+    "describe", "fast_precision", "for_inference", "has_int8_products", "make_model",
+]  # fmt: skip

@@ -31,9 +31,8 @@ class Cost:
     parameters: int
     parameters_without_embeddings: int
     parameters_of_matrices: int  # of those, in matrices; the others are biases and norms
-    flops_per_token: (
-        int  # all matrix products with weights, softmax included; a target token and about one source token
-    )
+    # All matrix products with weights, softmax included; a target token and about one source token.
+    flops_per_token: int
     attention_flops_per_token: int  # the products Q K^T and A V, whole squares, at n_tokens on each side
     n_tokens: int
 

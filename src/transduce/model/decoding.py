@@ -5,38 +5,55 @@ writes the keys and values of its tokens into new *slots* of the sentence, and a
 slots are the past of which beam. The beams of a sentence are query positions of one attention over all its slots.
 
 Shapes: B sentences, W rows (beams) of each, N = B W, T new tokens of a row, H heads, S source positions, C slots,
-Q = W T new slots, K d_k, V d_v.
+Q = W T new slots, K d_k, V d_v, or V vocabulary in scores.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from transduce.model.front_end import Places
 
-__all__ = ["DecodingState", "LayerCache"]
+__all__ = ["DecodingState", "LayerCache", "StepByStep"]
 
 FEWEST_SLOTS = 128  # capacity that a cache begins with; it doubles when it is full
 
+StateT = TypeVar("StateT")
 
+
+class StepByStep(ABC, Generic[StateT]):
+    """A model that writes: reads some more tokens of each row, or one at a time, and says what may follow."""
+
+    @abstractmethod
+    def extend(self, ids_NT: Tensor, state: StateT, n_new_N: Tensor | None = None) -> tuple[Tensor, StateT]:
+        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
+
+        Of row n only the first ``n_new_N[n]`` tokens are read (None: all), as rows of a batch differ: prefixes, forced
+        scoring, drafts to verify. Scores at the others mean nothing.
+        """
+
+    def step(self, last_ids_N: Tensor, state: StateT) -> tuple[Tensor, StateT]:
+        """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
+        logits_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
+        return logits_N1V.squeeze(1), state
+
+
+@dataclass(slots=True, eq=False)
 class LayerCache:
     """The keys and values that one layer attends to: those of a source, and those of the tokens so far.
 
     The buffers of the latter are written in place, past the slots that are filled, and grow when they are full.
     """
 
-    def __init__(
-        self,
-        cross_k_BHSK: Tensor | None,
-        cross_v_BHSV: Tensor | None,
-        self_k_BHCK: Tensor | None = None,
-        self_v_BHCV: Tensor | None = None,
-    ) -> None:
-        self.cross_k_BHSK, self.cross_v_BHSV = cross_k_BHSK, cross_v_BHSV
-        self.self_k_BHCK, self.self_v_BHCV = self_k_BHCK, self_v_BHCV
+    cross_k_BHSK: Tensor | None
+    cross_v_BHSV: Tensor | None
+    self_k_BHCK: Tensor | None = None
+    self_v_BHCV: Tensor | None = None
 
     def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_filled: int) -> tuple[Tensor, Tensor]:
         """Write keys and values into the next slots; returns those of all slots that are filled now."""

@@ -15,13 +15,7 @@ from torch import Tensor, nn
 from transduce.config import ConvS2SConfig, TransformerConfig
 from transduce.errors import ConfigError, ShapeError
 
-__all__ = [
-    "LearnedPositions",
-    "SinusoidalPositions",
-    "TokenEmbedding",
-    "make_positions",
-    "sinusoid",
-]
+__all__ = ["LearnedPositions", "SinusoidalPositions", "TokenEmbedding", "make_positions", "sinusoid"]
 
 
 def sinusoid(n_positions: int, d_model: int) -> Tensor:

@@ -6,12 +6,13 @@ V vocabulary.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, assert_never
 
 from torch import Tensor
 
 from transduce.config import ModelConfig
+from transduce.model.decoding import StepByStep
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.output import LinearOutput, TiedOutput, VocabularyOutput
@@ -20,7 +21,7 @@ from transduce.model.weights import NamedOnDisk
 __all__ = ["EncoderDecoder", "make_embeddings", "make_output"]
 
 
-class EncoderDecoder(NamedOnDisk, ABC):
+class EncoderDecoder(NamedOnDisk, StepByStep[Any]):
     """A model over ids padded on the right with 0, as training and search know it."""
 
     output: VocabularyOutput
@@ -49,19 +50,6 @@ class EncoderDecoder(NamedOnDisk, ABC):
     @abstractmethod
     def start(self, src_BS: Tensor) -> Any:
         """Encode, and prepare to write one row for each sentence."""
-
-    @abstractmethod
-    def extend(self, ids_NT: Tensor, state: Any, n_new_N: Tensor | None = None) -> tuple[Tensor, Any]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
-
-        Of row n only the first ``n_new_N[n]`` tokens are read (None: all), as rows of a batch differ: prefixes, forced
-        scoring, drafts to verify. Scores at the others mean nothing.
-        """
-
-    def step(self, last_ids_N: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
-        logits_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
-        return logits_N1V.squeeze(1), state
 
 
 def make_embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transduce.model.decoding import StepByStep
 from transduce.model.encoder_decoder import EncoderDecoder
 
 __all__ = ["Ensemble", "EnsembleState"]
@@ -32,7 +33,7 @@ class EnsembleState:
         return EnsembleState(tuple(state.rewind(n_N) for state in self.states))
 
 
-class Ensemble:
+class Ensemble(StepByStep[EnsembleState]):
     """A step is as likely as the models find it on average: the mean of their probabilities."""
 
     def __init__(self, models: Sequence[EncoderDecoder]) -> None:
@@ -52,8 +53,3 @@ class Ensemble:
         log_p_MNTV = torch.stack([logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in each])
         mean_NTV = log_p_MNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(each))
         return mean_NTV, EnsembleState(tuple(after for _, after in each))
-
-    def step(self, last_ids_N: Tensor, state: EnsembleState) -> tuple[Tensor, EnsembleState]:
-        """Log-probabilities (N, V) of the token after ``last_ids``, and the state that has seen it."""
-        log_p_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
-        return log_p_N1V.squeeze(1), state

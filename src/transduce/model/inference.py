@@ -13,8 +13,8 @@ Shapes: N rows, I inputs, O outputs.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -27,13 +27,8 @@ from transduce.model.experts import Gate
 from transduce.model.output import VocabularyOutput
 
 __all__ = [
-    "Int8Linear",
-    "PackedLinear",
-    "fast_precision",
-    "for_inference",
-    "has_int8_products",
-    "int8_linear_reference",
-]
+    "Int8Linear", "PackedLinear", "fast_precision", "for_inference", "has_int8_products", "int8_linear_reference",
+]  # fmt: skip
 
 ModelT = TypeVar("ModelT", bound=EncoderDecoder)
 
@@ -81,19 +76,21 @@ def fast_precision(device: str | torch.device) -> Precision:
     """bf16 where the device has matrix products in it, else fp32: without them, bf16 is slower on a CPU."""
     if torch.device(device).type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    if torch.device(device).type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
-        return "fp32"
-    has = torch.cpu.get_capabilities()
+    has = _capabilities(device)
     return "bf16" if has.get("amx_bf16") or has.get("avx512_bf16") else "fp32"
 
 
 def has_int8_products(device: str | torch.device) -> bool:
     """Whether ``for_inference`` can make a model of int8 there: on x86 with VNNI or AMX."""
-    if torch.device(device).type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
-        return False
-    has = torch.cpu.get_capabilities()
+    has = _capabilities(device)
     is_known = all(hasattr(torch.ops.onednn, name) for name in ("qlinear_prepack", "qlinear_pointwise"))
     return is_known and any(has.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
+
+
+def _capabilities(device: str | torch.device) -> Mapping[str, Any]:
+    """What a processor can; nothing for other devices, and where torch does not tell."""
+    is_told = torch.device(device).type == "cpu" and hasattr(torch.cpu, "get_capabilities")
+    return torch.cpu.get_capabilities() if is_told else {}
 
 
 Maker = Callable[[Tensor, Tensor | None], nn.Module]  # of a weight (O, I) and a bias (O,)
@@ -172,20 +169,9 @@ class Int8Linear(nn.Module):
         # oneDNN's fast kernels take 0 to 255; to flip the highest bit is to add 128, which it takes off again.
         shifted_NI = quantised_NI.bitwise_xor_(-128).view(torch.uint8)
         product_NO = torch.ops.onednn.qlinear_pointwise(
-            shifted_NI,
-            1 / LARGEST_INT8,
-            128,
-            self.packed,
-            self.scale_O,
-            self.zero_O,
-            None,
-            1.0,
-            0,
-            torch.float32,
-            "none",
-            [],
-            "",
-        )
+            shifted_NI, 1 / LARGEST_INT8, 128, self.packed, self.scale_O, self.zero_O,
+            None, 1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
         out_NO: Tensor = product_NO.mul_(largest_N1)
         if self.bias_O is not None:
             out_NO.add_(self.bias_O)

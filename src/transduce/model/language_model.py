@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from transduce.model.attention import AttentionKernel, AttentionSink
-from transduce.model.decoding import DecodingState
+from transduce.model.attention import AttentionSink
+from transduce.model.decoding import DecodingState, StepByStep
 from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import TokenFrontEnd
@@ -22,7 +22,7 @@ from transduce.model.weights import NamedOnDisk
 __all__ = ["LanguageModel"]
 
 
-class LanguageModel(NamedOnDisk):
+class LanguageModel(NamedOnDisk, StepByStep[DecodingState]):
     """Tokens in, scores of tokens out: the next one if it ``is_causal`` (decoder-only), else that of each place.
 
     Sinusoidal positions, unless others are given; the output matrix is that of the embedding. The weights are drawn
@@ -30,28 +30,18 @@ class LanguageModel(NamedOnDisk):
     """
 
     def __init__(
-        self,
-        config: StackConfig,
-        *,
-        vocab_size: int,
-        is_causal: bool = True,
-        positions: nn.Module | None = None,
-        kernel: AttentionKernel = "auto",
+        self, config: StackConfig, *, vocab_size: int, is_causal: bool = True, positions: nn.Module | None = None
     ) -> None:
         super().__init__()
         embedding = TokenEmbedding(vocab_size, config.d_model)
         self.is_causal = is_causal
         self.source = TokenFrontEnd(embedding, positions or SinusoidalPositions(config.d_model), p_drop=config.p_drop)
-        self.decoder = Stack(config, kind="decoder" if is_causal else "encoder", kernel=kernel)
+        self.decoder = Stack(config, kind="decoder" if is_causal else "encoder")
         self.output = TiedOutput(embedding)
         initialise(self)
 
     def forward(
-        self,
-        ids_BT: Tensor,
-        *,
-        attention_sink: AttentionSink | None = None,
-        auxiliary: AuxiliaryLosses | None = None,
+        self, ids_BT: Tensor, *, attention_sink: AttentionSink | None = None, auxiliary: AuxiliaryLosses | None = None
     ) -> Tensor:
         """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` scores them."""
         x_ND, layout = self.source(ids_BT)
@@ -69,16 +59,7 @@ class LanguageModel(NamedOnDisk):
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
-
-        Of row n only the first ``n_new_N[n]`` tokens are read (None: all), as where prompts differ in length; scores at
-        the others mean nothing.
-        """
+        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
         x_NTD, places = self.source.extend(ids_NT, state.places, n_new_N)
         states_NTD, state = self.decoder.extend(x_NTD, state, places, n_new_N)
         return self.output.logits(states_NTD), state
-
-    def step(self, last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
-        logits_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
-        return logits_N1V.squeeze(1), state

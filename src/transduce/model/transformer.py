@@ -74,10 +74,7 @@ class Transformer(EncoderDecoder):
         attention_sink: AttentionSink | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), row by row; ``output`` makes scores of them.
-
-        ``tgt_BT`` is the decoder's input: it begins with the begin symbol ("shifted right", figure 1).
-        """
+        """The decoder's states at the real target positions, (N, D), as ``EncoderDecoder`` has it."""
         memory = self.encode(src_BS, attention_sink=attention_sink, auxiliary=auxiliary)
         return self.decode(memory, tgt_BT, attention_sink=attention_sink, auxiliary=auxiliary)
 
@@ -115,10 +112,7 @@ class Transformer(EncoderDecoder):
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
-
-        Of row n only the first ``n_new_N[n]`` tokens are read (None: all); scores at the others mean nothing.
-        """
+        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
         x_NTD, places = self.target.extend(ids_NT, state.places, n_new_N)
         states_NTD, state = self.decoder.extend(x_NTD, state, places, n_new_N)
         return self.logits(states_NTD), state

@@ -26,8 +26,7 @@ def name_on_disk(attribute: str) -> str:
     'decoder.0.feed_forward.w_1.weight'
     """
     for pattern, name in RENAMED:
-        if re.match(pattern, attribute):
-            return re.sub(f"^{pattern}", name, attribute)
+        attribute = re.sub(f"^{pattern}", name, attribute)
     return attribute
 
 

@@ -1,7 +1,5 @@
 """Search: from the probabilities of next symbols to whole outputs (section 6.1). Knows a step function, no model."""
 
-from __future__ import annotations
-
 from transduce.search.beam import beam_search
 from transduce.search.constraint import Constraint
 from transduce.search.greedy import greedy_search
@@ -11,15 +9,6 @@ from transduce.search.processor import Constrained, LogProbsProcessor, Prefixes
 from transduce.search.protocol import DecodingState, StateT, StepFunction
 
 __all__ = [
-    "Constrained",
-    "Constraint",
-    "DecodingState",
-    "Hypothesis",
-    "LogProbsProcessor",
-    "Prefixes",
-    "StateT",
-    "StepFunction",
-    "beam_search",
-    "greedy_search",
-    "length_penalty",
-]
+    "Constrained", "Constraint", "DecodingState", "Hypothesis", "LogProbsProcessor", "Prefixes", "StateT",
+    "StepFunction", "beam_search", "greedy_search", "length_penalty",
+]  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import torch
 import torch.nn.functional as F
@@ -42,15 +42,7 @@ class _Beam:
     def of(self, chosen_B: Tensor) -> _Beam:
         """The part with the chosen sentences (a boolean mask)."""
         places_B = chosen_B.nonzero()[:, 0]  # once, not for every field: on a GPU each such count is waited for
-        return _Beam(
-            sentences_B=self.sentences_B[places_B],
-            limits_B=self.limits_B[places_B],
-            alive_ids_BWT=self.alive_ids_BWT[places_B],
-            alive_log_probs_BW=self.alive_log_probs_BW[places_B],
-            finished_ids_BFT=self.finished_ids_BFT[places_B],
-            finished_log_probs_BF=self.finished_log_probs_BF[places_B],
-            finished_scores_BF=self.finished_scores_BF[places_B],
-        )
+        return _Beam(**{field.name: getattr(self, field.name)[places_B] for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +171,8 @@ def _advance(
         beam, candidates, is_end_BC, alpha=alpha, eos_id=eos_id
     )
     first_rows_B1 = torch.arange(0, n_sentences * n_beams, n_beams, device=parents_BW.device)[:, None]
-    advanced = _Beam(
-        sentences_B=beam.sentences_B,
-        limits_B=beam.limits_B,
+    advanced = replace(
+        beam,
         alive_ids_BWT=alive_ids_BWT,
         alive_log_probs_BW=alive_log_probs_BW,
         finished_ids_BFT=finished_ids_BFT,

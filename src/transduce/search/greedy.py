@@ -35,10 +35,7 @@ def greedy_search(
 ) -> list[Hypothesis]:
     """The output of each sentence that takes the most probable symbol at every step, in the order of the input.
 
-    ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
-    may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``forbidden_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step, as
-    a constraint does (``Constrained``). ``alpha`` changes only the score that is reported.
+    The arguments are those of ``beam_search``; ``alpha`` changes only the score that is reported.
 
     A beam of one is not the same search: it keeps the best of all the ends that it passes and reads on until none can
     be better, so that (with alpha 0) its output is at least as probable as the greedy one.

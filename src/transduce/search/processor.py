@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transduce.search.constraint import Constraint, blocked_symbols
+from transduce.search.constraint import Constraint
 
 __all__ = ["Constrained", "LogProbsProcessor", "Prefixes"]
 
@@ -35,10 +35,10 @@ class LogProbsProcessor(Protocol):
 class Constrained:
     """A constraint as a processor: what it does not allow has probability zero, all else keeps the model's own.
 
-    >>> prefixes = Prefixes(torch.tensor([0]), torch.tensor([[1, 2]]), torch.tensor([True]))
+    >>> prefixes = Prefixes(torch.tensor([0, 0]), torch.tensor([[1, 2], [1, 2]]), torch.tensor([True, False]))
     >>> never_twice = Constrained(lambda sentence, prefix: [token for token in range(3) if token not in prefix])
-    >>> never_twice(torch.tensor([[0.5, 0.25, 0.25]]).log(), prefixes).exp().tolist()
-    [[0.5, 0.25, 0.0]]
+    >>> never_twice(torch.tensor([[0.5, 0.25, 0.25]] * 2).log(), prefixes).exp().tolist()
+    [[0.5, 0.25, 0.0], [0.5, 0.25, 0.25]]
     """
 
     constraint: Constraint
@@ -48,11 +48,10 @@ class Constrained:
         return log_probs_NV.masked_fill_(self.blocked(log_probs_NV, prefixes), -torch.inf)
 
     def blocked(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
-        """(N, V), true for what may not come next."""
-        return blocked_symbols(
-            self.constraint,
-            prefixes.sentences_N,
-            prefixes.ids_NT,
-            prefixes.is_alive_N,
-            vocab_size=log_probs_NV.shape[1],
-        )
+        """(N, V), true for what may not come next. The constraint is not asked about rows that are not alive."""
+        is_blocked_NV = torch.ones(log_probs_NV.shape, dtype=torch.bool)
+        columns = (prefixes.sentences_N, prefixes.ids_NT, prefixes.is_alive_N)
+        for row, (sentence, ids, is_alive) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
+            allowed = self.constraint(sentence, tuple(ids[1:])) if is_alive else range(log_probs_NV.shape[1])
+            is_blocked_NV[row, list(allowed)] = False
+        return is_blocked_NV.to(log_probs_NV.device)

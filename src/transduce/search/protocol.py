@@ -25,7 +25,6 @@ class DecodingState(Protocol):
         others keep their order; the number of beams may change too (from 1 to W after the first step). Entries are
         int64.
         """
-        ...
 
 
 StateT = TypeVar("StateT", bound=DecodingState)
@@ -36,4 +35,3 @@ class StepFunction(Protocol[StateT]):
 
     def __call__(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
         """Read one more symbol in every row: the logits of the symbol after it, ``(N, V)``, and the state after it."""
-        ...

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -44,29 +44,11 @@ from transduce.training.parallel import like, whole, without_gathered_weights
 from transduce.training.processes import Processes
 
 __all__ = [
-    "Cause",
-    "TrainState",
-    "average_weights",
-    "averaged_checkpoints",
-    "checkpoint_folders",
-    "checkpoint_path",
-    "load_checkpoint",
-    "load_objective_state",
-    "load_weights",
-    "newest_complete",
-    "read_begun_with",
-    "read_state",
-    "read_tensors",
-    "remove_old_checkpoints",
-    "save_checkpoint",
-    "set_aside_misnamed",
-    "set_aside_newer",
-    "tensors_in",
-    "verify_checkpoint",
-    "weights_of",
-    "whole_weights",
-    "write_tensors",
-]
+    "Cause", "TrainState", "average_weights", "averaged_checkpoints", "checkpoint_folders", "checkpoint_path",
+    "load_checkpoint", "load_objective_state", "load_weights", "newest_complete", "read_begun_with", "read_state",
+    "read_tensors", "remove_old_checkpoints", "save_checkpoint", "set_aside_misnamed", "set_aside_newer", "tensors_in",
+    "verify_checkpoint", "weights_of", "whole_weights", "write_tensors",
+]  # fmt: skip
 
 # Why a checkpoint was written: at its time, because validation improved, at the end of the run, or as it was stopped.
 Cause = Literal["schedule", "best", "end", "stop"]
@@ -102,10 +84,6 @@ class TrainState:
     def is_on_the_way(self) -> bool:
         """Whether a run that was never stopped has this checkpoint, too."""
         return self.cause in ("schedule", "best") or (self.cause == "end" and self.best_update == self.update)
-
-    def with_changes(self, **changes: object) -> TrainState:
-        """A copy with some fields changed."""
-        return replace(self, **changes)  # type: ignore[arg-type]
 
 
 @runtime_checkable
@@ -154,17 +132,20 @@ def _require_like(tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor], *
             raise CheckpointError(f"{where}: tensor {name} has dtype {tensor.dtype}, weights are floating point")
 
 
-def _require_finite(tensors: Mapping[str, Tensor], *, where: Path) -> None:
-    for name, tensor in tensors.items():
-        if tensor.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-            raise CheckpointError(f"{where}: tensor {shown(name)} has dtype {tensor.dtype}, weights are floating point")
-        if not tensor.isfinite().all():
-            raise CheckpointError(f"{where}: tensor {shown(name)} holds values that are not finite")
-
-
 def read_tensors(path: Path, *, may_be_link: bool = False) -> dict[str, Tensor]:
     """A safetensors file. Raises CheckpointError if it cannot be read, or is no regular file nor a link to one."""
     return dict(tensors_in(path, may_be_link=may_be_link))
+
+
+def _finite_tensors(path: Path) -> dict[str, Tensor]:
+    """A file of a checkpoint. Raises CheckpointError also for a tensor with what is no finite number."""
+    tensors = read_tensors(path)
+    for name, tensor in tensors.items():
+        if tensor.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            raise CheckpointError(f"{path}: tensor {shown(name)} has dtype {tensor.dtype}, weights are floating point")
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{path}: tensor {shown(name)} holds values that are not finite")
+    return tensors
 
 
 def tensors_in(path: Path, *, may_be_link: bool = False) -> Iterator[tuple[str, Tensor]]:
@@ -284,9 +265,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     """
     verify_checkpoint(path)
     state = read_state(path)
-    weights, moments = read_tensors(path / MODEL_FILE), read_tensors(path / OPTIMISER_FILE)
-    _require_finite(weights, where=path / MODEL_FILE)
-    _require_finite(moments, where=path / OPTIMISER_FILE)
+    weights, moments = _finite_tensors(path / MODEL_FILE), _finite_tensors(path / OPTIMISER_FILE)
     own, zero = named_weights(model), torch.zeros(())
     _require_like(weights, own, where=path / MODEL_FILE)
     names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
@@ -299,10 +278,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
 
 
 def load_objective_state(path: Path) -> dict[str, Tensor]:
-    """What the objective remembered at a checkpoint that has been verified; usually nothing.
-
-    Raises CheckpointError if it cannot be read.
-    """
+    """What the objective remembered at a verified checkpoint, if anything. Raises CheckpointError if it is damaged."""
     return read_tensors(path / OBJECTIVE_FILE) if os.path.lexists(path / OBJECTIVE_FILE) else {}
 
 
@@ -329,7 +305,7 @@ def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
             verify_checkpoint(path)
             read_state(path)
             for name in (MODEL_FILE, OPTIMISER_FILE):
-                _require_finite(read_tensors(path / name), where=path / name)
+                _finite_tensors(path / name)
         except CheckpointError as error:
             tell(f"warning: passed over {path.name}: {error}")
         else:
@@ -391,7 +367,7 @@ def _is_misnamed(path: Path, state: TrainState) -> bool:
 
 
 def _state_in(path: Path) -> TrainState:
-    values = _read_state_file(path)
+    values = read_json(path / STATE_FILE, error=CheckpointError)
     values.pop(BEGUN_WITH, None)
     values = migrated(values, [_state_of_format_1], where=path / STATE_FILE, error=CheckpointError)
     known = {field.name for field in fields(TrainState)}
@@ -416,14 +392,10 @@ def read_begun_with(path: Path) -> dict[str, Any] | None:
     Raises CheckpointError if that is not as it was written.
     """
     verify_manifest(path, error=CheckpointError, only=[STATE_FILE])
-    begun_with = _read_state_file(path).get(BEGUN_WITH)
+    begun_with = read_json(path / STATE_FILE, error=CheckpointError).get(BEGUN_WITH)
     if begun_with is not None and not isinstance(begun_with, dict):
         raise CheckpointError(f"{path / STATE_FILE} should have a table {BEGUN_WITH!r}, got {quoted(begun_with)}")
     return begun_with
-
-
-def _read_state_file(path: Path) -> dict[str, Any]:
-    return read_json(path / STATE_FILE, error=CheckpointError)
 
 
 def _is_possible(value: Any, kind: str) -> bool:
@@ -494,8 +466,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     for path in paths:
         verify_manifest(path, error=CheckpointError, required=(MODEL_FILE,))
-        weights = read_tensors(path / MODEL_FILE)
-        _require_finite(weights, where=path / MODEL_FILE)
+        weights = _finite_tensors(path / MODEL_FILE)
         if total and weights.keys() != total.keys():
             raise CheckpointError(f"{path} holds other tensors than {paths[0]}; average checkpoints of one run")
         for name, weight in weights.items():

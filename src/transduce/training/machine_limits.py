@@ -36,7 +36,9 @@ def free_memory(
 
     ``limits`` are those of the process, by what they are of (``process_limits``). None where no system tells.
     """
-    found = [*_in_machine(proc), *_in_control_groups(proc, cgroups)]
+    available = _sizes(proc / "meminfo").get("MemAvailable")  # what Linux says that programs can have without swapping
+    found = [] if available is None else [FreeMemory(available)]
+    found += _in_control_groups(proc, cgroups)
     found += _in_process(proc, process_limits() if limits is None else limits)
     return min(found, key=lambda each: each.n_bytes, default=None)
 
@@ -70,13 +72,6 @@ def process_limits() -> dict[str, int]:
         "VmData": resource.getrlimit(resource.RLIMIT_DATA)[0],
     }
     return {name: limit for name, limit in limits.items() if limit != resource.RLIM_INFINITY}
-
-
-def _in_machine(proc: Path) -> Iterator[FreeMemory]:
-    """What Linux says that programs can have without swapping."""
-    available = _sizes(proc / "meminfo").get("MemAvailable")
-    if available is not None:
-        yield FreeMemory(available)
 
 
 def _in_control_groups(proc: Path, cgroups: Path) -> Iterator[FreeMemory]:

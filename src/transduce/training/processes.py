@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from transduce.errors import ConfigError, ElsewhereError, TrainingError, TransduceError
+from transduce.errors import ConfigError, ElsewhereError, TrainingError
 from transduce.training.memory import is_out_of_memory
 
 if TYPE_CHECKING:  # not every torch is built with it, and one process needs none of it
@@ -86,11 +86,11 @@ class Processes:
 
     def tell_error(self, error: BaseException) -> None:
         """Leave word for the others of why this process ends."""
-        if self._store is not None:
-            with suppress(RuntimeError):  # the store has gone away, too
-                if not self._store.check([ERROR_KEY]):  # the first error is the cause of the others
-                    words = str(error) if isinstance(error, Exception) else "it was told to stop"
-                    self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
+        with suppress(RuntimeError):  # the store has gone away, too
+            # The first error is the cause of the others.
+            if self._store is not None and not self._store.check([ERROR_KEY]):
+                words = str(error) if isinstance(error, Exception) else "it was told to stop"
+                self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
 
     def error_elsewhere(self) -> str | None:
         """Why another process ended, if one has left word."""
@@ -157,10 +157,7 @@ def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
     processes = _join(device)
     try:
         yield processes
-    except TransduceError as error:
-        processes.tell_error(error)
-        raise
-    except RuntimeError as error:
+    except BaseException as error:
         if not _is_about_a_peer(error):
             processes.tell_error(error)
             raise
@@ -170,9 +167,6 @@ def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
             "another process has gone away and did not say why; it may have been killed, for instance for want of "
             f"memory (here: {str(error).splitlines()[0]})"
         ) from error
-    except BaseException as error:
-        processes.tell_error(error)
-        raise
     dist.destroy_process_group()  # not after an error: it would wait for processes that are gone
 
 
@@ -193,10 +187,10 @@ def _join(device: torch.device) -> Processes:
     return Processes(rank, n, n_here=n_here, store=PrefixStore("transduce", store), device=device)
 
 
-def _is_about_a_peer(error: RuntimeError) -> bool:
+def _is_about_a_peer(error: BaseException) -> bool:
     """Whether it is what a backend raises where another process has gone away."""
-    words = str(error).lower()
-    return not is_out_of_memory(error) and any(name in words for name in ("gloo", "nccl", "connection"))
+    words = str(error).lower() if isinstance(error, RuntimeError) and not is_out_of_memory(error) else ""
+    return any(name in words for name in ("gloo", "nccl", "connection"))
 
 
 def _last_words(processes: Processes) -> str | None:

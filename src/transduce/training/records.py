@@ -16,15 +16,8 @@ from transduce.metrics import perplexity
 from transduce.training.checkpoint import TrainState
 
 __all__ = [
-    "CheckpointRecord",
-    "Listener",
-    "MetricsFile",
-    "Record",
-    "Score",
-    "SkipRecord",
-    "UpdateRecord",
-    "ValidationRecord",
-]
+    "CheckpointRecord", "Listener", "MetricsFile", "Record", "Score", "SkipRecord", "UpdateRecord", "ValidationRecord",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any
 
-from transduce.training.records import CheckpointRecord, Record, SkipRecord, UpdateRecord, ValidationRecord
+from transduce.training.records import Record, UpdateRecord, ValidationRecord
 
 __all__ = ["TensorBoardEvents"]
 
@@ -40,7 +40,7 @@ class TensorBoardEvents:
         return importlib.util.find_spec("tensorboard") is not None
 
     def __call__(self, record: Record) -> None:
-        """Write one record."""
+        """Write one record, if there are curves that it is a point of."""
         match record:
             case UpdateRecord(is_logged=True):
                 names = ("loss_nats", "nll_nats", "learning_rate", "gradient_norm", "tgt_tokens_per_s")
@@ -49,8 +49,6 @@ class TensorBoardEvents:
                 scores = {"dev/nll_nats": record.nll_nats, "dev/perplexity": record.perplexity}
                 scores |= {f"dev/{name}": score.value for name, score in record.scores.items()}
                 self._write_scalars(record.update, scores)
-            case UpdateRecord() | CheckpointRecord() | SkipRecord():
-                pass
 
     def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol
 
@@ -165,7 +165,7 @@ class Trainer(Generic[BatchT]):
         if gradient is None:
             self._is_asked = True
             return
-        after = self.state.with_changes(epoch=epoch, next_batch=next_batch)
+        after = replace(self.state, epoch=epoch, next_batch=next_batch)
         if not gradient.is_finite:
             self._leave_out(places, gradient, after)
             return
@@ -173,7 +173,8 @@ class Trainer(Generic[BatchT]):
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.step()
-        self.state = after.with_changes(
+        self.state = replace(
+            after,
             update=after.update + 1,
             src_tokens=after.src_tokens + gradient.n_src_tokens,
             tgt_tokens=after.tgt_tokens + gradient.n_tgt_tokens,
@@ -243,7 +244,7 @@ class Trainer(Generic[BatchT]):
         self.gradients.clear()
         message = f"update {update}: {what}; nothing was updated; {kept}"
         if n_skipped < allowed:
-            self.state = after.with_changes(n_skipped=n_skipped + 1)
+            self.state = replace(after, n_skipped=n_skipped + 1)
             words = f"{message}; left out ({n_skipped + 1} of at most {allowed})"
             self._tell(SkipRecord(self.state.update, words, self._elapsed_s()))
             return
@@ -270,7 +271,7 @@ class Trainer(Generic[BatchT]):
             is_logged=is_logged,
         )
         if is_logged:
-            self.state = state.with_changes(window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)
+            self.state = replace(state, window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)
             self._window_started, self._rate_tokens = now, 0
         self._tell(record)
 
@@ -293,16 +294,11 @@ class Trainer(Generic[BatchT]):
             return False
         best = self.state.best_nll_nats
         is_best = math.isfinite(validation.nll_nats) and (best is None or validation.nll_nats < best)
-        self.state = self.state.with_changes(validated_update=self.state.update)
+        update, n_without_gain = self.state.update, 0 if is_best else self.state.validations_without_gain + 1
+        self.state = replace(self.state, validated_update=update, validations_without_gain=n_without_gain)
         if is_best:
-            self.state = self.state.with_changes(
-                best_nll_nats=validation.nll_nats, best_update=self.state.update, validations_without_gain=0
-            )
-        else:
-            self.state = self.state.with_changes(validations_without_gain=self.state.validations_without_gain + 1)
-        self._tell(
-            ValidationRecord(self.state.update, validation.nll_nats, validation.scores, is_best, self._elapsed_s())
-        )
+            self.state = replace(self.state, best_nll_nats=validation.nll_nats, best_update=update)
+        self._tell(ValidationRecord(update, validation.nll_nats, validation.scores, is_best, self._elapsed_s()))
         return is_best
 
     def _cause_for_a_checkpoint(self, *, is_best: bool) -> Cause | None:
@@ -328,7 +324,7 @@ class Trainer(Generic[BatchT]):
     def _checkpoint(self, cause: Cause) -> None:
         started = self.clock()
         self._require_finite_weights()
-        self.state = self.state.with_changes(cause=cause, elapsed_s=self._elapsed_s())
+        self.state = replace(self.state, cause=cause, elapsed_s=self._elapsed_s())
         save_checkpoint(
             self.checkpoints, self.model, self.optimiser, self.state, self.processes, begun_with=self.begun_with,
             objective_state=self._remembered(),

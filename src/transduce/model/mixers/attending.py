@@ -27,12 +27,7 @@ class FullSelfAttention(Mixer):
     """
 
     def __init__(
-        self,
-        d_model: int,
-        *,
-        n_heads: int,
-        is_causal: bool = False,
-        kernel: Literal["fused", "reference"] = "fused",
+        self, d_model: int, *, n_heads: int, is_causal: bool = False, kernel: Literal["fused", "reference"] = "fused"
     ) -> None:
         super().__init__(d_model, is_causal=is_causal)
         if d_model % n_heads:
@@ -58,10 +53,6 @@ class FullSelfAttention(Mixer):
                 return attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)[0]
             case _:
                 assert_never(self.kernel)
-
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """All of them."""
-        return n_positions - 1, 0 if self.is_causal else n_positions - 1
 
     def multiplications(self, n_positions: int) -> int:
         """4 n d^2 for the projections, 2 n^2 d for scores and values."""

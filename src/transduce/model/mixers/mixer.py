@@ -27,9 +27,9 @@ class Mixer(nn.Module, ABC):
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D); ``is_real``: not padding, which stands on the right."""
 
-    @abstractmethod
     def reach(self, n_positions: int) -> tuple[int, int]:
-        """How many positions before, and after, one layer lets a position see, at most."""
+        """How many positions before, and after, one layer lets a position see, at most: all, unless it is narrower."""
+        return n_positions - 1, 0 if self.is_causal else n_positions - 1
 
     @abstractmethod
     def multiplications(self, n_positions: int) -> int:

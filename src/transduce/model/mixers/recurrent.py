@@ -38,11 +38,9 @@ class Recurrent(Mixer):
             raise ShapeError(f"two directions share d_model, got an odd one: {d_model}")
         self.cell, self.kernel = cell, kernel
         self.width = d_model if is_causal else d_model // 2
-        self.directions = nn.ModuleList(self._direction() for _ in range(1 if is_causal else 2))
-
-    def _direction(self) -> nn.Module:
-        kind: type[nn.LSTM | nn.GRU] = {"lstm": nn.LSTM, "gru": nn.GRU}[self.cell]
-        return kind(self.d_model, self.width, batch_first=True)
+        kind: type[nn.LSTM | nn.GRU] = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        directions = (kind(d_model, self.width, batch_first=True) for _ in range(1 if is_causal else 2))
+        self.directions = nn.ModuleList(directions)
 
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
@@ -63,10 +61,6 @@ class Recurrent(Mixer):
                 return _by_steps(direction, x_BTD, self.cell)
             case _:
                 assert_never(self.kernel)
-
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """All of them."""
-        return n_positions - 1, 0 if self.is_causal else n_positions - 1
 
     def multiplications(self, n_positions: int) -> int:
         """Each gate has a matrix for the input and one for the state."""

@@ -15,7 +15,7 @@ from transduce.model.embedding import make_positions
 from transduce.model.initialisation import initialise
 from transduce.model.layers import LAYER_NORM_EPS
 from transduce.model.mixers import Convolution
-from transduce.model.rivals.grid import GridModel, Memory, attend, glu
+from transduce.model.rivals.grid import GridModel, Memory, attend
 
 __all__ = ["ByteNetModel", "ConvS2SModel"]
 
@@ -23,7 +23,7 @@ HALF = 0.5**0.5  # keeps the variance of a sum of two
 
 
 class GatedConvolution(nn.Module):
-    """A convolution whose other half says how much of it passes, with a residual connection."""
+    """A convolution whose other half says how much of it passes, with a residual connection. Dauphin et al. (2017)."""
 
     def __init__(self, config: ConvS2SConfig, *, is_causal: bool) -> None:
         super().__init__()
@@ -35,7 +35,8 @@ class GatedConvolution(nn.Module):
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), without the residual."""
         dropped_BTD = self.dropout(x_BTD)
-        return glu(self.value(dropped_BTD, is_real_BT), self.gate(dropped_BTD, is_real_BT))
+        out_BTD: Tensor = self.value(dropped_BTD, is_real_BT) * F.sigmoid(self.gate(dropped_BTD, is_real_BT))
+        return out_BTD
 
 
 class ConvS2SModel(GridModel):

@@ -19,7 +19,7 @@ from transduce.model.experts import AuxiliaryLosses
 from transduce.model.layout import Layout
 from transduce.text import PAD_ID
 
-__all__ = ["GridModel", "Memory", "PrefixState", "attend", "glu"]
+__all__ = ["GridModel", "Memory", "PrefixState", "attend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,3 @@ def attend(scores_BTS: Tensor, values_BSD: Tensor, is_real_BS: Tensor) -> Tensor
     """The mean of values, weighted by the softmax of scores over the real source positions, (B, T, D)."""
     weights_BTS = scores_BTS.masked_fill(~is_real_BS.unsqueeze(1), -torch.inf).softmax(dim=-1)
     return weights_BTS.to(values_BSD.dtype) @ values_BSD
-
-
-def glu(value: Tensor, gate: Tensor) -> Tensor:
-    """A value times its gate, which opens from 0 to 1. Dauphin et al. (2017)."""
-    return value * F.sigmoid(gate)

@@ -14,7 +14,7 @@ from transduce.model.initialisation import initialise
 from transduce.model.mixers import Recurrent
 from transduce.model.rivals.grid import GridModel, Memory, attend
 
-__all__ = ["AdditiveAttention", "LastStateModel", "RecurrentModel"]
+__all__ = ["LastStateModel", "RecurrentModel"]
 
 
 class RecurrentModel(GridModel):
