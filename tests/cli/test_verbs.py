@@ -203,7 +203,7 @@ def test_model(transduce: CommandLine, micro_model: Path) -> None:
     base = json.loads(transduce("model", "base", "--vocab-size", "37000", "--json").out)
     assert base["flops_per_token"] / 1e6 == pytest.approx(378, abs=0.5)
     text = transduce("model", "tiny").out
-    assert "4 x: EncoderLayer" in text
+    assert "4 x: Layer" in text
     assert "d_model" not in text
     assert transduce("model", micro_model).code == 0
 

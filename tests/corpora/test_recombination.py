@@ -106,5 +106,5 @@ def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> No
 
 
 def test_text_cannot_be_recombined() -> None:
-    with pytest.raises(ValueError, match=r"\brecombination\b.*'trees'.*'text'"):
+    with pytest.raises(ValueError, match=r"\brecombination\b.*'parsing'.*'translation'"):
         DataConfig(recombination=0.1)

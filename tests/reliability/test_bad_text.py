@@ -107,7 +107,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_model_folder(
         folder,
         config=translator.model.config,
-        weights={name: weight.detach() for name, weight in translator.model.named_parameters()},
+        weights={name: weight.detach() for name, weight in translator.model.canonical().items()},
         tokenizers=translator.tokenizers,
         search=translator.search,
         direction="en-de",

@@ -177,7 +177,7 @@ def _write_talker(sources: Sources) -> None:
     write_model_folder(
         sources.talker,
         config=read.model.config,
-        weights={name: weight.detach() for name, weight in read.model.named_parameters()},
+        weights={name: weight.detach() for name, weight in read.model.canonical().items()},
         tokenizers=read.tokenizers,
         search=read.search,
         direction=read.direction,

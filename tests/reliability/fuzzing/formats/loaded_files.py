@@ -62,7 +62,7 @@ def load_model(folder: Path) -> ModelFolder:
 
 
 def is_same_model(one: ModelFolder, other: ModelFolder) -> bool:
-    weights, others = dict(one.model.named_parameters()), dict(other.model.named_parameters())
+    weights, others = one.model.canonical(), other.model.canonical()
     return (
         (one.model.config, one.search, one.direction) == (other.model.config, other.search, other.direction)
         and weights.keys() == others.keys()
@@ -175,10 +175,10 @@ class Resumed:
     def tensors(self) -> dict[str, Any]:
         moments = {
             f"{name}/{key}": value
-            for name, weight in self.model.named_parameters()
+            for name, weight in self.model.canonical().items()
             for key, value in self.optimiser.state[weight].items()
         }
-        return {**dict(self.model.named_parameters()), **moments}
+        return {**self.model.canonical(), **moments}
 
 
 def checkpoint_loader(config: RunConfig) -> Callable[[Path], Resumed]:
