@@ -6,7 +6,7 @@ Shapes: B sentences, S source positions, N rows, V vocabulary.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never, cast
 
@@ -27,7 +27,7 @@ from transduce.model import EncoderDecoder, Ensemble, for_inference
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
-__all__ = ["BatchSearch", "Found", "Writer", "run_search"]
+__all__ = ["BatchSearch", "Found", "Writer", "require_several", "run_search"]
 
 # Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
 MAX_SOURCE_TOKENS = 1024
@@ -123,6 +123,14 @@ def _max_positions(model: EncoderDecoder) -> int:
             return config.n_positions
         case _:
             return sys.maxsize
+
+
+def require_several(texts: object, wanted: str, for_one: str) -> None:
+    """Raises TypeError for a single text, which would be taken letter by letter, and for what has no order."""
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"{wanted}; {for_one}")
+    if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
+        raise TypeError(f"{wanted}, got {type(texts).__name__}")
 
 
 class Writer(Protocol[StateT]):

@@ -15,7 +15,7 @@ from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
 from transduce.search import length_penalty
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation
-from transduce.tasks.translator import CHUNK_LINES, Translator, search_with
+from transduce.tasks.translator import CHUNK_LINES, Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.text.masks import mask_pair
 
@@ -74,16 +74,8 @@ class Reranker:
         split: bool = True,
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
-        way = search or self.search
-
-        def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
-            whole_beam = search_with(way, n_best=way.beam_size)
-            found = self.translator.translate_segments(texts, whole_beam, lowers_caps=split)
-            assert found is not None  # nobody asks to stop
-            return self._chosen(texts, found, way)
-
-        return self.translator.translate_lines_by(
-            translate_segments, lines, n_best=way.n_best, chunk_lines=chunk_lines, split=split
+        return self.translator.translate_lines(
+            lines, search=search, chunk_lines=chunk_lines, split=split, choose=self._chosen
         )
 
     def _chosen(
