@@ -27,13 +27,7 @@ from transduce.tasks.task import Task
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
-__all__ = [
-    "ModelFolder",
-    "read_model_config",
-    "read_model_folder",
-    "write_model_card",
-    "write_model_folder",
-]
+__all__ = ["ModelFolder", "read_model_config", "read_model_folder", "write_model_card", "write_model_folder"]
 
 MIGRATIONS = (tables_of_format_1,)  # from format 1 on
 FORMAT = 1 + len(MIGRATIONS)
@@ -80,15 +74,10 @@ def write_model_folder(
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
         tokenizers.save(temporary)
-        values: dict[str, Any] = {
-            "format": FORMAT,
-            "task": task,
-            "direction": direction,
-            "model": config.model_dump(),
-            "search": search.model_dump(),
-        }
+        tables = {"model": config.model_dump(), "search": search.model_dump()}
         if statistics is not None:
-            values["lines"] = statistics.as_json()
+            tables["lines"] = statistics.as_json()
+        values = {"format": FORMAT, "task": task, "direction": direction, **tables}
         write_json(temporary / CONFIG_FILE, values)
         write_text(temporary / CARD_FILE, card)
         write_manifest(temporary, exempt=(CARD_FILE,))
@@ -165,9 +154,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         if weight.dtype not in WEIGHT_TYPES:
             raise CheckpointError(f"{path}: tensor {name} has dtype {weight.dtype}, weights are floating point")
         if not bool(weight.isfinite().all()):
-            raise CheckpointError(
-                f"{path}: tensor {name} has values that are not finite; every translation would be wrong"
-            )
+            raise CheckpointError(f"{path}: tensor {name} has values that are not finite; all outputs would be wrong")
     return weights
 
 

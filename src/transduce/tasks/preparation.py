@@ -69,9 +69,8 @@ class Prepared:
         """
         if split not in self.text_names:
             return None
-        pairs = list(
-            read_aligned_files(*(self.folder / name for name in task_named(self.config.task).text_files(split)))
-        )
+        files = (self.folder / name for name in task_named(self.config.task).text_files(split))
+        pairs = list(read_aligned_files(*files))
         return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
@@ -121,9 +120,7 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
         got, want = getattr(config, name), getattr(expected, name)
         if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
             continue  # weights are of no account here: they choose among the rows of a store
-        if name == "max_dropped_share":
-            continue  # what has been prepared was not refused
-        if got != want:
+        if name != "max_dropped_share" and got != want:  # what has been prepared was not refused
             raise ConfigError(
                 f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew"
             )
