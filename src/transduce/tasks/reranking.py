@@ -40,26 +40,8 @@ class Reranker:
                 f"{'-'.join(languages[::-1])}"
             )
         self.translator, self.reverse, self.weight = translator, reverse, weight
-
-    @property
-    def search(self) -> SearchConfig:
-        """The translator's way to search."""
-        return self.translator.search
-
-    @property
-    def src_language(self) -> str:
-        """The language that is read."""
-        return self.translator.src_language
-
-    @property
-    def tgt_language(self) -> str:
-        """The language that is written."""
-        return self.translator.tgt_language
-
-    @property
-    def max_source_tokens(self) -> int:
-        """The longest source that is not cut, its end symbol included."""
-        return self.translator.max_source_tokens
+        self.src_language, self.tgt_language = languages
+        self.search, self.max_source_tokens = translator.search, translator.max_source_tokens
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """The best translation of each text."""
