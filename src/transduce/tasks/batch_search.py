@@ -70,6 +70,7 @@ class BatchSearch:
             [normalise(text) for text in texts], most_tokens=self.max_source_tokens - 1
         )
 
+    @torch.no_grad()
     def __call__(
         self,
         texts: Sequence[str],
@@ -95,25 +96,13 @@ class BatchSearch:
             if least_symbols is not None:
                 limits = [max(limit, least_symbols[place]) for limit, place in zip(limits, chosen, strict=True)]
             process = None if processor is None else processor(chosen, limits)
-            hypotheses = self._search([cut[place] for place in chosen], limits, search, process)
+            src_BS = pad_rows([[*cut[place], EOS_ID] for place in chosen]).to(self._device)
+            hypotheses = run_search(self._writer, src_BS, torch.tensor(limits, device=self._device), search, process)
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
             Found(found.get(place, ()), len(ids) + 1, is_cut=len(cut[place]) < len(ids))
             for place, ids in enumerate(encoded)
         ]
-
-    @torch.no_grad()
-    def _search(
-        self,
-        sources: Sequence[Sequence[int]],
-        limits: Sequence[int],
-        search: SearchConfig,
-        process: LogProbsProcessor | None,
-    ) -> list[list[Hypothesis]]:
-        """The n best outputs for source ids without end symbols."""
-        src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(self._device)
-        limits_B = torch.tensor(limits, device=self._device)
-        return run_search(self._writer, src_BS, limits_B, search, process)
 
 
 def _max_positions(model: EncoderDecoder) -> int:

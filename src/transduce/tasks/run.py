@@ -1,7 +1,4 @@
-"""A run from recipe to model folder: prepare, train, average, evaluate. Sections 5 and 6.1.
-
-``run_folder.py`` says what is where. Several processes train one run together; the first of them writes.
-"""
+"""A run from recipe to model folder: prepare, train, average, evaluate. Sections 5 and 6.1."""
 
 from __future__ import annotations
 
@@ -136,13 +133,7 @@ class _Run:
     """A run in one process, from its beginning to its end."""
 
     def __init__(
-        self,
-        folder: Path,
-        device: torch.device,
-        processes: Processes,
-        *,
-        is_sharded: bool,
-        tell: Callable[[str], None],
+        self, folder: Path, device: torch.device, processes: Processes, *, is_sharded: bool, tell: Callable[[str], None]
     ) -> None:
         self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
         self.tell = tell if processes.is_first else lambda line: None
@@ -306,10 +297,8 @@ def _prepared(
     config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, tell: Callable[[str], None]
 ) -> Prepared:
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
-    if store is not None:
-        return open_prepared(store, expected=config.data)
-    kept = store_of(folder)
-    if kept.exists():
+    kept = store or store_of(folder)
+    if store is not None or kept.exists():
         return open_prepared(kept, expected=config.data)
     if kept != folder / STORE:
         raise DataError(

@@ -49,10 +49,6 @@ class _Input:
     is_caps: bool  # it was in capitals, and its translation shall be
     is_cut: bool  # it was too long to be looked at whole
 
-    @property
-    def text(self) -> str:
-        return self.masked.text
-
 
 class _Options(TypedDict, total=False):
     """Of ``Translator.translate``, whatever it returns."""
@@ -277,7 +273,7 @@ class Translator:
         for has_masks in (False, True):
             places = [place for place, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
             way = search_with(search, n_best=search.beam_size) if has_masks else search
-            found = self._search_all([inputs[place].text for place in places], way, should_stop=should_stop)
+            found = self._search_all([inputs[place].masked.text for place in places], way, should_stop=should_stop)
             if found is None:
                 return None
             for place, each in zip(places, found, strict=True):
@@ -316,7 +312,7 @@ class Translator:
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
         """Of each text as the model would read it, the end symbol included; of one that is too long, too many."""
         read = [self._input(text, lowers_caps=False) for text in texts]
-        counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.text for each in read])]
+        counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.masked.text for each in read])]
         most = self.max_source_tokens
         return [max(count, most + 1) if each.is_cut else count for each, count in zip(read, counts, strict=True)]
 
