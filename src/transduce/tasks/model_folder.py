@@ -49,9 +49,7 @@ class ModelFolder:
     def require_task(self, task: str, where: Path) -> None:
         """Raises CheckpointError if the model was trained for something else."""
         if self.task != task:
-            raise CheckpointError(
-                f"{where} holds a model for {shown(self.task)}, not for {task}; its card says how to use it"
-            )
+            raise CheckpointError(f"{where} holds a model for {self.task}, not for {task}; its card says how to use it")
 
 
 def write_model_folder(
