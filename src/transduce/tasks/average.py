@@ -21,7 +21,7 @@ from transduce.tasks.task import Scores
 from transduce.tasks.validation import PairValidation
 from transduce.training import average_weights, averaged_checkpoints, read_state
 
-__all__ = ["average_begun_run", "average_run", "dev_perplexity"]
+__all__ = ["average_run", "dev_perplexity"]
 
 
 def average_run(
@@ -31,30 +31,16 @@ def average_run(
     out: Path | None = None,
     device: str | torch.device = "cpu",
     also: Collection[TokenisedBleu] | None = None,
+    begun: BegunWith | None = None,
+    prepared: Prepared | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, Scores | None, Split | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
-    ``also`` is as for ``train``. Returns the folder, the scores and the split that they are of.
-    Raises CheckpointError if there is no checkpoint.
+    ``also`` is as for ``train``. What the run was begun with and its text are read, unless they are given.
+    Returns the folder, the scores and the split that they are of. Raises CheckpointError if there is no checkpoint.
     """
-    begun = read_run_file(folder)
-    prepared = open_prepared(store_of(folder))
-    return average_begun_run(folder, begun, prepared, last=last, out=out, device=device, also=also, tell=tell)
-
-
-def average_begun_run(
-    folder: Path,
-    begun: BegunWith,
-    prepared: Prepared,
-    *,
-    last: int,
-    out: Path | None,
-    device: str | torch.device,
-    also: Collection[TokenisedBleu] | None,
-    tell: Callable[[str], None],
-) -> tuple[Path, Scores | None, Split | None]:
-    """``average_run``, of a run whose beginning and text have been read."""
+    begun, prepared = begun or read_run_file(folder), prepared or open_prepared(store_of(folder))
     config, task = begun.config, task_of(begun.config)
     chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
     if not chosen:
@@ -62,14 +48,11 @@ def average_begun_run(
     for checkpoint in reversed(chosen):
         require_made_by(checkpoint, begun, folder)
     require_same_data(folder, begun, prepared)
-    weights = average_weights(chosen)
-    model_folder = out or folder / MODEL
-
-    state = read_state(chosen[-1])
+    model_folder, state = out or folder / MODEL, read_state(chosen[-1])
     write_model_folder(
         model_folder,
         config=config.model,
-        weights=weights,
+        weights=average_weights(chosen),
         tokenizers=prepared.tokenizers,
         search=config.search,
         direction=config.data.direction,
@@ -84,12 +67,10 @@ def average_begun_run(
     name = prepared.text_names[split]
     text = prepared.text(split)
     tell(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
-    if also is None:
-        also = customary_bleus(name)
+    also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
-    write_model_card(
-        model_folder, model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
-    )
+    card = model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
+    write_model_card(model_folder, card)
     return model_folder, scores, split
 
 

@@ -6,7 +6,7 @@ Shapes: B sentences, S source positions, N rows, V vocabulary.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never, cast
 
@@ -27,7 +27,7 @@ from transduce.model import EncoderDecoder, Ensemble, for_inference
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
-__all__ = ["BatchSearch", "Found", "Writer", "run_search"]
+__all__ = ["BatchSearch", "Found", "Writer", "require_several", "run_search"]
 
 # Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
 MAX_SOURCE_TOKENS = 1024
@@ -70,6 +70,7 @@ class BatchSearch:
             [normalise(text) for text in texts], most_tokens=self.max_source_tokens - 1
         )
 
+    @torch.no_grad()
     def __call__(
         self,
         texts: Sequence[str],
@@ -95,25 +96,13 @@ class BatchSearch:
             if least_symbols is not None:
                 limits = [max(limit, least_symbols[place]) for limit, place in zip(limits, chosen, strict=True)]
             process = None if processor is None else processor(chosen, limits)
-            hypotheses = self._search([cut[place] for place in chosen], limits, search, process)
+            src_BS = pad_rows([[*cut[place], EOS_ID] for place in chosen]).to(self._device)
+            hypotheses = run_search(self._writer, src_BS, torch.tensor(limits, device=self._device), search, process)
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
             Found(found.get(place, ()), len(ids) + 1, is_cut=len(cut[place]) < len(ids))
             for place, ids in enumerate(encoded)
         ]
-
-    @torch.no_grad()
-    def _search(
-        self,
-        sources: Sequence[Sequence[int]],
-        limits: Sequence[int],
-        search: SearchConfig,
-        process: LogProbsProcessor | None,
-    ) -> list[list[Hypothesis]]:
-        """The n best outputs for source ids without end symbols."""
-        src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(self._device)
-        limits_B = torch.tensor(limits, device=self._device)
-        return run_search(self._writer, src_BS, limits_B, search, process)
 
 
 def _max_positions(model: EncoderDecoder) -> int:
@@ -123,6 +112,14 @@ def _max_positions(model: EncoderDecoder) -> int:
             return config.n_positions
         case _:
             return sys.maxsize
+
+
+def require_several(texts: object, wanted: str, for_one: str) -> None:
+    """Raises TypeError for a single text, which would be taken letter by letter, and for what has no order."""
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"{wanted}; {for_one}")
+    if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
+        raise TypeError(f"{wanted}, got {type(texts).__name__}")
 
 
 class Writer(Protocol[StateT]):

@@ -37,9 +37,7 @@ def evaluate(
     Raises DataError if the two sides have different numbers of lines.
     """
     if len(sources) != len(references):
-        raise DataError(
-            f"{len(sources):,} source lines but {len(references):,} references; they must align line by line"
-        )
+        raise DataError(f"{len(sources):,} source lines, {len(references):,} references; they must align line by line")
     translations = [each.text for each in translator.translate_lines(sources, search=search, split=split)]
     scores = score_translations(translations, references, language=translator.tgt_language, also=also)
     return Evaluation(scores, tuple(translations))

@@ -5,13 +5,13 @@ A model folder keeps it, so that a translator knows what its model has learned t
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
+from transduce.config.record import Count, Record, config_from_mapping
 from transduce.data import PairStore
 from transduce.errors import CheckpointError, quoted
 from transduce.text import Tokenizers, is_all_caps, split_sentences
@@ -24,35 +24,27 @@ LEAST_TOKENS = 10  # of a source whose ratio tells something
 UNUSUAL = 0.001  # share of the pairs whose translations are shorter than that
 
 
-@dataclass(frozen=True, slots=True)
-class LineStatistics:
+class LineStatistics(Record):
     """Of the source lines, and the pairs, of a training text. Tokens include the end symbol."""
 
-    sentences: int  # that many in one line are nothing unusual
-    tokens: int  # likewise
-    longest: int  # tokens of the longest source
-    least_ratio: float  # target tokens for each source token: hardly a pair has fewer
-    caps: float  # share of the lines that are all in capitals
+    sentences: Count  # that many in one line are nothing unusual
+    tokens: Count  # likewise
+    longest: Count  # tokens of the longest source
+    least_ratio: Annotated[float, Field(ge=0)]  # target tokens for each source token: hardly a pair has fewer
+    caps: Annotated[float, Field(ge=0)]  # share of the lines that are all in capitals
 
     def as_json(self) -> dict[str, Any]:
         """For ``config.json``."""
-        return dataclasses.asdict(self)
+        return self.model_dump()
 
     @classmethod
     def from_json(cls, values: object, *, where: object) -> LineStatistics | None:
         """What ``as_json`` gave; None for a folder that has none. Raises CheckpointError for anything else."""
         if values is None:
             return None
-        wanted = {field.name: int if field.type == "int" else float for field in dataclasses.fields(cls)}
-        if not isinstance(values, dict) or values.keys() != wanted.keys():
-            raise CheckpointError(f"{where}: lines should have {', '.join(wanted)}, got {quoted(values)}")
-        for name, kind in wanted.items():
-            value = values[name]
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            least = 0 if kind is float else 1
-            if not is_number or not least <= value < 1 << 53 or (kind is int and not isinstance(value, int)):
-                raise CheckpointError(f"{where}: lines: {name} should be a number, got {quoted(value)}")
-        return cls(**values)
+        if not isinstance(values, dict):
+            raise CheckpointError(f"{where}: lines should be a table of numbers, got {quoted(values)}")
+        return config_from_mapping(cls, values, where=f"{where}: lines", error=CheckpointError)
 
 
 def line_statistics(store: PairStore, tokenizers: Tokenizers, language: str) -> LineStatistics:

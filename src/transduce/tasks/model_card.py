@@ -8,7 +8,7 @@ from transduce.config import DataConfig, ModelConfig, RunConfig, Split, Training
 from transduce.corpora import OWN_FILES
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_of
-from transduce.tasks.task import Scores, Use
+from transduce.tasks.task import Scores
 from transduce.training import TrainState
 
 __all__ = ["model_card"]
@@ -31,9 +31,12 @@ def model_card(
 ) -> str:
     """Markdown for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
-    cost, n_passes = task.cost(model), training.mean_passes(state.update)
+    cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
     lines = [
-        *_title(task.use(data)),
+        f"# A Transformer for {use.what}",
+        "",
+        f"Made by transduce. Use it with `transduce {use.verb} <this folder>`,",
+        f"or in Python: `{use.call}`.",
         "",
         "## Model",
         "",
@@ -59,11 +62,6 @@ def model_card(
         name = prepared.text_names[split] + (f" ({len(text[0]):,} sentences)" if text else "")
         lines += ["", f"## Scores on {split}: {name}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
-
-
-def _title(use: Use) -> list[str]:
-    told = f"Made by transduce. Use it with `transduce {use.verb} <this folder>`,"
-    return [f"# A Transformer for {use.what}", "", told, f"or in Python: `{use.call}`."]
 
 
 def _architecture(model: ModelConfig) -> str:

@@ -27,13 +27,7 @@ from transduce.tasks.task import Task
 from transduce.text import Tokenizers
 from transduce.training import load_weights, read_tensors, write_tensors
 
-__all__ = [
-    "ModelFolder",
-    "read_model_config",
-    "read_model_folder",
-    "write_model_card",
-    "write_model_folder",
-]
+__all__ = ["ModelFolder", "read_model_config", "read_model_folder", "write_model_card", "write_model_folder"]
 
 MIGRATIONS = (tables_of_format_1,)  # from format 1 on
 FORMAT = 1 + len(MIGRATIONS)
@@ -55,9 +49,7 @@ class ModelFolder:
     def require_task(self, task: str, where: Path) -> None:
         """Raises CheckpointError if the model was trained for something else."""
         if self.task != task:
-            raise CheckpointError(
-                f"{where} holds a model for {shown(self.task)}, not for {task}; its card says how to use it"
-            )
+            raise CheckpointError(f"{where} holds a model for {self.task}, not for {task}; its card says how to use it")
 
 
 def write_model_folder(
@@ -80,15 +72,10 @@ def write_model_folder(
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
         tokenizers.save(temporary)
-        values: dict[str, Any] = {
-            "format": FORMAT,
-            "task": task,
-            "direction": direction,
-            "model": config.model_dump(),
-            "search": search.model_dump(),
-        }
+        tables = {"model": config.model_dump(), "search": search.model_dump()}
         if statistics is not None:
-            values["lines"] = statistics.as_json()
+            tables["lines"] = statistics.as_json()
+        values = {"format": FORMAT, "task": task, "direction": direction, **tables}
         write_json(temporary / CONFIG_FILE, values)
         write_text(temporary / CARD_FILE, card)
         write_manifest(temporary, exempt=(CARD_FILE,))
@@ -165,9 +152,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         if weight.dtype not in WEIGHT_TYPES:
             raise CheckpointError(f"{path}: tensor {name} has dtype {weight.dtype}, weights are floating point")
         if not bool(weight.isfinite().all()):
-            raise CheckpointError(
-                f"{path}: tensor {name} has values that are not finite; every translation would be wrong"
-            )
+            raise CheckpointError(f"{path}: tensor {name} has values that are not finite; all outputs would be wrong")
     return weights
 
 

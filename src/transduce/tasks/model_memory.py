@@ -44,12 +44,12 @@ def require_room_to_train(
     is_sharded: bool = False,
 ) -> None:
     """Raises TrainingError if a model cannot be trained in the memory that is free."""
-    processes = processes or Processes()
+    n, processes = cost_of(model).parameters, processes or Processes()
     searches = training.validation_bleu and device.type == "cpu"
     require_free(
         bytes_to_train(model, training, n_parts=processes.n if is_sharded else 1, searches=searches),
         device,
-        what=f"training {_what(model)} (weights, gradient, moments and copies, without any batch)",
+        what=f"training a model of {n:,} parameters (weights, gradient, moments and copies, without any batch)",
         help="choose a smaller model (fewer layers, smaller d_model or d_ff), or free some memory",
         error=TrainingError,
         n_processes=processes.n_here,
@@ -58,17 +58,14 @@ def require_room_to_train(
 
 def require_room_to_search(model: ModelConfig, device: torch.device, *, where: Path) -> None:
     """Raises CheckpointError if a model cannot be loaded, and its copy for search be made, in what is free."""
-    once = BYTES * cost_of(model).parameters
+    n = cost_of(model).parameters
+    once = BYTES * n
     places = [(2 * once, device)] if device.type == "cpu" else [(once, torch.device("cpu")), (2 * once, device)]
     for n_bytes, place in places:
         require_free(
             n_bytes,
             place,
-            what=f"{where}: {_what(model)}",
+            what=f"{where}: a model of {n:,} parameters",
             help="end other programs, or take a machine with more memory",
             error=CheckpointError,
         )
-
-
-def _what(model: ModelConfig) -> str:
-    return f"a model of {cost_of(model).parameters:,} parameters"

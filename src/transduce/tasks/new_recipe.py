@@ -99,24 +99,16 @@ class NewRecipe:
         return shlex.join(["transduce", "train", str(self.recipe), "--out", f"runs/{self.recipe.stem}"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """A model to choose."""
-
-    n_layers: int  # of the encoder, and of the decoder
-    d_model: int
-    d_ff: int
-    n_heads: int
-    least_pairs: int  # a text of fewer has no use for it
-
-
-# The smallest first. Those for little text are what was tried on captions and help pages (docs/results.md).
-_SIZES = (
-    _Size(2, 256, 512, 4, 0),
-    _Size(4, 256, 512, 4, 0),
-    _Size(3, 256, 1024, 4, 50_000),
-    _Size(6, 512, 2048, 8, 200_000),
-)
+# Models to choose, the smallest first; a text of fewer pairs has no use for one. Those for little text are what was
+# tried on captions and help pages (docs/results.md).
+_MODELS = [
+    (least_pairs, TransformerConfig(
+        n_encoder_layers=n_layers, n_decoder_layers=n_layers, d_model=d_model, d_ff=d_ff, n_heads=n_heads, norm="pre"
+    ))
+    for least_pairs, n_layers, d_model, d_ff, n_heads in (
+        (0, 2, 256, 512, 4), (0, 4, 256, 512, 4), (50_000, 3, 256, 1024, 4), (200_000, 6, 512, 2048, 8),
+    )
+]  # fmt: skip
 
 
 def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Tell) -> NewRecipe:
@@ -217,9 +209,7 @@ def _chosen(
     vocab_size = 4000 if n_train < 10_000 else 8000 if n_train < 100_000 else 16_000 if n_train < 1_000_000 else 32_000
     sample, n_sampled = _sample(text, folder, place, n_train, vocab_size)
     is_gpu = device.type == "cuda"
-    sizes = [size for size in _SIZES if n_train >= size.least_pairs]
-    if is_gpu:
-        sizes = sizes[1:] or sizes
+    models = [model.with_vocabulary(vocab_size, vocab_size) for least, model in _MODELS if n_train >= least]
     training = TrainingConfig(
         max_tokens_per_batch=16_384 if is_gpu and n_train > 200_000 else 4096 if is_gpu else 2048,
         optimiser="muon",
@@ -227,7 +217,10 @@ def _chosen(
         weight_decay=0.1,
         precision=fast_precision(device),
     )
-    runs = [_run(text, place, size, training, vocab_size) for size in sizes]
+    data, search = _data(text, place, vocab_size), BeamSearchConfig(alpha=1.0)
+    runs = [
+        RunConfig(model=model, data=data, training=training, search=search) for model in models[1 if is_gpu else 0 :]
+    ]
     batches = task_of(runs[0]).batches(sample.train, runs[0], device)
     n_batches = batches.n_batches(0) * n_train / n_sampled  # of an epoch
     tell(f"trying some updates on {device.type}, to know how long they take")
@@ -254,15 +247,6 @@ def _sample(text: OwnText, folder: Path, place: Path, n_train: int, vocab_size: 
             n_lines = write_lines(sampled, (line.removesuffix("\n") for line in islice(lines, 0, None, step)))
     config = _data_config(text, files, vocab_size=vocab_size, masks=True)
     return prepare(config, place / "prepared"), n_lines
-
-
-def _run(text: OwnText, place: Path, size: _Size, training: TrainingConfig, vocab_size: int) -> RunConfig:
-    model = TransformerConfig(
-        n_encoder_layers=size.n_layers, n_decoder_layers=size.n_layers, d_model=size.d_model, d_ff=size.d_ff,
-        n_heads=size.n_heads, norm="pre", src_vocab_size=vocab_size, tgt_vocab_size=vocab_size,
-    )  # fmt: skip
-    data = _data(text, place, vocab_size)
-    return RunConfig(model=model, data=data, training=training, search=BeamSearchConfig(alpha=1.0))
 
 
 def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:

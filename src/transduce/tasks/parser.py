@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from transduce.config import InferencePrecision, SearchConfig
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
 from transduce.model import EncoderDecoder
 from transduce.search import Constrained, Prefixes
-from transduce.tasks.batch_search import BatchSearch, Found
+from transduce.tasks.batch_search import BatchSearch, Found, require_several
 from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import UNK_ID, Tokenizers
@@ -102,10 +102,7 @@ class Parser:
 
         Raises TypeError for a single string, which would be parsed letter by letter.
         """
-        if isinstance(sentences, str | bytes):
-            raise TypeError("parse takes a list of sentences; for one sentence, parse([sentence])[0]")
-        if isinstance(sentences, Mapping | Set) or not isinstance(sentences, Iterable):  # the first two have no order
-            raise TypeError(f"parse takes a list of sentences, got {type(sentences).__name__}")
+        require_several(sentences, "parse takes a list of sentences", "for one sentence, parse([sentence])[0]")
         return [parse.tree for parse in self.parse_lines(sentences, search=search)]
 
     def parse_lines(

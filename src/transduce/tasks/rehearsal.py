@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -43,6 +44,4 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
             checkpoints=Path(folder),
             listeners=[listen],
         ).run()
-    return statistics.median(
-        after - before for before, after in zip(times[N_FIRST:-1], times[N_FIRST + 1 :], strict=True)
-    )
+    return statistics.median(after - before for before, after in pairwise(times[N_FIRST:]))

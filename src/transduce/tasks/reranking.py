@@ -15,7 +15,7 @@ from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
 from transduce.search import length_penalty
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation
-from transduce.tasks.translator import CHUNK_LINES, Translator, search_with
+from transduce.tasks.translator import CHUNK_LINES, Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.text.masks import mask_pair
 
@@ -40,26 +40,8 @@ class Reranker:
                 f"{'-'.join(languages[::-1])}"
             )
         self.translator, self.reverse, self.weight = translator, reverse, weight
-
-    @property
-    def search(self) -> SearchConfig:
-        """The translator's way to search."""
-        return self.translator.search
-
-    @property
-    def src_language(self) -> str:
-        """The language that is read."""
-        return self.translator.src_language
-
-    @property
-    def tgt_language(self) -> str:
-        """The language that is written."""
-        return self.translator.tgt_language
-
-    @property
-    def max_source_tokens(self) -> int:
-        """The longest source that is not cut, its end symbol included."""
-        return self.translator.max_source_tokens
+        self.src_language, self.tgt_language = languages
+        self.search, self.max_source_tokens = translator.search, translator.max_source_tokens
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """The best translation of each text."""
@@ -74,16 +56,8 @@ class Reranker:
         split: bool = True,
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
-        way = search or self.search
-
-        def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
-            whole_beam = search_with(way, n_best=way.beam_size)
-            found = self.translator.translate_segments(texts, whole_beam, lowers_caps=split)
-            assert found is not None  # nobody asks to stop
-            return self._chosen(texts, found, way)
-
-        return self.translator.translate_lines_by(
-            translate_segments, lines, n_best=way.n_best, chunk_lines=chunk_lines, split=split
+        return self.translator.translate_lines(
+            lines, search=search, chunk_lines=chunk_lines, split=split, choose=self._chosen
         )
 
     def _chosen(

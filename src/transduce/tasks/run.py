@@ -1,7 +1,4 @@
-"""A run from recipe to model folder: prepare, train, average, evaluate. Sections 5 and 6.1.
-
-``run_folder.py`` says what is where. Several processes train one run together; the first of them writes.
-"""
+"""A run from recipe to model folder: prepare, train, average, evaluate. Sections 5 and 6.1."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ import torch
 from torch import nn
 
 from transduce.config import ModelConfig, RunConfig
-from transduce.data import BatchStatistics, StoreBatches
+from transduce.data import StoreBatches
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
 from transduce.metrics import TokenisedBleu
-from transduce.tasks.average import average_begun_run
+from transduce.tasks.average import average_run
 from transduce.tasks.model_memory import require_room_to_train
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.registry import task_of
@@ -136,13 +133,7 @@ class _Run:
     """A run in one process, from its beginning to its end."""
 
     def __init__(
-        self,
-        folder: Path,
-        device: torch.device,
-        processes: Processes,
-        *,
-        is_sharded: bool,
-        tell: Callable[[str], None],
+        self, folder: Path, device: torch.device, processes: Processes, *, is_sharded: bool, tell: Callable[[str], None]
     ) -> None:
         self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
         self.tell = tell if processes.is_first else lambda line: None
@@ -184,7 +175,11 @@ class _Run:
         self._require_room(model_config, config)
         batches = task_of(config).batches(prepared.train, config, self.device)
         if isinstance(batches, StoreBatches):
-            self.tell(_sentence_about_batches(batches.statistics(epoch=0)))
+            first = batches.statistics(epoch=0)
+            self.tell(
+                f"an epoch: {first.n_batches:,} batches, {first.n_src_tokens:,} source and {first.n_tgt_tokens:,} "
+                f"target tokens, {first.padding_share:.1%} padding"
+            )
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
         begun_with = before.torch if before is not None else str(torch.__version__)
@@ -212,11 +207,26 @@ class _Run:
         around: AbstractContextManager[object] | None,
     ) -> tuple[StopReason, int]:
         """Make the updates, from the checkpoint ``found`` on; returns why they ended and how many there are."""
-        torch.manual_seed(config.training.seed)
-        model = task_of(config).build_model(config.model, self.prepared.tokenizers).to(self.device)
+        training, prepared, task = config.training, self.prepared, task_of(config)
+        torch.manual_seed(training.seed)
+        model = task.build_model(config.model, prepared.tokenizers).to(self.device)
         if self.is_sharded:
             shard(model)
-        trainer = self._trainer(config, model, listeners=listeners, should_stop=should_stop)
+        trainer: Trainer[Any] = Trainer(
+            model=model,
+            objective=task.objective(model, training),
+            batches=task.batches(prepared.train, config, self.device),
+            learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
+            config=training,
+            checkpoints=self.folder / CHECKPOINTS,
+            validate=task.validator(
+                lambda: self._undivided(config, model), prepared, config, device=self.device, processes=self.processes
+            ),
+            listeners=listeners if self.processes.is_first else (),
+            should_stop=should_stop,
+            processes=self.processes,
+            begun_with=None if self.begun is None else self.begun.as_json(),
+        )
         if found is not None:
             trainer.resume(self.folder / CHECKPOINTS / found)
             self.tell(f"resumed from {found}")
@@ -257,14 +267,13 @@ class _Run:
         self.tell(f"training ended after {updates:,} updates ({reason})")
         assert self.begun is not None
         prepared = open_prepared(self.prepared.folder)  # anew, since what it is evaluated on may have changed
-        model_folder, scores, split = average_begun_run(
+        model_folder, scores, split = average_run(
             self.folder,
-            self.begun,
-            prepared,
             last=self.begun.config.training.average_last,
-            out=None,
             device=self.device,
             also=also,
+            begun=self.begun,
+            prepared=prepared,
             tell=self.tell,
         )
         scored_text = prepared.text_names[split] if split else None
@@ -273,31 +282,6 @@ class _Run:
     def _require_room(self, model_config: ModelConfig, config: RunConfig) -> None:
         require_room_to_train(
             model_config, config.training, self.device, processes=self.processes, is_sharded=self.is_sharded
-        )
-
-    def _trainer(
-        self,
-        config: RunConfig,
-        model: nn.Module,
-        *,
-        listeners: Sequence[Listener],
-        should_stop: Callable[[], bool],
-    ) -> Trainer[Any]:
-        training, prepared, task = config.training, self.prepared, task_of(config)
-        return Trainer(
-            model=model,
-            objective=task.objective(model, training),
-            batches=task.batches(prepared.train, config, self.device),
-            learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
-            config=training,
-            checkpoints=self.folder / CHECKPOINTS,
-            validate=task.validator(
-                lambda: self._undivided(config, model), prepared, config, device=self.device, processes=self.processes
-            ),
-            listeners=listeners if self.processes.is_first else (),
-            should_stop=should_stop,
-            processes=self.processes,
-            begun_with=None if self.begun is None else self.begun.as_json(),
         )
 
     def _undivided(self, config: RunConfig, model: nn.Module) -> nn.Module:
@@ -313,24 +297,14 @@ def _prepared(
     config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, tell: Callable[[str], None]
 ) -> Prepared:
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
-    if store is not None:
-        return open_prepared(store, expected=config.data)
-    kept = store_of(folder)
-    if kept.exists():
+    kept = store or store_of(folder)
+    if store is not None or kept.exists():
         return open_prepared(kept, expected=config.data)
     if kept != folder / STORE:
         raise DataError(
             f"the prepared text of {folder} is not at {kept} any more; bring it back, or say with --store where it is"
         )
     return prepare(config.data, kept, data_folder=data_folder, tell=tell)
-
-
-def _sentence_about_batches(statistics: BatchStatistics) -> str:
-    """How the first epoch looks: how many batches, how many real tokens, how much padding."""
-    return (
-        f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
-        f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_share:.1%} padding"
-    )
 
 
 @contextmanager

@@ -20,17 +20,9 @@ from transduce.files import migrated, read_json
 from transduce.training import checkpoint_folders, read_begun_with, read_state
 
 __all__ = [
-    "CHECKPOINTS",
-    "RUN_FILE",
-    "BegunWith",
-    "changes_since",
-    "holds_run",
-    "read_run_config",
-    "read_run_file",
-    "require_made_by",
-    "require_run",
-    "resume_config",
-]
+    "CHECKPOINTS", "RUN_FILE", "BegunWith", "changes_since", "holds_run", "read_run_config", "read_run_file",
+    "require_made_by", "require_run", "resume_config",
+]  # fmt: skip
 
 RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
 MIGRATIONS = (config_of_format_1,)
@@ -39,20 +31,10 @@ Change = tuple[str, Any, Any]  # the name of a field, its value before, its valu
 # What may be different when a run goes on: how long it is and how it is watched and kept, not what it computes.
 CHANGEABLE = frozenset(
     f"training.{name}"
-    for name in (
-        "max_updates",
-        "max_minutes",
-        "patience",
-        "log_every_updates",
-        "validate_every_updates",
-        "validation_bleu",
-        "validation_sentences",
-        "checkpoint_every_updates",
-        "checkpoint_every_minutes",
-        "keep_checkpoints",
-        "average_last",
-        "n_skippable",
-    )
+    for name in """
+        max_updates max_minutes patience log_every_updates validate_every_updates validation_bleu validation_sentences
+        checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last n_skippable
+    """.split()
 )
 
 
@@ -90,13 +72,8 @@ class BegunWith:
         config = config_from_mapping(RunConfig, now["config"], where=where, error=CheckpointError)
         n_written = values.get("n_fields", _n_fields(tables))  # earlier versions did not count them
         if n_written != _n_fields(tables):
-            known = config.model_dump()
-            missing = [
-                f"{table}.{name}"
-                for table in known
-                for name in known[table]
-                if name not in now["config"].get(table, {})
-            ]
+            known = ((table, name) for table, fields in config.model_dump().items() for name in fields)
+            missing = [f"{table}.{name}" for table, name in known if name not in now["config"].get(table, {})]
             lost = f" ({', '.join(missing[:5])})" if missing else ""
             raise CheckpointError(
                 f"{where} was written with {quoted(n_written)} fields and has {_n_fields(tables)}: some are gone{lost}"

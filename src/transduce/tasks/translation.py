@@ -35,11 +35,7 @@ class TranslationValidation(PairValidation):
     def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
         translator = Translator(
-            model,
-            self.tokenizers,
-            config.search,
-            direction=config.data.direction,
-            precision=config.training.precision,
+            model, self.tokenizers, config.search, direction=config.data.direction, precision=config.training.precision
         )
         return translator.translate_unless(should_stop, [self._sources[place] for place in places])
 

@@ -9,6 +9,8 @@ from transduce.text import Segment, joined
 
 __all__ = ["ScoredText", "TranslatedSegment", "Translation", "put_together"]
 
+_Chosen = tuple["_Chosen", "ScoredText"] | None  # of the segments before, which many share, and of the last one
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredText:
@@ -84,20 +86,16 @@ def _best_choices(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> lis
 
     The best combinations of some segments begin with the best ones of those before the last.
     """
-    sums = [0.0]
-    came_from: list[list[tuple[int, int]]] = []  # for each segment: of the combinations so far, and of its own n best
+    best: list[tuple[float, _Chosen]] = [(0.0, None)]
     for own in n_best_of:
-        longer = [
-            (total + each.score, (before, place)) for before, total in enumerate(sums) for place, each in enumerate(own)
-        ]
-        longer.sort(key=lambda entry: -entry[0])  # of equal ones, the first stays the first
-        sums = [total for total, _ in longer[:n_best]]
-        came_from.append([places for _, places in longer[:n_best]])
+        best = [(total + each.score, (before, each)) for total, before in best for each in own]
+        best.sort(key=lambda entry: -entry[0])  # of equal ones, the first stays the first
+        del best[n_best:]
     choices = []
-    for number in range(len(sums)):
-        choice, last = [], number
-        for own, found in zip(reversed(n_best_of), reversed(came_from), strict=True):
-            last, place = found[last]
-            choice.append(own[place])
+    for _, chosen in best:
+        choice = []
+        while chosen is not None:
+            chosen, last = chosen
+            choice.append(last)
         choices.append(choice[::-1])
     return choices

@@ -6,11 +6,11 @@ lines are searched together; and what was found is put together again as the lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import torch
 
@@ -18,7 +18,7 @@ from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfi
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
-from transduce.tasks.batch_search import BatchSearch, Found
+from transduce.tasks.batch_search import BatchSearch, Found, require_several
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import LEAST_TOKENS, LineStatistics
 from transduce.tasks.model_folder import read_model_folder
@@ -37,6 +37,9 @@ CHUNK_LINES_WITH_PROGRESS = 200
 LONGEST_SEGMENT = 20_000
 FAMILIAR_CAPS = 0.02  # share of lines in capitals from which on a model is taken to have learned them
 
+# For some texts, what was found of each, and the way to search: the n best of each.
+Choose = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
+
 
 @dataclass(frozen=True, slots=True)
 class _Input:
@@ -46,9 +49,16 @@ class _Input:
     is_caps: bool  # it was in capitals, and its translation shall be
     is_cut: bool  # it was too long to be looked at whole
 
-    @property
-    def text(self) -> str:
-        return self.masked.text
+
+class _Options(TypedDict, total=False):
+    """Of ``Translator.translate``, whatever it returns."""
+
+    beam_size: int | None
+    alpha: float | None
+    max_tokens_per_batch: int | None
+    search: SearchConfig | None
+    split: bool
+    progress: bool | Progress
 
 
 class Translator:
@@ -125,32 +135,10 @@ class Translator:
         )
 
     @overload
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        n_best: None = None,
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        max_tokens_per_batch: int | None = None,
-        search: SearchConfig | None = None,
-        split: bool = True,
-        progress: bool | Progress = False,
-    ) -> list[str]: ...
+    def translate(self, texts: Sequence[str], *, n_best: None = None, **options: Unpack[_Options]) -> list[str]: ...
 
     @overload
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        n_best: int,
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        max_tokens_per_batch: int | None = None,
-        search: SearchConfig | None = None,
-        split: bool = True,
-        progress: bool | Progress = False,
-    ) -> list[list[str]]: ...
+    def translate(self, texts: Sequence[str], *, n_best: int, **options: Unpack[_Options]) -> list[list[str]]: ...
 
     def translate(
         self,
@@ -172,10 +160,7 @@ class Translator:
         function that is told how many texts are done, and of how many.
         Raises TypeError for what is no list of strings, naming the item, and ConfigError for a search that cannot be.
         """
-        if isinstance(texts, str | bytes):
-            raise TypeError("translate takes a list of texts; for one text, translate([text])[0]")
-        if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):  # the first two have no order
-            raise TypeError(f"translate takes a list of texts, got {type(texts).__name__}")
+        require_several(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
         for _ in _strings(texts):  # before the first is translated
             pass
@@ -212,10 +197,7 @@ class Translator:
         ``chunk_lines`` are read before the first is translated: more is faster, 1 answers each at once. The rest is as
         in ``translate``.
         """
-        if isinstance(texts, str | bytes):
-            raise TypeError("translate_iter takes texts; for one text, translate([text])[0]")
-        if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
-            raise TypeError(f"translate_iter takes a stream of texts, got {type(texts).__name__}")
+        require_several(texts, "translate_iter takes a stream of texts", "for one text, translate([text])[0]")
         way = search_with(
             search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
         )
@@ -234,40 +216,30 @@ class Translator:
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
+        choose: Choose | None = None,
     ) -> Iterator[Translation]:
-        """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
-        if not isinstance(chunk_lines, int) or chunk_lines < 1:
-            raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
-
-        def translate_segments(texts: Sequence[str]) -> list[TranslatedSegment]:
-            found = self.translate_segments(texts, search or self.search, lowers_caps=split)
-            assert found is not None  # nobody asks to stop
-            return found
-
-        return self.translate_lines_by(
-            translate_segments, lines, n_best=(search or self.search).n_best, chunk_lines=chunk_lines, split=split
-        )
-
-    def translate_lines_by(
-        self,
-        translate_segments: Callable[[Sequence[str]], list[TranslatedSegment]],
-        lines: Iterable[str],
-        *,
-        n_best: int,
-        chunk_lines: int,
-        split: bool,
-    ) -> Iterator[Translation]:
-        """``translate_lines``, with another function for the segments of some lines.
+        """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank.
 
         A chunk is less than ``chunk_lines`` where lines are long; of a line beyond ``LONGEST_LINE`` the end is cut off.
+        ``choose`` takes segments with all of their beams, and gives the n best of each.
         """
-        for chunk in chunks(lines, chunk_lines, len):
+        if not isinstance(chunk_lines, int) or chunk_lines < 1:
+            raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
+        way = search or self.search
+        own_way = way if choose is None else search_with(way, n_best=way.beam_size)
+
+        def translated(chunk: Sequence[str]) -> Iterator[Translation]:
             read = [line[:LONGEST_LINE] for line in chunk]
             segments_of = self._segments(read) if split else [[Segment(line, "")] for line in read]
-            found = iter(translate_segments([each.text for each in chain.from_iterable(segments_of)]))
+            texts = [each.text for each in chain.from_iterable(segments_of)]
+            found = self.translate_segments(texts, own_way, lowers_caps=split)
+            assert found is not None  # nobody asks to stop
+            chosen = iter(found if choose is None else choose(texts, found, way))
             for line, segments in zip(chunk, segments_of, strict=True):
-                translated = list(islice(found, len(segments)))
-                yield put_together(line, segments, translated, n_best, is_cut=len(line) > LONGEST_LINE)
+                parts = list(islice(chosen, len(segments)))
+                yield put_together(line, segments, parts, way.n_best, is_cut=len(line) > LONGEST_LINE)
+
+        return chain.from_iterable(map(translated, chunks(lines, chunk_lines, len)))
 
     @property
     def max_source_tokens(self) -> int:
@@ -301,7 +273,7 @@ class Translator:
         for has_masks in (False, True):
             places = [place for place, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
             way = search_with(search, n_best=search.beam_size) if has_masks else search
-            found = self._search_all([inputs[place].text for place in places], way, should_stop=should_stop)
+            found = self._search_all([inputs[place].masked.text for place in places], way, should_stop=should_stop)
             if found is None:
                 return None
             for place, each in zip(places, found, strict=True):
@@ -340,7 +312,7 @@ class Translator:
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
         """Of each text as the model would read it, the end symbol included; of one that is too long, too many."""
         read = [self._input(text, lowers_caps=False) for text in texts]
-        counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.text for each in read])]
+        counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.masked.text for each in read])]
         most = self.max_source_tokens
         return [max(count, most + 1) if each.is_cut else count for each, count in zip(read, counts, strict=True)]
 
