@@ -142,7 +142,7 @@ class DecodingState:
         sentences_B = rows_BW[:, 0] // self.n_beams
         n_sentences = len(self.is_past_BWC)
         if len(sentences_B) == n_sentences and torch.equal(sentences_B, torch.arange(n_sentences).to(rows_BW)):
-            return replace(self, is_past_BWC=is_past_BWC, is_dense=is_dense, places=places)
+            return DecodingState(self.layers, self.allow_B1S, is_past_BWC, is_dense, places)
         layers = tuple(layer.of_sentences(sentences_B, self.n_filled) for layer in self.layers)
         allow_B1S = _chosen(self.allow_B1S, sentences_B)
         return DecodingState(layers, allow_B1S, is_past_BWC, is_dense, places)

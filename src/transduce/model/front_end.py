@@ -5,8 +5,8 @@ Shapes: B sentences, N rows or real positions in a list, T positions, D d_model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -21,32 +21,35 @@ __all__ = ["FrontEnd", "Places", "TokenFrontEnd"]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where each row of a decoding stands."""
+    """Where each row of a decoding stands: the position of its next token."""
 
-    n_seen_N: Tensor  # tokens that a row has seen: the position of the next one
-    most: int  # none of them is above
+    n_rows: int
+    device: torch.device
+    most: int = 0  # tokens that the rows have seen
+    fewer_N: Tensor | None = None  # by how many fewer each has; None: all have seen as many
 
-    def __len__(self) -> int:
-        return len(self.n_seen_N)
-
-    def select(self, rows_N: Tensor) -> Self:
+    def select(self, rows_N: Tensor) -> Places:
         """Those of some rows."""
-        return replace(self, n_seen_N=self.n_seen_N[rows_N])
+        fewer_N = None if self.fewer_N is None else self.fewer_N[rows_N]
+        return Places(len(rows_N), self.device, self.most, fewer_N)
 
-    def rewind(self, n_N: Tensor) -> Self:
+    def rewind(self, n_N: Tensor) -> Places:
         """With the last ``n`` tokens of each row taken back."""
-        n_seen_N = self.n_seen_N - n_N
-        return replace(self, n_seen_N=n_seen_N, most=int(n_seen_N.max()))
+        fewer_N = n_N if self.fewer_N is None else self.fewer_N + n_N
+        least = int(fewer_N.min())
+        return Places(self.n_rows, self.device, self.most - least, fewer_N - least)
 
     def of_new(self, n_tokens: int) -> Tensor:
         """The positions (N, T) of the next tokens of each row."""
-        first_N1 = self.n_seen_N.unsqueeze(1)
-        return first_N1 if n_tokens == 1 else first_N1 + torch.arange(n_tokens, device=first_N1.device)
+        position_NT = torch.full((self.n_rows, n_tokens), self.most, device=self.device)
+        if n_tokens > 1:
+            position_NT += torch.arange(n_tokens, device=self.device)
+        return position_NT if self.fewer_N is None else position_NT - self.fewer_N.unsqueeze(1)
 
-    def after(self, n_tokens: int, n_new_N: Tensor | None) -> Self:
+    def after(self, n_tokens: int, n_new_N: Tensor | None) -> Places:
         """Behind the next tokens of each row: so many, or as many as ``n_new_N`` says."""
-        n_seen_N = self.n_seen_N + (n_tokens if n_new_N is None else n_new_N)
-        return replace(self, n_seen_N=n_seen_N, most=self.most + n_tokens)
+        places = Places(self.n_rows, self.device, self.most + n_tokens, self.fewer_N)
+        return places if n_new_N is None else places.rewind(n_tokens - n_new_N)
 
 
 class FrontEnd(Protocol):
@@ -71,7 +74,7 @@ class TokenFrontEnd(nn.Module):
 
     def start(self, n_rows: int) -> Places:
         """Where rows stand that have seen nothing."""
-        return Places(torch.zeros(n_rows, dtype=torch.int64, device=self.embedding.weight.device), 0)
+        return Places(n_rows, self.embedding.weight.device)
 
     def extend(self, ids_NT: Tensor, places: Places, n_new_N: Tensor | None = None) -> tuple[Tensor, Places]:
         """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""

@@ -8,7 +8,6 @@ Shapes: B sentences, W rows (beams) of each, T positions, N real positions in a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import cast
 
 import torch
@@ -94,7 +93,7 @@ class Stack(nn.Module):
         return DecodingState(
             tuple(LayerCache(*layer.cross_keys_values(memory_BSD)) for layer in self),
             allow_B1S=None if memory is None else memory.layout.allow_B1S(),
-            is_past_BWC=torch.ones(len(places), 1, 0, dtype=torch.bool, device=places.n_seen_N.device),
+            is_past_BWC=torch.ones(places.n_rows, 1, 0, dtype=torch.bool, device=places.device),
             is_dense=True,
             places=places,
         )
@@ -114,7 +113,7 @@ class Stack(nn.Module):
         for layer, cache in zip(self, state.layers, strict=True):
             x_BQD = layer.extend(x_BQD, cache, mask=masks[0], n_filled=state.n_filled, memory_mask=masks[1])
         is_dense = state.is_dense and n_new_N is None
-        after = replace(state, is_past_BWC=is_past_BWC, is_dense=is_dense, places=places)
+        after = DecodingState(state.layers, state.allow_B1S, is_past_BWC, is_dense, places)
         out_NTD: Tensor = self.norm(x_BQD.view(-1, n_tokens, x_BQD.shape[2]))
         return out_NTD, after
 

@@ -11,8 +11,7 @@ Shapes: B sentences, N rows or real positions in a list, T positions, D d_model,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -33,16 +32,25 @@ __all__ = ["WordFrontEnd", "model_that_counts_words"]
 class WordPlaces(Places):
     """Where each row stands, and how many words had begun at each of its tokens."""
 
-    n_words_NT: Tensor
+    n_words_NT: Tensor = field(kw_only=True)
 
-    def select(self, rows_N: Tensor) -> Self:
+    def select(self, rows_N: Tensor) -> WordPlaces:
         """Those of some rows."""
-        return replace(self, n_seen_N=self.n_seen_N[rows_N], n_words_NT=self.n_words_NT[rows_N])
+        return self.of(Places.select(self, rows_N), self.n_words_NT[rows_N])
+
+    def rewind(self, n_N: Tensor) -> WordPlaces:
+        """With the last ``n`` tokens of each row taken back."""
+        return self.of(Places.rewind(self, n_N), self.n_words_NT)
 
     def n_words(self) -> Tensor:
         """How many words each row has begun, (N, 1)."""
         padded_NT = F.pad(self.n_words_NT, (1, 0))  # none before the first token
-        return padded_NT.gather(1, self.n_seen_N.unsqueeze(1))
+        return padded_NT.gather(1, self.of_new(1))
+
+    @classmethod
+    def of(cls, places: Places, n_words_NT: Tensor) -> WordPlaces:
+        """Places, with the words."""
+        return cls(places.n_rows, places.device, places.most, places.fewer_N, n_words_NT=n_words_NT)
 
 
 class WordFrontEnd(TokenFrontEnd):
@@ -65,8 +73,7 @@ class WordFrontEnd(TokenFrontEnd):
 
     def start(self, n_rows: int) -> WordPlaces:
         """Where rows stand that have seen nothing."""
-        places = super().start(n_rows)
-        return WordPlaces(places.n_seen_N, places.most, places.n_seen_N.new_empty(n_rows, 0))
+        return WordPlaces.of(super().start(n_rows), self.begins_word_V.new_empty(n_rows, 0))
 
     def extend(self, ids_NT: Tensor, places: Places, n_new_N: Tensor | None = None) -> tuple[Tensor, Places]:
         """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
@@ -77,8 +84,8 @@ class WordFrontEnd(TokenFrontEnd):
         encoding_NTD = self._encoding(position_NT, n_words_NT, places.most + n_tokens)
         room = places.most + n_tokens - places.n_words_NT.shape[1]
         kept_NT = F.pad(places.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
-        after = places.after(n_tokens, n_new_N)
-        return self.dropout(self.embedding(ids_NT) + encoding_NTD), replace(after, n_words_NT=kept_NT)
+        after = WordPlaces.of(places.after(n_tokens, n_new_N), kept_NT)
+        return self.dropout(self.embedding(ids_NT) + encoding_NTD), after
 
     def _encoding(self, position: Tensor, n_words: Tensor, n_positions: int) -> Tensor:
         halves = self.positions(position, n_positions), self.positions(n_words, n_positions + 1)
