@@ -92,9 +92,9 @@ class Layer(nn.Module):
         x_ND = self.self_attention_residual(
             x_ND, lambda x: self.self_attention(x, layout, allow_BTS=allow_BTS, sink=self_sink)
         )
-        if self.cross_attention is not None and self.cross_attention_residual is not None:
-            attend = partial(self.cross_attention, layout=layout, memory=memory, sink=cross_sink)
-            x_ND = self.cross_attention_residual(x_ND, attend)
+        attention, residual = self.cross_attention, self.cross_attention_residual
+        if attention is not None and residual is not None:
+            x_ND = residual(x_ND, partial(attention, layout=layout, memory=memory, sink=cross_sink))
         out_ND: Tensor = self.feed_forward_residual(x_ND, lambda x: self.feed_forward(x, auxiliary))
         return out_ND
 
@@ -111,8 +111,8 @@ class Layer(nn.Module):
         x_BQD = self.self_attention_residual(
             x_BQD, lambda x: self.self_attention.extend(x, cache, mask=mask, n_filled=n_filled)
         )
-        if self.cross_attention is not None and self.cross_attention_residual is not None:
-            attend = partial(self.cross_attention.extend, cache=cache, mask=memory_mask)
-            x_BQD = self.cross_attention_residual(x_BQD, attend)
+        attention, residual = self.cross_attention, self.cross_attention_residual
+        if attention is not None and residual is not None:
+            x_BQD = residual(x_BQD, partial(attention.extend, cache=cache, mask=memory_mask))
         out_BQD: Tensor = self.feed_forward_residual(x_BQD, self.feed_forward)
         return out_BQD
