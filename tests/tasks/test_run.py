@@ -7,12 +7,14 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from said import naming, says
 from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
+from transduce.files import write_manifest
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
 from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_tensors
@@ -247,13 +249,24 @@ def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path)
 def test_another_store_is_refused_and_the_run_goes_on_with_its_own(micro_recipe: Path, tmp_path: Path) -> None:
     config = read_recipe(micro_recipe, ["training.max_updates=2"])
     train(config, tmp_path / "run")
-    manifest = tmp_path / "other" / "train" / "manifest.json"
-    shutil.copytree(tmp_path / "run" / "store", tmp_path / "other")
-    manifest.write_text(manifest.read_text() + " ")  # other bytes of the same meaning, so another fingerprint
+    train_store = shutil.copytree(tmp_path / "run" / "store", tmp_path / "other") / "train"
+    ids = np.load(train_store / "src.ids.npy")
+    ids[:2] = ids[1::-1]
+    assert ids[0] != ids[1]
+    np.save(train_store / "src.ids.npy", ids)
+    write_manifest(train_store)
     longer = read_recipe(micro_recipe, ["training.max_updates=3"])
     with pytest.raises(DataError, match=naming(tmp_path / "other", tmp_path / "run")):
         train(longer, tmp_path / "run", resume=True, store=tmp_path / "other")
     assert train(longer, tmp_path / "run", resume=True).updates == 3
+
+
+def test_the_same_ids_are_the_same_text_however_they_are_told(micro_recipe: Path, tmp_path: Path) -> None:
+    prepared = prepare(read_recipe(micro_recipe).data, tmp_path / "prepared")
+    fingerprint, summary = prepared.fingerprint, tmp_path / "prepared" / "train" / "store.json"
+    summary.write_text(summary.read_text() + " ")
+    write_manifest(summary.parent)
+    assert open_prepared(tmp_path / "prepared").fingerprint == fingerprint
 
 
 def test_a_store_that_is_gone_is_named(micro_recipe: Path, tmp_path: Path) -> None:
