@@ -123,6 +123,17 @@ def assert_resumed_exactly(folder: Path, name: str, n_cuts: int) -> None:
         assert_same_run(folder / f"{name}-cut-{number}", folder / f"{name}-whole")
 
 
+def test_experts_are_divided_among_processes(micro_run: Path, tmp_path: Path) -> None:
+    """Whole batches are dealt, since the balance of experts is of a batch; their gates round to fp32."""
+    task = {"task": "train", "store": str(micro_run / "store"), "n_experts": 4, "n_accumulate": 2}
+    do_job([task | {"out": str(tmp_path / "one")}], tmp_path, n_processes=1)
+    do_job([task | {"out": str(tmp_path / "two"), "sharded": True}], tmp_path, n_processes=2)
+    expected = newest_tensors(tmp_path / "one")
+    assert any("experts.3" in key for key in expected)
+    for key, tensor in newest_tensors(tmp_path / "two").items():
+        torch.testing.assert_close(tensor, expected[key], rtol=1e-5, atol=1e-6, msg=key)
+
+
 def test_two_processes_resume_exactly(micro_run: Path, tmp_path: Path) -> None:
     """Asked of one process alone, after an update and within a validation."""
     cuts = [{"stop_at": 5, "stopped_rank": 1}, {"stop_at": 3, "stop_in_validation": True, "stopped_rank": 1}]

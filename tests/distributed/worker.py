@@ -49,6 +49,7 @@ def train(
     stop_in_validation: bool = False,
     stopped_rank: int = 0,
     fail_at: tuple[int, int] | None = None,
+    n_experts: int = 1,
     **settings: Any,
 ) -> None:
     """Train on a prepared folder, from the newest checkpoint in ``out`` on; a stop is asked of one process alone."""
@@ -58,6 +59,7 @@ def train(
     vocab_size = tokenizers.src.size
     model_config = ModelConfig(
         n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=24, n_heads=2, d_k=8, d_v=8, p_drop=p_drop,
+        n_experts=n_experts,
         src_vocab_size=vocab_size, tgt_vocab_size=vocab_size,
     )  # fmt: skip
     defaults = {

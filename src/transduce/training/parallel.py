@@ -31,7 +31,7 @@ def shard(model: nn.Module) -> None:
     """Divide a model among the processes, layer by layer, before it has an optimiser (FSDP2)."""
     from torch.distributed.fsdp import fully_shard
 
-    for module in list(model.modules()):
+    for module in reversed(list(model.modules())):  # the inner ones first
         if isinstance(module, nn.ModuleList):
             for layer in module:
                 fully_shard(layer)
