@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Literal
 
 import pytest
 
+from said import naming
 from transduce.errors import CheckpointError, DataError
 from transduce.files import (
     atomic_folder,
@@ -68,7 +71,7 @@ def test_all_streams_of_an_xz_file_are_read_or_refused(tmp_path: Path) -> None:
         b"",
     ):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"text\.xz cannot be read after line \d+"):
+        with pytest.raises(DataError, match=naming(path, re.compile(r"\bline \d+"))):
             list(read_lines(path))
 
 
@@ -83,7 +86,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_dropped(tmp_path: Path) -> 
 def test_bytes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
     path = tmp_path / "latin1.txt"
     path.write_bytes(b"fine\nB\xe4r\n")
-    with pytest.raises(DataError, match=r"latin1\.txt:2 is not UTF-8: byte 0xe4 at column 2"):
+    with pytest.raises(DataError, match=naming(f"{path}:2", "UTF-8", "0xe4", "column 2")):
         list(read_lines(path))
 
 
@@ -91,7 +94,7 @@ def test_broken_compression_is_named(tmp_path: Path) -> None:
     for suffix, pack in ((".gz", gzip.compress), (".xz", lzma.compress)):
         path = tmp_path / f"cut{suffix}"
         path.write_bytes(pack(b"line\n" * 10_000)[:-20])
-        with pytest.raises(DataError, match=f"cut{suffix} cannot be read after line"):
+        with pytest.raises(DataError, match=naming(path, re.compile(r"\bline [1-9]\d*"))):
             list(read_lines(path))
 
 
@@ -128,7 +131,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         fill("first", fails=True, replace=False)
     assert list(tmp_path.iterdir()) == []
     fill("first", fails=False, replace=False)
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(DataError, match=naming(target, "exists")):
         fill("second", fails=False, replace=False)
     with pytest.raises(RuntimeError, match="power cut"):
         fill("second", fails=True, replace=True)
@@ -147,16 +150,16 @@ def test_a_manifest_holds_its_folder_together(tmp_path: Path) -> None:
     verify_manifest(folder, error=CheckpointError, required=("a",))
     write_text(folder / "notes", "changed at will")
     verify_manifest(folder, error=CheckpointError, required=("a",))
-    with pytest.raises(CheckpointError, match="does not list notes"):
+    with pytest.raises(CheckpointError, match=naming(folder / "manifest.json", "notes")):
         verify_manifest(folder, error=CheckpointError, required=("notes",))
     write_text(folder / "a", "alphb")
-    with pytest.raises(CheckpointError, match="corrupt"):
+    with pytest.raises(CheckpointError, match=naming(folder / "a", "corrupt")):
         verify_manifest(folder, error=CheckpointError)
     write_text(folder / "a", "alph")
-    with pytest.raises(CheckpointError, match="4 bytes, its manifest says 5"):
+    with pytest.raises(CheckpointError, match=naming(folder / "a", 4, 5)):
         verify_manifest(folder, error=CheckpointError)
     write_json(folder / "manifest.json", {"files": {"../a": {"bytes": 4, "sha256": ""}}})
-    with pytest.raises(CheckpointError, match=r"no \.\./a"):
+    with pytest.raises(CheckpointError, match=naming(folder, "no", "../a")):
         verify_manifest(folder, error=CheckpointError)
 
 
@@ -173,14 +176,14 @@ def test_manifests_of_before_and_of_now_are_read_and_of_the_future_refused(tmp_p
     assert manifest.read_bytes() == content
     for number in (2, -1, True, "1", None, 1.0):
         write_json(manifest, before | {"format": number})
-        with pytest.raises(CheckpointError, match=rf"manifest\.json has format {number!r}, this version reads"):
+        with pytest.raises(CheckpointError, match=naming(manifest, "format", repr(number), "0 to 1")):
             verify_manifest(tmp_path, error=CheckpointError, only=["a"])
     for number in (0, 1):  # what is wrong with the entries is seen in each
         write_json(manifest, {"format": number, "files": {"a": before["files"]["a"] | {"bytes": 4}}})
-        with pytest.raises(CheckpointError, match="5 bytes, its manifest says 4"):
+        with pytest.raises(CheckpointError, match=naming(tmp_path / "a", 5, 4)):
             verify_manifest(tmp_path, error=CheckpointError)
         write_json(manifest, {"format": number, **before["files"]})
-        with pytest.raises(CheckpointError, match="should have a table 'files'"):
+        with pytest.raises(CheckpointError, match=naming(manifest, "'files'")):
             verify_manifest(tmp_path, error=CheckpointError)
 
 
@@ -188,7 +191,7 @@ def test_manifests_of_before_and_of_now_are_read_and_of_the_future_refused(tmp_p
 def test_json_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.json"):
+    with pytest.raises(DataError, match=naming(path)):
         read_json(path)
 
 
@@ -208,7 +211,7 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, mode: Literal["rb
             path.mkdir()
         case _:
             path = Path("/dev/null")
-    with pytest.raises(DataError, match=rf"{path.name} is a {kind.split()[-1]}, not a regular file; move it away"):
+    with pytest.raises(DataError, match=naming(path, kind.split()[-1])):
         open_regular(path, mode)
     assert target.exists() == (kind == "link")
     assert kind != "link" or target.read_text() == "precious"
@@ -218,7 +221,7 @@ def test_a_link_that_comes_between_is_not_followed(tmp_path: Path, monkeypatch: 
     path, target = tmp_path / "path", tmp_path / "target"
     path.symlink_to(target)
     monkeypatch.setattr("transduce.files.regular.require_regular", lambda path, **options: None)
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(OSError, match=naming(path, os.strerror(errno.ELOOP))):
         open_regular(path, "ab")
     assert not target.exists()
 
@@ -266,8 +269,9 @@ def test_a_folder_that_somebody_else_fills_meanwhile_stays(tmp_path: Path, has_f
             target.mkdir(exist_ok=True)
             (target / "theirs").write_text("precious")
 
+    taken = re.compile(rf"{re.escape(str(target))}(?![\w-])")
     for name in ("folder-2", "folder-3"):
-        with pytest.raises(DataError, match=rf"folder cannot be written: .* complete in {tmp_path / name}$"):
+        with pytest.raises(DataError, match=naming(taken, "Directory not empty", tmp_path / name)):
             write()
         assert (tmp_path / name / "a").read_text() == "ours"
         assert [path.name for path in target.iterdir()] == ["theirs"]
@@ -294,7 +298,8 @@ def test_only_the_folder_that_was_there_is_replaced(tmp_path: Path) -> None:
             target.mkdir()
             (target / "theirs").write_text("precious")
 
-    with pytest.raises(DataError, match=r"somebody else has put another there meanwhile; .* complete in .*folder-2$"):
+    taken = re.compile(rf"{re.escape(str(target))}(?![\w-])")
+    with pytest.raises(DataError, match=naming(taken, "another", tmp_path / "folder-2")):
         write()
     assert (target / "theirs").read_text() == "precious"
     assert (tmp_path / "moved" / "old").read_text() == "old"
@@ -305,7 +310,7 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("precious")
     for replace in (False, True):
         with (
-            pytest.raises(DataError, match=r"folder is no folder; nothing was written"),
+            pytest.raises(DataError, match=naming(tmp_path / "folder", "no folder")),
             atomic_folder(tmp_path / "folder", replace=replace),
         ):
             pass
@@ -343,7 +348,7 @@ def test_what_names_a_descriptor_is_gone_on_with_and_never_replaced(tmp_path: Pa
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open descriptors")
 def test_a_descriptor_that_is_only_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("of before")
-    with (tmp_path / "target").open("rb") as target, pytest.raises(OSError, match=rf"'/dev/fd/{target.fileno()}'"):
+    with (tmp_path / "target").open("rb") as target, pytest.raises(OSError, match=naming(f"/dev/fd/{target.fileno()}")):
         write_text(Path(f"/dev/fd/{target.fileno()}"), "new")
     assert (tmp_path / "target").read_text() == "of before"
 
@@ -351,6 +356,9 @@ def test_a_descriptor_that_is_only_read_is_named(tmp_path: Path) -> None:
 def test_a_folder_cannot_be_a_link_to_itself(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     for replace in (True, False):
-        with pytest.raises((DataError, OSError), match=r"loop"), atomic_folder(tmp_path / "loop", replace=replace):
+        with (
+            pytest.raises((DataError, OSError), match=naming(tmp_path / "loop")),
+            atomic_folder(tmp_path / "loop", replace=replace),
+        ):
             pass
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from said import naming
 from transduce.data import batch_statistics, plan_batches, plan_by_length
 from transduce.errors import DataError
 
@@ -58,10 +59,7 @@ def test_little_of_a_batch_is_padding_on_either_side() -> None:
 
 def test_a_long_pair_is_named_with_what_would_work() -> None:
     src, tgt = np.array([4, 12, 3]), np.array([4, 7, 1300])
-    message = (
-        "row 1 has 12 source and 7 target tokens, end symbols included, but a batch holds 10 a side; "
-        "raise max_tokens_per_batch to at least 1,300, or lower max_length to at most 10"
-    )
+    message = naming("row 1", "12 source", "7 target", 10, "max_tokens_per_batch", "1,300", "max_length", 10)
     with pytest.raises(DataError, match=message):
         plan_batches(src, tgt, max_tokens=10, seed=1, epoch=0)
 

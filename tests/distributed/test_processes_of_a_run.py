@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from said import says
 from transduce.tasks.run_lock import holder_of
 from transduce.training import checkpoint_folders, read_state, read_tensors
 from transduce.training.processes import shares
@@ -188,8 +190,8 @@ def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, 
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
-    assert err.count("saved after update ") == 1
-    saved = int(err.split("saved after update ")[1].split(";")[0].replace(",", ""))
+    [saved_at] = [line for line in err.splitlines() if says(line, "saved", re.compile(r"update [\d,]+"))]
+    saved = int(re.findall(r"update ([\d,]+)", saved_at)[0].replace(",", ""))
     assert read_state(checkpoint_folders(run / "checkpoints")[-1]).update == saved
     settings = ["--set", f"training.max_updates={saved + 2}"]
     resumed = subprocess.run(
@@ -201,7 +203,7 @@ def test_a_signal_to_torchrun_saves_and_one_process_goes_on(micro_recipe: Path, 
         check=False,
     )
     assert resumed.returncode == 0, resumed.stderr
-    assert f"resumed from update-{saved:08}" in resumed.stderr
+    assert says(resumed.stderr, f"update-{saved:08}")
 
 
 @pytest.mark.slow
@@ -233,12 +235,12 @@ def test_a_process_that_is_killed_ends_the_other(micro_recipe: Path, tmp_path: P
     os.kill(other, signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert "error: another process has gone away and did not say why; it may have been killed" in err, err
+    assert says(err, "error: ", "another process", "killed"), err
 
 
 def test_an_error_in_one_process_ends_all_with_its_message(micro_run: Path, tmp_path: Path) -> None:
     task = {"task": "train", "store": str(micro_run / "store"), "out": str(tmp_path / "run"), "fail_at": (0, 5)}
     done = run_job([task], tmp_path, n_processes=2)
     assert done.returncode != 0
-    assert "DataError: the disk of process 1 is gone" in done.stderr
-    assert "ElsewhereError: another process ended: process 1: the disk of process 1 is gone" in done.stderr
+    assert says(done.stderr, "DataError: the disk of process 1 is gone")
+    assert says(done.stderr, "ElsewhereError: ", "process 1", "the disk of process 1 is gone")

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import transduce.loss as loss_module
+from said import naming
 from transduce.config import ModelConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
@@ -192,7 +193,7 @@ def test_the_gradient_of_the_blockwise_loss_can_be_taken_once() -> None:
     leaf = torch.randn(4, 6, requires_grad=True)
     loss = cross_entropy(leaf, torch.randn(13, 6), torch.tensor([1, 2, 3, 4]), eps_ls=0.1, smoothing="uniform")
     loss.loss_nats.backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="once"):
+    with pytest.raises(RuntimeError, match=naming("gradient", "cross_entropy", "once")):
         loss.loss_nats.backward()
 
 
@@ -218,5 +219,5 @@ def test_schedule_is_equation_3() -> None:
         assert inverse_sqrt_lr(step, d_model=512, warmup_steps=4000) == pytest.approx(expected, rel=1e-12)
     assert inverse_sqrt_lr(4000, d_model=512, warmup_steps=4000) == pytest.approx(6.99e-4, rel=1e-3)  # the base model
     assert inverse_sqrt_lr(4000, d_model=1024, warmup_steps=4000) == pytest.approx(4.94e-4, rel=1e-3)  # the big one
-    with pytest.raises(ValueError, match="start at 1"):
+    with pytest.raises(ValueError, match=naming("step", "d_model", "warmup_steps", 1, "0, 512, 4000")):
         inverse_sqrt_lr(0, d_model=512, warmup_steps=4000)

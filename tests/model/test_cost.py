@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from said import says
 from transduce.config import ModelConfig
 from transduce.model import Transformer, cost_of, describe
 from transduce.model.embedding import TokenEmbedding
@@ -70,7 +71,7 @@ def test_base_costs_378_million_operations_a_token() -> None:
 def test_description_names_shapes_and_what_is_shared() -> None:
     with torch.device("meta"):
         text = describe(Transformer(ModelConfig()))
-    assert "63,045,632" in text
-    assert "embedding: TokenEmbedding  shared with target.embedding" in text
-    assert "6 x: Layer" in text
-    assert "w_1: Linear  weight (2048, 512), bias (2048)" in text
+    assert says(text, "63,045,632")
+    assert says(text, "TokenEmbedding", "target.embedding")
+    assert says(text, 6, "Layer")
+    assert says(text, "w_1", "Linear", "weight (2048, 512)", "bias (2048)")

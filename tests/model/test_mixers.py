@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from said import naming
 from transduce.errors import ShapeError
 from transduce.model.attention import attention, merge_heads, split_heads
 from transduce.model.mixers import (
@@ -215,11 +216,11 @@ def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:
 
 
 def test_what_has_no_middle_is_refused() -> None:
-    with pytest.raises(ShapeError, match="odd number of positions, got r = 4"):
+    with pytest.raises(ShapeError, match=naming("odd", "r = 4")):
         RestrictedSelfAttention(D, n_heads=2, r=4)
-    with pytest.raises(ShapeError, match="odd width"):
+    with pytest.raises(ShapeError, match=naming("odd", "width", 2)):
         Convolution(D, k=2)
-    with pytest.raises(ShapeError, match="not divided by n_heads 3"):
+    with pytest.raises(ShapeError, match=naming("d_model 8", "n_heads 3")):
         FullSelfAttention(D, n_heads=3)
-    with pytest.raises(ShapeError, match="two directions"):
+    with pytest.raises(ShapeError, match=naming("d_model", "odd", 7)):
         Recurrent(7)

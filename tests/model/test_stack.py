@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from said import naming
 from transduce.errors import ShapeError
 from transduce.model import LanguageModel, Stack, StackConfig
 from transduce.model.embedding import sinusoid
@@ -73,9 +74,9 @@ def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
 def test_cross_attention_and_memory_go_together() -> None:
     x_ND, layout = torch.randn(3, 32), Layout.of(torch.ones(1, 3, dtype=torch.bool))
     memory = EncoderOutput(x_ND, layout)
-    with pytest.raises(ShapeError, match="with cross-attention"):
+    with pytest.raises(ShapeError, match=naming("cross-attention", "none")):
         Stack(CONFIG, has_cross_attention=True)(x_ND, layout, allow_BTS=None)
-    with pytest.raises(ShapeError, match="without cross-attention"):
+    with pytest.raises(ShapeError, match=naming("cross-attention", "without")):
         Stack(CONFIG)(x_ND, layout, allow_BTS=None, memory=memory)
     out = Stack(CONFIG, has_cross_attention=True)(x_ND, layout, allow_BTS=None, memory=memory)  # a non-causal decoder
     assert out.shape == (3, 32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from said import naming
 from transduce.config import ModelConfig
 from transduce.errors import ConfigError, ShapeError
 from transduce.model import Transformer
@@ -75,7 +76,7 @@ def test_words_are_counted_past_the_end_of_the_first_table() -> None:
 
 
 def test_words_are_not_counted_before_they_are_known() -> None:
-    with pytest.raises(ConfigError, match="positions = 'words'"):
+    with pytest.raises(ConfigError, match=naming("positions = 'words'")):
         Transformer(CONFIG.model_copy(update={"positions": "words"}))
 
 
@@ -136,15 +137,15 @@ def test_a_sentence_does_not_depend_on_its_neighbours_or_padding() -> None:
 
 
 def test_padding_must_stand_on_the_right_and_rows_must_not_be_empty() -> None:
-    with pytest.raises(ShapeError, match="pad on the right"):
+    with pytest.raises(ShapeError, match=naming("padding", "right")):
         Layout.of(torch.tensor([[True, False, True]]))
-    with pytest.raises(ShapeError, match="no token"):
+    with pytest.raises(ShapeError, match=naming("row", "no token")):
         Layout.of(torch.tensor([[True, True], [False, False]]))
 
 
 def test_learned_positions_end() -> None:
     model = random_model(positions="learned", n_positions=4)
-    with pytest.raises(ShapeError, match="learned 4 positions"):
+    with pytest.raises(ShapeError, match=naming("5 tokens", "4 positions", "n_positions", "positions = 'sinusoidal'")):
         model.encode(torch.tensor([[4, 5, 6, 7, 2]]))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from said import naming
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
@@ -466,7 +467,7 @@ def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(laboratory: Labo
 
 
 def test_sentences_that_cannot_be_drawn_are_refused(laboratory: Laboratory) -> None:
-    with pytest.raises(DataError, match=r"\b60\b.*\b61\b"):
+    with pytest.raises(DataError, match=naming(60, 61)):
         made(laboratory, "figure3", "word " * 61)
-    with pytest.raises(DataError, match="no word"):
+    with pytest.raises(DataError, match=naming("no word")):
         made(laboratory, "figure5", " ")

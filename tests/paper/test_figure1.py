@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import transduce.model.transformer
-from said import says
+from said import naming, says
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model import EncoderOutput, Transformer, cost_of
@@ -187,13 +187,13 @@ def test_another_architecture() -> None:
 def test_unlike_layers_cannot_be_drawn_as_one() -> None:
     model = built()
     model.encoder[1].feed_forward = FeedForward(replace(model.encoder.config, d_ff=7))
-    with pytest.raises(ShapeError, match="layer"):
+    with pytest.raises(ShapeError, match=naming("figure 1", "2 kinds")):
         read(model)
 
 
 def test_positions_that_count_words_are_not_drawn() -> None:
     model = Transformer(built().config, source=lambda embedding: WordFrontEnd(embedding, [5], p_drop=0.0)).eval()
-    with pytest.raises(ShapeError, match="positions of the place alone, got a model with TokenFrontEnd, WordFrontEnd"):
+    with pytest.raises(ShapeError, match=naming("figure 1", "positions", "TokenFrontEnd", "WordFrontEnd")):
         read(model)
 
 

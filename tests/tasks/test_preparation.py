@@ -74,11 +74,10 @@ def test_dropped_pairs_are_told_once_and_loudly_where_they_are_many(tmp_path: Pa
     config = config_of(tmp_path, train=[*grammar(), *[("dog", "")] * 10], shared_vocabulary=shared)
     told = told_of(config, tmp_path / "out")
     files = f"{tmp_path / 'train.en'} {tmp_path / 'train.de'}"
-    assert warnings(told) == [
-        "files: cleaning drops 3.2% of the training pairs: empty 10 (first at lines 301, 302, 303): take blank lines"
-        f" out of both files, or find what was lost; look at them with: transduce doctor {files}"
-    ]
-    assert told.count("files: dropped 10: empty (first at lines 301, 302, 303)") == 1
+    [warning] = warnings(told)
+    assert says(warning, "files", "3.2%", "empty 10", "301, 302, 303", f"transduce doctor {files}")
+    quiet = [line for line in told if not line.startswith("warning: ")]
+    assert sum(says(line, "files", "empty", 10, "301, 302, 303") for line in quiet) == 1
     assert sum(says(line, 310, 300, 10) for line in told) == 1
 
 

@@ -60,10 +60,8 @@ def test_a_damaged_checkpoint_is_refused(make_trainer: MakeTrainer, saved: Path,
         case "flipped":
             middle = len(content) // 2
             path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(CheckpointError, match=naming(saved, name)):
         make_trainer().resume(saved)
-    assert "\n" not in str(caught.value)
-    assert str(saved) in str(caught.value)
 
 
 def test_another_model_s_checkpoint_is_refused(make_trainer: MakeTrainer, saved: Path) -> None:
@@ -93,7 +91,7 @@ def test_the_average_is_the_mean_of_each_weight(make_trainer: MakeTrainer) -> No
     for name in averaged:
         each = torch.stack([read_tensors(path / MODEL_FILE)[name] for path in paths])
         torch.testing.assert_close(averaged[name], each.mean(0).float(), rtol=1e-6, atol=1e-7)
-    with pytest.raises(CheckpointError, match="checkpoint"):
+    with pytest.raises(CheckpointError, match=naming("no checkpoint")):
         average_weights([])
 
 
