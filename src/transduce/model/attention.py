@@ -156,12 +156,11 @@ class MultiHeadAttention(nn.Module):
         q_BHTK: Tensor,
         k_BHSK: Tensor,
         v_BHSV: Tensor,
-        layout: Layout,
         *,
         allow_BTS: Tensor | None,
         sink: WeightsSink | None,
     ) -> Tensor:
-        """Attention of all heads by the kernel that fits, put together: (N, D). A sink is served by the reference."""
+        """Attention of all heads by the kernel that fits; (B, H, T, V). A sink is served by the reference."""
         p_drop = self.p_drop if self.training else 0.0
         kernel = "reference" if sink is not None else self.kernel
         if kernel == "auto":
@@ -169,15 +168,14 @@ class MultiHeadAttention(nn.Module):
             kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
         match kernel:
             case "fused":
-                heads_BHTV = fused_attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+                return fused_attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
             case "reference":
                 heads_BHTV, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
                 if sink is not None:
                     sink(weights_BHTS)
+                return heads_BHTV
             case _:
                 assert_never(kernel)
-        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
-        return out_ND
 
 
 class SelfAttention(MultiHeadAttention):
@@ -194,7 +192,9 @@ class SelfAttention(MultiHeadAttention):
     ) -> Tensor:
         """(N, D) to (N, D)."""
         q_BHTK, k_BHTK, v_BHTV = self.split(layout.to_grid(self.w_qkv(x_ND)), self.widths)
-        return self.attend(q_BHTK, k_BHTK, v_BHTV, layout, allow_BTS=allow_BTS, sink=sink)
+        heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, sink=sink)
+        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        return out_ND
 
     def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask, n_filled: int) -> Tensor:
         """A decoding step, (B, Q, D) to (B, Q, D): append the new keys and values to the cache, then attend to all."""
@@ -221,7 +221,9 @@ class CrossAttention(MultiHeadAttention):
         """(N, D) to (N, D), attending to all real positions of the ``memory``."""
         q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
         k_BHSK, v_BHSV = self.split(memory.layout.to_grid(self.w_kv(memory.states_MD)), self.widths)
-        return self.attend(q_BHTK, k_BHSK, v_BHSV, layout, allow_BTS=memory.layout.allow_B1S(), sink=sink)
+        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=memory.layout.allow_B1S(), sink=sink)
+        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        return out_ND
 
     def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, H, S, K) and values (B, H, S, V) of a source, which every step asks."""
