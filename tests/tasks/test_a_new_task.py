@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from transduce.cli.output import print_scores
 from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
 from transduce.errors import ConfigError
 from transduce.loss import LossSum
@@ -181,3 +182,8 @@ def test_a_resumed_run_is_that_which_was_not_stopped(
 def test_register_makes_it_known(recipe: Path) -> None:
     register(Backwards())
     assert TASKS.pop("backwards").name == "backwards"
+
+
+def test_its_scores_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    print_scores(Right(right=0.75))
+    assert capsys.readouterr().out.split() == ["right", "0.75"]

@@ -109,10 +109,14 @@ def print_json(value: Any, *, to: TextIO | None = None) -> None:
 
 def print_scores(scores: Scores, *, to: TextIO | None = None) -> None:
     """Each score with the settings that produced it, on stdout, or on another stream."""
-    parseval = getattr(scores, "result", None)
-    if parseval is not None:
-        print_parseval(parseval)
-        return
+    from transduce.metrics import TranslationScores
+
+    if not isinstance(scores, TranslationScores):
+        from transduce.tasks import ParsingScores  # late: it loads torch, which translations are scored without
+
+        if isinstance(scores, ParsingScores):
+            print_parseval(scores.result)
+            return
     for name, entry in scores.as_json().items():
         told = f"{entry['score']:6.2f}   {entry['signature']}" if isinstance(entry, dict) else f"{entry:6,}"
         print(f"{name:<14} {told}", file=to, flush=True)

@@ -1,6 +1,7 @@
-"""The Transformer of section 3: formulas, attention, layers, encoder and decoder, decoding state, cost.
+"""The Transformer of section 3: attention, layers, stacks, front ends, output layers, decoding state, cost.
 
-Read ``attention.py`` first, then ``layers.py`` and ``transformer.py``; they follow the paper's order.
+Read ``attention.py`` first, then ``layers.py``, ``stack.py``, ``embedding.py`` and ``transformer.py``, which is made of
+them; they follow the paper's order.
 """
 
 from transduce.model.attention import AttentionKernel, AttentionKind, AttentionSink

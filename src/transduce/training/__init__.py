@@ -1,4 +1,4 @@
-"""Training as section 5 has it: loss, schedule, optimiser, update loop, checkpoints, averaging, records.
+"""Training as section 5 has it: gradients, schedule, optimiser, update loop, checkpoints, averaging, records.
 
 Knows an ``Objective`` and a ``BatchSource``, no task: see ``transduce.tasks`` for those.
 """
