@@ -14,6 +14,7 @@ import torch
 from transduce.cli.output import print_scores
 from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
 from transduce.errors import ConfigError
+from transduce.examination import examine
 from transduce.loss import LossSum
 from transduce.model import LanguageModel, StackConfig, cost_of
 from transduce.recipes import read_recipe
@@ -162,6 +163,8 @@ def test_it_is_prepared_trained_resumed_and_saved(
     assert before["right"] <= after["right"] > 0.99
     backwards = TASKS["backwards"].load(tmp_path / "run" / "model")
     assert [backwards(digits) for digits in ("7", "1 2 3", "9 9 0")] == ["7", "3 2 1", "0 9 9"]
+    found = list(examine([str(tmp_path / "run" / "model")]))
+    assert {finding.status for finding in found} == {"good"}
     assert "A Transformer for backwards" in (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
 
 

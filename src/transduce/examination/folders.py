@@ -12,9 +12,8 @@ from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
 from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.examination.text import examine_two_files
-from transduce.model import cost_of
 from transduce.tasks import Parser, Translator, open_prepared
-from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
+from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_config, read_model_folder
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, tensors_in, verify_checkpoint
@@ -117,11 +116,11 @@ def _odd_tensors(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
 def examine_model(folder: Path) -> Iterator[Finding]:
     """Each file, each weight, and whether it translates."""
     read = read_model_folder(folder, device=torch.device("cpu"))
-    config = read.model.config
+    config, task = read_model_config(folder)
     yield good(
         folder,
         f"a model folder: {read.direction}, {config.n_encoder_layers} + {config.n_decoder_layers} layers of width"
-        f" {config.d_model}, {cost_of(config).parameters:,} parameters",
+        f" {config.d_model}, {task.cost(config).parameters:,} parameters",
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"there is no model card ({CARD_FILE}): nobody will know what it was trained on")
