@@ -65,11 +65,11 @@ def test_from_a_str_to_its_translation() -> None:
     assert sacrebleu_score([translation], Translator.load(MODEL).translate([source])).score > 99.99
 
 
-def test_the_picture_names_these_calls() -> None:
-    picture = DOCUMENT.read_text(encoding="utf-8").partition("## The way of the data")[2].partition("\n## ")[0]
+def test_the_document_names_these_calls() -> None:
+    section = DOCUMENT.read_text(encoding="utf-8").partition("## Data flow")[2].partition("\n## ")[0]
     called = set(test_from_a_recipe_to_the_first_update.__code__.co_names)
     called |= set(test_from_a_str_to_its_translation.__code__.co_names)
-    arrows = [part.split("--")[0] for part in picture.split(" --")[1:]]
+    arrows = [part.split("--")[0] for part in section.split(" --")[1:]]
     names = [name.strip().split("(")[0].rpartition(".")[2] for arrow in arrows for name in arrow.split(",")]
     assert len(arrows) > 15
     assert not [name for name in names if name and name.isidentifier() and name not in {*called, "extend"}]
