@@ -53,7 +53,7 @@ def test_every_recipe_in_the_folder_can_be_read(path: Path) -> None:
     assert isinstance(read_recipe(path), RunConfig)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/data.md"])
+@pytest.mark.parametrize("page", ["docs/usage.md", "docs/data.md"])
 def test_every_recipe_in_the_documentation_can_be_read(page: str, tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
     recipes = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
