@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,12 +21,10 @@ from transduce.cli.verbs import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-LATER = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "docs/glossary.md",
-    "docs/paper-to-code.md",
-)  # may be linked before they exist
+# Pages that may be linked before they exist.
+LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
+PLOT = ROOT / "benchmarks" / "plot_results.py"
+has_benchmarks = pytest.mark.skipif(not PLOT.exists(), reason="an installed package has no benchmarks")
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
@@ -47,6 +49,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
     assert unknown == []
 
 
+@has_benchmarks
 @each_page
 def test_options_of_benchmarks_exist(page: Path) -> None:
     for command in _commands(page):
@@ -56,6 +59,14 @@ def test_options_of_benchmarks_exist(page: Path) -> None:
             assert [flag for flag in re.findall(r"--[a-z][\w-]*", script[2]) if f'"{flag}"' not in source] == []
 
 
+@each_page
+def test_extras_exist(page: Path) -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = re.findall(r"-e \"\.\[(\w+)\]\"", page.read_text(encoding="utf-8"))
+    assert set(extras) <= set(known)
+
+
+@has_benchmarks
 @each_page
 def test_files_in_backticks_exist(page: Path) -> None:
     spans = re.findall(r"`([^`\s]+)`", _prose(page.read_text(encoding="utf-8")))
@@ -72,12 +83,25 @@ def test_plotted_numbers_are_those_of_the_pages(path: Path) -> None:
     pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("experiments.md", "performance.md")]
     measured = {number.replace(",", "") for page in pages for number in re.findall(r"\d[\d,]*(?:\.\d+)?", page)}
     assert numbers - measured == set()
-    drawing = path.with_suffix(".svg").read_text(encoding="utf-8")
     summary = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    labels = re.findall(r">(\d+(?:\.\d+)?)</text>", drawing)
+    labels = [label for label in _labels(path.with_suffix(".svg")) if re.fullmatch(r"\d+(\.\d+)?", label)]
     assert labels != []
     assert [label for label in labels if label not in numbers or label not in summary + pages[1]] == []
     assert f"(results/{path.stem}.svg)" in summary
+
+
+@has_benchmarks
+def test_the_plots_are_drawn_from_the_tables(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for path in ROOT.glob("docs/results/*.csv"):
+        shutil.copy(path, tmp_path)
+    subprocess.run([sys.executable, PLOT, tmp_path], check=True, capture_output=True)
+    for path in tmp_path.glob("*.svg"):
+        assert _labels(ROOT / "docs" / "results" / path.name) == _labels(path)
+
+
+def _labels(drawing: Path) -> list[str]:
+    return re.findall(r">([^<\s][^<]*)</text>", drawing.read_text(encoding="utf-8"))
 
 
 def _prose(text: str) -> str:
