@@ -94,7 +94,7 @@ class Follower(Protocol):
     def __call__(self, record: Record, /) -> None:
         """Take a record of the run."""
 
-    def tell(self, line: str, /) -> None:
+    def log(self, line: str, /) -> None:
         """Take a line about it."""
 
 
@@ -116,11 +116,11 @@ class Laboratory:
         follow: Callable[[RunConfig], AbstractContextManager[Follower]] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         while_training: AbstractContextManager[object] | None = None,
-        tell: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """``follow`` gives what shows a run while it lasts; the rest is as for ``train``."""
         self.records, self.work, self.scale = records, work, scale
-        self.data_folder, self.device, self.tell = data_folder, torch.device(device), tell
+        self.data_folder, self.device, self.log = data_folder, torch.device(device), log
         self._follow, self._should_stop, self._while_training = follow, should_stop, while_training
 
     def record_path(self, experiment: Experiment) -> Path:
@@ -147,7 +147,7 @@ class Laboratory:
         if not _holds(folder, record):
             with self._alone(experiment.name):
                 if not _holds(folder, record):
-                    self.tell(f"{experiment.name}: its record is here, its model is not; it is trained anew")
+                    self.log(f"{experiment.name}: its record is here, its model is not; it is trained anew")
                     self._made(experiment)  # the record stays as it is until there is another
         return folder
 
@@ -173,7 +173,7 @@ class Laboratory:
                     return found
                 raise DataError(f"{path} should have a list {what!r} of tables; delete it to measure anew")
         folder = self.model_folder(experiment)
-        self.tell(f"{experiment.name}: measuring {what}")
+        self.log(f"{experiment.name}: measuring {what}")
         found = measure(folder)
         about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have been trained anew for this
         write_json(path, {"format": len(MIGRATIONS_BESIDE), **about, what: found})
@@ -182,7 +182,7 @@ class Laboratory:
     def _made(self, experiment: Experiment) -> RunRecord:
         """Train, measure, and write the record."""
         folder = self.run_folder(experiment)
-        self.tell(f"{experiment.name}: training")
+        self.log(f"{experiment.name}: training")
         flops = sustained_flops(self.device, experiment.config.training.precision)
         with self._follow(experiment.config) if self._follow else nullcontext() as follower:
             result = train(
@@ -195,7 +195,7 @@ class Laboratory:
                 listeners=[follower] if follower else [],
                 should_stop=self._should_stop,
                 while_training=self._while_training,
-                tell=follower.tell if follower else self.tell,
+                log=follower.log if follower else self.log,
             )
         if result.reason == "asked" or result.model_folder is None:
             raise Stopped
@@ -207,15 +207,15 @@ class Laboratory:
     @contextmanager
     def _alone(self, what: str) -> Iterator[None]:
         """No other process makes the same meanwhile: waits for one that does, or raises Stopped if asked."""
-        is_told = False
+        is_logged_once = False
         while True:
             with ExitStack() as held:
                 try:
                     held.enter_context(run_lock(self.work / "locks" / self.scale / what))
                 except TrainingError as error:
-                    if not is_told:
-                        self.tell(f"{what}: waiting; {error}")
-                        is_told = True
+                    if not is_logged_once:
+                        self.log(f"{what}: waiting; {error}")
+                        is_logged_once = True
                 else:
                     yield
                     return
@@ -271,12 +271,12 @@ class Laboratory:
         if not store.exists():
             with self._alone(name):
                 if not store.exists():
-                    prepare(data, store, data_folder=self.data_folder, tell=self.tell)
+                    prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 
     def _measured(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
         config, prepared = experiment.config, open_prepared(self._store(experiment.config.data))
-        newest = newest_complete(folder / CHECKPOINTS, self.tell)
+        newest = newest_complete(folder / CHECKPOINTS, self.log)
         if newest is None:
             raise DataError(f"{folder / CHECKPOINTS} is empty, but the run has ended; delete {folder} to run anew")
         state = read_state(newest)
