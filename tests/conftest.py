@@ -1,4 +1,4 @@
-"""One small trained run that many tests look at, and a way to call the command line inside the test process."""
+"""Shared fixtures: the command line called in-process, and one small finished run with its model folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-sys.path.append(str(Path(__file__).parent))  # for said.py, what tests ask of messages
+sys.path.append(str(Path(__file__).parent))  # for said.py
 
-# No test is timed: a machine may be loaded.
+SLOW_TEST_S = 3600
+
+# No hypothesis deadlines: the machine may be busy. Whole tests have the timeout of pyproject.toml.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# A run of some seconds: enough to exist, not to translate.
+# Trains in seconds; too little to translate well.
 MICRO_RECIPE = """
 [model]
 n_encoder_layers = 1
@@ -47,9 +49,16 @@ max_extra_tokens = 5
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests marked ``slow`` more time, unless they set their own."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a command line came to."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -61,11 +70,11 @@ CommandLine = Callable[..., Outcome]
 
 @pytest.fixture
 def transduce(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CommandLine:
-    """``transduce("score", "--ref", ...)`` runs a verb; ``stdin=`` gives it bytes to read."""
+    """``transduce("score", "--ref", ...)`` runs a verb in this process; ``stdin=`` is what it reads, as bytes."""
     from transduce.cli.main import run
 
     def call(*arguments: object, stdin: bytes = b"") -> Outcome:
-        monkeypatch.setenv("TRANSDUCE_TRACEBACK", "1")  # a mistake of ours is told in one line, too
+        monkeypatch.setenv("TRANSDUCE_TRACEBACK", "1")  # print the traceback of an internal error
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capfd.readouterr()
         code = run([str(argument) for argument in arguments])
@@ -78,6 +87,7 @@ def transduce(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="session")
 def micro_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``MICRO_RECIPE`` as a file."""
     path = tmp_path_factory.mktemp("recipe") / "micro.toml"
     path.write_text(MICRO_RECIPE)
     return path
@@ -85,7 +95,7 @@ def micro_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def micro_run(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run. Do not write to it: copy it."""
+    """The run folder of a finished training. Read only; tests that write use ``own_run``."""
     from transduce.recipes import read_recipe
     from transduce.tasks import train
 
@@ -96,17 +106,17 @@ def micro_run(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="session")
 def micro_model(micro_run: Path) -> Path:
-    """Its model folder; likewise."""
+    """The model folder of ``micro_run``. Read only; tests that write use ``own_model``."""
     return micro_run / "model"
 
 
 @pytest.fixture
 def own_model(micro_model: Path, tmp_path: Path) -> Path:
-    """A copy to be damaged."""
+    """A copy of ``micro_model`` that the test may change."""
     return Path(shutil.copytree(micro_model, tmp_path / "model"))
 
 
 @pytest.fixture
 def own_run(micro_run: Path, tmp_path: Path) -> Path:
-    """A copy to go on with."""
+    """A copy of ``micro_run`` that the test may change or resume."""
     return Path(shutil.copytree(micro_run, tmp_path / "run"))

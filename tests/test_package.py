@@ -1,4 +1,4 @@
-"""The public surface, and what importing it costs."""
+"""The public names of the package, and that torch is imported only where it is needed."""
 
 from __future__ import annotations
 

@@ -1,0 +1,65 @@
+"""The files for contributors name what exists: paths, symbols, versions, format numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+FOLDERS = "src|tests|docs|recipes|scripts|benchmarks|.ci|.github"
+PATHS = sorted(set(re.findall(rf"`((?:{FOLDERS})(?:/[\w./-]*)?|[\w.-]+\.(?:md|toml|txt|cff|yaml))`", PAGE)))
+SYMBOLS = sorted(set(re.findall(rf"`([A-Za-z_]\w*)`(?:,|\s)\s*in `((?:{FOLDERS})/[\w./-]+)`", " ".join(PAGE.split()))))
+
+
+def test_the_guide_names_paths_and_symbols() -> None:
+    assert len(PATHS) > 40
+    assert len(SYMBOLS) > 20
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_of_the_guide_exist(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(("symbol", "path"), SYMBOLS)
+def test_symbols_of_the_guide_are_defined_where_it_says(symbol: str, path: str) -> None:
+    code = (ROOT / path).read_text(encoding="utf-8")
+    assert re.search(rf"^(?:class|def) {symbol}\b|^{symbol}\b.*=", code, re.MULTILINE), f"{path} defines no {symbol}"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert citation["version"] == version
+    assert re.search(rf"^## \[{re.escape(version)}\]", changelog, re.MULTILINE)
+
+
+def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path) -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    told = {name: int(number) for name, number in re.findall(r"^\| `(\S+\.json)` \|[^|]*\| (\d+) \|", changelog, re.M)}
+    record = ROOT / "docs" / "paper" / "runs" / "cpu" / "table2-transformer-seed1.json"
+    checkpoint = max((micro_run / "checkpoints").iterdir())
+    files = {
+        "run.json": micro_run / "run.json",
+        "state.json": checkpoint / "state.json",
+        "config.json": micro_run / "model" / "config.json",
+        "manifest.json": micro_run / "model" / "manifest.json",
+        "prepared.json": micro_run / "store" / "prepared.json",
+        "store.json": micro_run / "store" / "train" / "store.json",
+        "runs/SCALE/NAME.json": record,
+    }
+    assert told == {name: json.loads(path.read_text(encoding="utf-8"))["format"] for name, path in files.items()}
+
+
+def test_forms_and_hooks_are_yaml() -> None:
+    paths = [ROOT / ".pre-commit-config.yaml", *(ROOT / ".github").rglob("*.yml")]
+    assert len(paths) > 2
+    for path in paths:
+        assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict), path
