@@ -127,16 +127,16 @@ def r_drop(
 
 
 def _blockwise(
-    states_KND: Tensor, weight_VD: Tensor, targets_N: Tensor, *, eps_ls: float, smoothing: Smoothing, alpha: float
+    states_XND: Tensor, weight_VD: Tensor, targets_N: Tensor, *, eps_ls: float, smoothing: Smoothing, alpha: float
 ) -> LossSum:
     right, every = smoothing_weights(eps_ls, len(weight_VD), smoothing)
-    with_gradient = torch.is_grad_enabled() and (states_KND.requires_grad or weight_VD.requires_grad)
-    device_type = states_KND.device.type
+    with_gradient = torch.is_grad_enabled() and (states_XND.requires_grad or weight_VD.requires_grad)
+    device_type = states_XND.device.type
     is_mixed = torch.is_autocast_enabled(device_type)
     product_dtype = torch.get_autocast_dtype(device_type) if is_mixed else weight_VD.dtype
     with torch.autocast(device_type, enabled=False):
         loss, nll = _BlockwiseCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            states_KND, weight_VD, targets_N, right, every, alpha, product_dtype, with_gradient
+            states_XND, weight_VD, targets_N, right, every, alpha, product_dtype, with_gradient
         )
     return LossSum(loss, nll, len(targets_N))
 
@@ -152,7 +152,7 @@ class _BlockwiseCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        states_KND: Tensor,
+        states_XND: Tensor,
         weight_VD: Tensor,
         targets_N: Tensor,
         right: float,
@@ -162,33 +162,33 @@ class _BlockwiseCrossEntropy(torch.autograd.Function):
         with_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         dtype = torch.promote_types(product_dtype, torch.float32)
-        n_passes = len(states_KND)
-        loss, nll = states_KND.new_zeros((), dtype=dtype), states_KND.new_zeros((), dtype=dtype)
+        n_passes = len(states_XND)
+        loss, nll = states_XND.new_zeros((), dtype=dtype), states_XND.new_zeros((), dtype=dtype)
         factor_VD = weight_VD.to(product_dtype)
         block_rows = max(ROUND_UP_TO, BLOCK_BYTES // (n_passes * len(weight_VD) * product_dtype.itemsize))
         grad_states, grad_weight_VD = [], None
-        for states_KRD, targets_R in zip(
-            torch.split(states_KND, block_rows, dim=1), torch.split(targets_N, block_rows), strict=True
+        for states_XRD, targets_R in zip(
+            torch.split(states_XND, block_rows, dim=1), torch.split(targets_N, block_rows), strict=True
         ):
             n_rows = len(targets_R)
-            filled_KRD = F.pad(states_KRD.to(product_dtype), (0, 0, 0, -n_rows % ROUND_UP_TO))
-            z_KRV = filled_KRD @ factor_VD.T
-            for z_KPV, targets_P in _parts(z_KRV[:, :n_rows], targets_R):
-                nll_sum, target_sum, divergence_sum = _scores_to_gradient_(z_KPV, targets_P, right, alpha, dtype)
+            filled_XRD = F.pad(states_XRD.to(product_dtype), (0, 0, 0, -n_rows % ROUND_UP_TO))
+            z_XRV = filled_XRD @ factor_VD.T
+            for z_XPV, targets_P in _parts(z_XRV[:, :n_rows], targets_R):
+                nll_sum, target_sum, divergence_sum = _scores_to_gradient_(z_XPV, targets_P, right, alpha, dtype)
                 nll += nll_sum
                 loss += nll_sum + (1 - right) * target_sum + alpha / 4 * divergence_sum
             if with_gradient:
-                z_KRV[:, n_rows:] = 0  # what fills up has no gradient
-                grad_states.append((z_KRV @ factor_VD)[:, :n_rows])
-                product_VD = (z_KRV.flatten(0, 1).T @ filled_KRD.flatten(0, 1)).to(dtype)
+                z_XRV[:, n_rows:] = 0  # what fills up has no gradient
+                grad_states.append((z_XRV @ factor_VD)[:, :n_rows])
+                product_VD = (z_XRV.flatten(0, 1).T @ filled_XRD.flatten(0, 1)).to(dtype)
                 grad_weight_VD = product_VD if grad_weight_VD is None else grad_weight_VD.add_(product_VD)
         every /= n_passes
-        states_sum_D, weight_sum_D = states_KND.sum(dim=(0, 1), dtype=dtype), weight_VD.sum(dim=0, dtype=dtype)
+        states_sum_D, weight_sum_D = states_XND.sum(dim=(0, 1), dtype=dtype), weight_VD.sum(dim=0, dtype=dtype)
         loss -= every * (states_sum_D @ weight_sum_D)
         if grad_weight_VD is not None:
-            grad_states_KND = torch.cat(grad_states, dim=1).to(dtype).sub_(weight_sum_D, alpha=every)
+            grad_states_XND = torch.cat(grad_states, dim=1).to(dtype).sub_(weight_sum_D, alpha=every)
             grad_weight_VD.sub_(states_sum_D, alpha=every)
-            ctx.gradients = grad_states_KND.to(states_KND.dtype), grad_weight_VD.to(weight_VD.dtype)
+            ctx.gradients = grad_states_XND.to(states_XND.dtype), grad_weight_VD.to(weight_VD.dtype)
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -196,39 +196,39 @@ class _BlockwiseCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
             raise RuntimeError("the gradient of cross_entropy can be taken once; compute the loss anew")
-        (grad_states_KND, grad_weight_VD), ctx.gradients = ctx.gradients, None
-        return grad_states_KND.mul_(grads[0]), grad_weight_VD.mul_(grads[0]), None, None, None, None, None, None
+        (grad_states_XND, grad_weight_VD), ctx.gradients = ctx.gradients, None
+        return grad_states_XND.mul_(grads[0]), grad_weight_VD.mul_(grads[0]), None, None, None, None, None, None
 
 
-def _parts(z_KRV: Tensor, targets_R: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _parts(z_XRV: Tensor, targets_R: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Rows that fit into a processor's cache together; all of them on other devices."""
-    n_passes, n_rows, vocab_size = z_KRV.shape
-    is_cpu = z_KRV.device.type == "cpu"
+    n_passes, n_rows, vocab_size = z_XRV.shape
+    is_cpu = z_XRV.device.type == "cpu"
     part_rows = max(1, CPU_PART_ENTRIES // (n_passes * vocab_size)) if is_cpu else n_rows
-    return zip(torch.split(z_KRV, part_rows, dim=1), torch.split(targets_R, part_rows), strict=True)
+    return zip(torch.split(z_XRV, part_rows, dim=1), torch.split(targets_R, part_rows), strict=True)
 
 
 def _scores_to_gradient_(
-    z_KPV: Tensor, targets_P: Tensor, right: float, alpha: float, dtype: torch.dtype
+    z_XPV: Tensor, targets_P: Tensor, right: float, alpha: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Put the gradient of the loss, but for its part with b, into z's place.
 
     Returns three sums: the means over passes of lse - z_y and of z_y, and KL(p_1 || p_2) + KL(p_2 || p_1).
     """
-    n_passes = len(z_KPV)
-    target_KP1 = targets_P.expand(n_passes, -1).unsqueeze(2)
-    wide_KPV = z_KPV.to(dtype)
-    p_KPV = wide_KPV.softmax(dim=2)
-    lse_KP1 = wide_KPV.amax(dim=2, keepdim=True) - p_KPV.amax(dim=2, keepdim=True).log()  # p = exp(z - lse)
-    z_target_KP1 = wide_KPV.gather(2, target_KP1)
-    divergence_sum = lse_KP1.new_zeros(())
-    gradient_KPV = p_KPV
+    n_passes = len(z_XPV)
+    target_XP1 = targets_P.expand(n_passes, -1).unsqueeze(2)
+    wide_XPV = z_XPV.to(dtype)
+    p_XPV = wide_XPV.softmax(dim=2)
+    lse_XP1 = wide_XPV.amax(dim=2, keepdim=True) - p_XPV.amax(dim=2, keepdim=True).log()  # p = exp(z - lse)
+    z_target_XP1 = wide_XPV.gather(2, target_XP1)
+    divergence_sum = lse_XP1.new_zeros(())
+    gradient_XPV = p_XPV
     if n_passes > 1:
-        gradient_KPV, divergence_sum = _with_divergence(p_KPV, wide_KPV - lse_KP1, alpha)
-    gradient_KPV.scatter_add_(2, target_KP1, torch.full_like(z_target_KP1, -right / n_passes))
-    z_KPV.copy_(gradient_KPV)
-    target_sum = z_target_KP1.sum() / n_passes
-    return lse_KP1.sum() / n_passes - target_sum, target_sum, divergence_sum
+        gradient_XPV, divergence_sum = _with_divergence(p_XPV, wide_XPV - lse_XP1, alpha)
+    gradient_XPV.scatter_add_(2, target_XP1, torch.full_like(z_target_XP1, -right / n_passes))
+    z_XPV.copy_(gradient_XPV)
+    target_sum = z_target_XP1.sum() / n_passes
+    return lse_XP1.sum() / n_passes - target_sum, target_sum, divergence_sum
 
 
 def _with_divergence(p_2PV: Tensor, log_p_2PV: Tensor, alpha: float) -> tuple[Tensor, Tensor]:

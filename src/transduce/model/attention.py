@@ -65,7 +65,7 @@ def layer_hook(hook: AttentionHook | None, kind: AttentionKind, layer: int) -> W
 
 
 def attention(
-    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> tuple[Tensor, Tensor]:
     """softmax(Q K^T / sqrt(d_k)) V and the weights before dropout. Section 3.2.1, equation 1.
 
@@ -85,27 +85,27 @@ def attention(
             )
         scores_BHTS = scores_BHTS.masked_fill(~allow_BTS.unsqueeze(1), -math.inf)
     weights_BHTS = scores_BHTS.softmax(dim=-1)
-    return dropout(weights_BHTS, p_drop, training=p_drop > 0) @ v_BHSV, weights_BHTS
+    return dropout(weights_BHTS, p_drop, training=p_drop > 0) @ v_BHSU, weights_BHTS
 
 
 def fused_attention(
-    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> Tensor:
     """The values of ``attention``, (B, H, T, V), by torch's kernels, which never hold the weights in memory."""
     allow = None if allow_BTS is None else allow_BTS.unsqueeze(1)
-    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=allow, dropout_p=p_drop)
+    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSU, attn_mask=allow, dropout_p=p_drop)
 
 
-def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, bias_GTS: Tensor | None) -> Tensor:
+def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, bias_GTS: Tensor | None) -> Tensor:
     """The values of ``attention``, (B, H, T, V), for the few queries of a decoding step: as few operations as can be.
 
     ``bias`` is what is added to the scores, as ``AttentionBias`` makes it.
     """
-    q_GTK, k_GSK, v_GSV = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSV.flatten(0, 1)
+    q_GTK, k_GSK, v_GSU = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSU.flatten(0, 1)
     nothing = q_GTK.new_empty(1, 1, 1) if bias_GTS is None else bias_GTS
     beta = 0 if bias_GTS is None else 1
     scores_GTS = torch.baddbmm(nothing, q_GTK, k_GSK.transpose(1, 2), beta=beta, alpha=q_BHTK.shape[-1] ** -0.5)
-    return torch.bmm(scores_GTS.softmax(dim=-1), v_GSV).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
+    return torch.bmm(scores_GTS.softmax(dim=-1), v_GSU).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
 
 
 class AttentionBias:
@@ -128,9 +128,9 @@ def split_heads(x_BTD: Tensor, n_heads: int, /) -> Tensor:
     return x_BTD.view(*x_BTD.shape[:-1], n_heads, -1).transpose(1, 2)
 
 
-def merge_heads(x_BHTV: Tensor, /) -> Tensor:
+def merge_heads(x_BHTU: Tensor, /) -> Tensor:
     """(B, H, T, V) to (B, T, H * V): the heads side by side."""
-    return x_BHTV.transpose(1, 2).flatten(-2)
+    return x_BHTU.transpose(1, 2).flatten(-2)
 
 
 class FusedLinear(nn.Linear):
@@ -159,15 +159,15 @@ class MultiHeadAttention(nn.Module):
         self.kernel = kernel
         self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
 
-    def split(self, x_BTE: Tensor, widths: Sequence[int]) -> list[Tensor]:
+    def split(self, x_BTO: Tensor, widths: Sequence[int]) -> list[Tensor]:
         """What several projections made, (B, T, h d_k + ...), as heads: (B, H, T, K) each."""
-        return [split_heads(part, self.n_heads) for part in torch.split(x_BTE, list(widths), dim=-1)]
+        return [split_heads(part, self.n_heads) for part in torch.split(x_BTO, list(widths), dim=-1)]
 
     def attend(
         self,
         q_BHTK: Tensor,
         k_BHSK: Tensor,
-        v_BHSV: Tensor,
+        v_BHSU: Tensor,
         *,
         allow_BTS: Tensor | None,
         hook: WeightsHook | None,
@@ -180,12 +180,12 @@ class MultiHeadAttention(nn.Module):
             kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
         match kernel:
             case "fused":
-                return fused_attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+                return fused_attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
             case "reference":
-                heads_BHTV, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+                heads_BHTU, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
                 if hook is not None:
                     hook(weights_BHTS)
-                return heads_BHTV
+                return heads_BHTU
             case _:
                 assert_never(kernel)
 
@@ -203,17 +203,17 @@ class SelfAttention(MultiHeadAttention):
         self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None, hook: WeightsHook | None = None
     ) -> Tensor:
         """(N, D) to (N, D)."""
-        q_BHTK, k_BHTK, v_BHTV = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, hook=hook)
-        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTV)))
+        q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
+        heads_BHTU = self.attend(q_BHTK, k_BHTK, v_BHTU, allow_BTS=allow_BTS, hook=hook)
+        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
 
     def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias, n_cached: int) -> Tensor:
         """A decoding step, (B, Q, D) to (B, Q, D): append the new keys and values to the cache, then attend to all."""
-        q_BHQK, new_k_BHQK, new_v_BHQV = self.split(self.w_qkv(x_BQD), self.widths)
-        k_BHCK, v_BHCV = cache.append(new_k_BHQK, new_v_BHQV, n_cached=n_cached)
-        heads_BHQV = incremental_attention(q_BHQK, k_BHCK, v_BHCV, bias_GTS=mask.bias(q_BHQK.dtype))
-        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
+        q_BHQK, new_k_BHQK, new_v_BHQU = self.split(self.w_qkv(x_BQD), self.widths)
+        k_BHCK, v_BHCU = cache.append(new_k_BHQK, new_v_BHQU, n_cached=n_cached)
+        heads_BHQU = incremental_attention(q_BHQK, k_BHCK, v_BHCU, bias_GTS=mask.bias(q_BHQK.dtype))
+        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))
         return out_BQD
 
 
@@ -232,22 +232,22 @@ class CrossAttention(MultiHeadAttention):
     ) -> Tensor:
         """(N, D) to (N, D), attending to all real positions of the ``memory``."""
         q_BHTK = split_heads(padding.pad(self.w_q(x_ND)), self.n_heads)
-        k_BHSK, v_BHSV = self.split(memory.padding.pad(self.w_kv(memory.states_MD)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=memory.padding.allow_B1S(), hook=hook)
-        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTV)))
+        k_BHSK, v_BHSU = self.split(memory.padding.pad(self.w_kv(memory.states_MD)), self.widths)
+        heads_BHTU = self.attend(q_BHTK, k_BHSK, v_BHSU, allow_BTS=memory.padding.allow_B1S(), hook=hook)
+        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
 
     def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, H, S, K) and values (B, H, S, V) of a source, which every step asks."""
-        k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.widths)
-        return k_BHSK.contiguous(), v_BHSV.contiguous()
+        k_BHSK, v_BHSU = self.split(self.w_kv(memory_BSD), self.widths)
+        return k_BHSK.contiguous(), v_BHSU.contiguous()
 
     def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias) -> Tensor:
         """A decoding step, (B, Q, D) to (B, Q, D): the rows of a sentence attend to one copy of its source."""
         assert cache.cross_k_BHSK is not None
-        assert cache.cross_v_BHSV is not None
+        assert cache.cross_v_BHSU is not None
         q_BHQK = split_heads(self.w_q(x_BQD), self.n_heads)
         bias_G1S = mask.bias(q_BHQK.dtype)
-        heads_BHQV = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSV, bias_GTS=bias_G1S)
-        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
+        heads_BHQU = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSU, bias_GTS=bias_G1S)
+        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))
         return out_BQD

@@ -51,28 +51,28 @@ class LayerCache:
     """
 
     cross_k_BHSK: Tensor | None
-    cross_v_BHSV: Tensor | None
+    cross_v_BHSU: Tensor | None
     self_k_BHCK: Tensor | None = None
-    self_v_BHCV: Tensor | None = None
+    self_v_BHCU: Tensor | None = None
 
-    def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_cached: int) -> tuple[Tensor, Tensor]:
+    def append(self, k_BHQK: Tensor, v_BHQU: Tensor, *, n_cached: int) -> tuple[Tensor, Tensor]:
         """Write keys and values into the next slots; returns those of all slots that are filled now."""
         end = n_cached + k_BHQK.shape[2]
-        if self.self_k_BHCK is None or self.self_v_BHCV is None or end > self.self_k_BHCK.shape[2]:
+        if self.self_k_BHCK is None or self.self_v_BHCU is None or end > self.self_k_BHCK.shape[2]:
             capacity = max(INITIAL_CAPACITY, 2 * end)
             self.self_k_BHCK = _reserve(self.self_k_BHCK, n_cached, capacity, like=k_BHQK)
-            self.self_v_BHCV = _reserve(self.self_v_BHCV, n_cached, capacity, like=v_BHQV)
+            self.self_v_BHCU = _reserve(self.self_v_BHCU, n_cached, capacity, like=v_BHQU)
         self.self_k_BHCK[:, :, n_cached:end] = k_BHQK
-        self.self_v_BHCV[:, :, n_cached:end] = v_BHQV
-        return self.self_k_BHCK[:, :, :end], self.self_v_BHCV[:, :, :end]
+        self.self_v_BHCU[:, :, n_cached:end] = v_BHQU
+        return self.self_k_BHCK[:, :, :end], self.self_v_BHCU[:, :, :end]
 
     def of_sentences(self, sentences_B: Tensor, n_cached: int) -> LayerCache:
         """What belongs to some of the sentences."""
-        cross = (_chosen(each, sentences_B) for each in (self.cross_k_BHSK, self.cross_v_BHSV))
-        if self.self_k_BHCK is None or self.self_v_BHCV is None:
+        cross = (_chosen(each, sentences_B) for each in (self.cross_k_BHSK, self.cross_v_BHSU))
+        if self.self_k_BHCK is None or self.self_v_BHCU is None:
             return LayerCache(*cross)
         capacity = self.self_k_BHCK.shape[2]
-        kept = (each[:, :, :n_cached].index_select(0, sentences_B) for each in (self.self_k_BHCK, self.self_v_BHCV))
+        kept = (each[:, :, :n_cached].index_select(0, sentences_B) for each in (self.self_k_BHCK, self.self_v_BHCU))
         return LayerCache(*cross, *(_reserve(each, n_cached, capacity, like=each) for each in kept))
 
 

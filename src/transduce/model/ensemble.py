@@ -50,6 +50,6 @@ class Ensemble(IncrementalDecoder[EnsembleState]):
         """Log-probabilities (N, T, V) of what follows each new token, and the state that has seen them."""
         each = [model.extend(ids_NT, own, n_new_N) for model, own in zip(self.models, state.states, strict=True)]
         # In fp32 at least, as search has them.
-        log_p_MNTV = torch.stack([logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in each])
-        mean_NTV = log_p_MNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(each))
+        log_p_XNTV = torch.stack([logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in each])
+        mean_NTV = log_p_XNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(each))
         return mean_NTV, EnsembleState(tuple(after for _, after in each))

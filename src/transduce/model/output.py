@@ -90,10 +90,10 @@ class MultiHeadOutput(nn.Module):
         """Scores before the softmax, (N, K, V)."""
         return self.output.logits(self.states(states_ND))
 
-    def loss(self, states_ND: Tensor, targets_NK: Tensor, config: LossConfig = PLAIN) -> LossSum:
+    def loss(self, states_ND: Tensor, targets_NP: Tensor, config: LossConfig = PLAIN) -> LossSum:
         """Cross-entropy of targets (N, K), summed over all heads; where a target is ``PAD_ID`` there is none."""
-        is_said_NK = targets_NK != PAD_ID
-        return self.output.loss(self.states(states_ND)[is_said_NK], targets_NK[is_said_NK], config)
+        is_said_NP = targets_NP != PAD_ID
+        return self.output.loss(self.states(states_ND)[is_said_NP], targets_NP[is_said_NP], config)
 
 
 class ScalarOutput(nn.Module):

@@ -35,9 +35,9 @@ class _Beam:
     max_lengths_B: Tensor  # most symbols of its output, the end symbol included
     alive_ids_BWT: Tensor
     alive_log_probs_BW: Tensor
-    finished_ids_BFT: Tensor  # after its end symbol, a hypothesis has end symbols only
-    finished_log_probs_BF: Tensor
-    finished_scores_BF: Tensor  # log-probability / length penalty: what this pool is sorted by
+    finished_ids_BRT: Tensor  # after its end symbol, a hypothesis has end symbols only
+    finished_log_probs_BR: Tensor
+    finished_scores_BR: Tensor  # log-probability / length penalty: what this pool is sorted by
 
     def subset(self, chosen_B: Tensor) -> _Beam:
         """The part with the chosen sentences (a boolean mask)."""
@@ -49,9 +49,9 @@ class _Beam:
 class _Candidates:
     """The best continuations by one symbol, best first."""
 
-    parents_BC: Tensor  # the alive beam that each continues
-    ids_BC: Tensor  # the symbol that it adds
-    log_probs_BC: Tensor
+    parents_BP: Tensor  # the alive beam that each continues
+    ids_BP: Tensor  # the symbol that it adds
+    log_probs_BP: Tensor
 
 
 @torch.no_grad()
@@ -122,15 +122,15 @@ def beam_search(
 def _start(max_lengths_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
     """One alive beam a sentence, which holds the begin symbol, and nothing finished."""
     n_sentences, device = len(max_lengths_B), max_lengths_B.device
-    nothing_BF = torch.full((n_sentences, beam_size), -torch.inf, device=device)
+    nothing_BR = torch.full((n_sentences, beam_size), -torch.inf, device=device)
     return _Beam(
         sentences_B=torch.arange(n_sentences, device=device),
         max_lengths_B=max_lengths_B,
         alive_ids_BWT=torch.full((n_sentences, 1, 1), bos_id, device=device),
         alive_log_probs_BW=torch.zeros(n_sentences, 1, device=device),
-        finished_ids_BFT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
-        finished_log_probs_BF=nothing_BF,
-        finished_scores_BF=nothing_BF,
+        finished_ids_BRT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
+        finished_log_probs_BR=nothing_BR,
+        finished_scores_BR=nothing_BR,
     )
 
 
@@ -143,20 +143,20 @@ def _prefixes(beam: _Beam, /) -> Prefixes:
     )
 
 
-def _grow(beam: _Beam, log_probs_NK: Tensor, ids_NK: Tensor, /, *, beam_size: int) -> _Candidates:
+def _grow(beam: _Beam, log_probs_NX: Tensor, ids_NX: Tensor, /, *, beam_size: int) -> _Candidates:
     """The best continuations of each sentence: twice the beam, so that enough are left where many of them end.
 
     All are of one length, so that to rank them by log-probability is to rank them by score.
     """
     n_candidates = 2 * beam_size
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
-    n_of_a_beam = ids_NK.shape[1]  # less than n_candidates where the vocabulary is smaller
-    log_probs_BWK = beam.alive_log_probs_BW[:, :, None] + log_probs_NK.view(n_sentences, n_beams, -1)
-    log_probs_BC, places_BC = log_probs_BWK.flatten(1).topk(min(n_candidates, n_beams * n_of_a_beam))
+    n_of_a_beam = ids_NX.shape[1]  # less than n_candidates where the vocabulary is smaller
+    log_probs_BWX = beam.alive_log_probs_BW[:, :, None] + log_probs_NX.view(n_sentences, n_beams, -1)
+    log_probs_BP, places_BP = log_probs_BWX.flatten(1).topk(min(n_candidates, n_beams * n_of_a_beam))
     return _Candidates(
-        parents_BC=places_BC // n_of_a_beam,
-        ids_BC=ids_NK.view(n_sentences, -1).gather(1, places_BC),
-        log_probs_BC=log_probs_BC,
+        parents_BP=places_BP // n_of_a_beam,
+        ids_BP=ids_NX.view(n_sentences, -1).gather(1, places_BP),
+        log_probs_BP=log_probs_BP,
     )
 
 
@@ -165,48 +165,48 @@ def _advance(
 ) -> tuple[_Beam, Tensor]:
     """Both pools one symbol later, and the row of the state that each new alive beam continues, ``(B, W)``."""
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
-    is_end_BC = candidates.ids_BC == eos_id
-    alive_ids_BWT, alive_log_probs_BW, parents_BW = _keep_alive(beam, candidates, is_end_BC, beam_size=beam_size)
-    finished_ids_BFT, finished_log_probs_BF, finished_scores_BF = _keep_finished(
-        beam, candidates, is_end_BC, alpha=alpha, eos_id=eos_id
+    is_end_BP = candidates.ids_BP == eos_id
+    alive_ids_BWT, alive_log_probs_BW, parents_BW = _keep_alive(beam, candidates, is_end_BP, beam_size=beam_size)
+    finished_ids_BRT, finished_log_probs_BR, finished_scores_BR = _keep_finished(
+        beam, candidates, is_end_BP, alpha=alpha, eos_id=eos_id
     )
     first_rows_B1 = torch.arange(0, n_sentences * n_beams, n_beams, device=parents_BW.device)[:, None]
     advanced = replace(
         beam,
         alive_ids_BWT=alive_ids_BWT,
         alive_log_probs_BW=alive_log_probs_BW,
-        finished_ids_BFT=finished_ids_BFT,
-        finished_log_probs_BF=finished_log_probs_BF,
-        finished_scores_BF=finished_scores_BF,
+        finished_ids_BRT=finished_ids_BRT,
+        finished_log_probs_BR=finished_log_probs_BR,
+        finished_scores_BR=finished_scores_BR,
     )
     return advanced, first_rows_B1 + parents_BW
 
 
 def _keep_alive(
-    beam: _Beam, candidates: _Candidates, is_end_BC: Tensor, /, *, beam_size: int
+    beam: _Beam, candidates: _Candidates, is_end_BP: Tensor, /, *, beam_size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, log-probabilities and parents of the best candidates that do not end; fewer where there are not enough."""
-    open_log_probs_BC = candidates.log_probs_BC.masked_fill(is_end_BC, -torch.inf)
-    log_probs_BW, places_BW = open_log_probs_BC.topk(min(beam_size, open_log_probs_BC.shape[1]))
-    parents_BW = candidates.parents_BC.gather(1, places_BW)
+    open_log_probs_BP = candidates.log_probs_BP.masked_fill(is_end_BP, -torch.inf)
+    log_probs_BW, places_BW = open_log_probs_BP.topk(min(beam_size, open_log_probs_BP.shape[1]))
+    parents_BW = candidates.parents_BP.gather(1, places_BW)
     prefixes_BWT = beam.alive_ids_BWT.take_along_dim(parents_BW[:, :, None], dim=1)
-    ids_BW1 = candidates.ids_BC.gather(1, places_BW)[:, :, None]
+    ids_BW1 = candidates.ids_BP.gather(1, places_BW)[:, :, None]
     return torch.cat([prefixes_BWT, ids_BW1], dim=2), log_probs_BW, parents_BW
 
 
 def _keep_finished(
-    beam: _Beam, candidates: _Candidates, is_end_BC: Tensor, /, *, alpha: float, eos_id: int
+    beam: _Beam, candidates: _Candidates, is_end_BP: Tensor, /, *, alpha: float, eos_id: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, log-probabilities and scores of the best hypotheses among the finished ones and the candidates that end."""
     n_tokens_of_tree = beam.alive_ids_BWT.shape[2]  # of a candidate: no begin symbol, one more
-    new_scores_BC = candidates.log_probs_BC / length_penalty(float(n_tokens_of_tree), alpha=alpha)
-    scores_BP = torch.cat([beam.finished_scores_BF, new_scores_BC.masked_fill(~is_end_BC, -torch.inf)], dim=1)
-    scores_BF, places_BF = scores_BP.topk(beam.finished_scores_BF.shape[1])
-    log_probs_BF = torch.cat([beam.finished_log_probs_BF, candidates.log_probs_BC], dim=1).gather(1, places_BF)
-    prefixes_BCT = beam.alive_ids_BWT.take_along_dim(candidates.parents_BC[:, :, None], dim=1)
-    ids_BPT = torch.cat([beam.finished_ids_BFT, prefixes_BCT], dim=1)
-    ids_BFT = ids_BPT.take_along_dim(places_BF[:, :, None], dim=1)
-    return F.pad(ids_BFT, (0, 1), value=eos_id), log_probs_BF, scores_BF
+    new_scores_BP = candidates.log_probs_BP / length_penalty(float(n_tokens_of_tree), alpha=alpha)
+    scores_BJ = torch.cat([beam.finished_scores_BR, new_scores_BP.masked_fill(~is_end_BP, -torch.inf)], dim=1)
+    scores_BR, places_BR = scores_BJ.topk(beam.finished_scores_BR.shape[1])
+    log_probs_BR = torch.cat([beam.finished_log_probs_BR, candidates.log_probs_BP], dim=1).gather(1, places_BR)
+    prefixes_BPT = beam.alive_ids_BWT.take_along_dim(candidates.parents_BP[:, :, None], dim=1)
+    ids_BJT = torch.cat([beam.finished_ids_BRT, prefixes_BPT], dim=1)
+    ids_BRT = ids_BJT.take_along_dim(places_BR[:, :, None], dim=1)
+    return F.pad(ids_BRT, (0, 1), value=eos_id), log_probs_BR, scores_BR
 
 
 def _is_over(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
@@ -214,24 +214,24 @@ def _is_over(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
     greatest_penalty_B = length_penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
     reachable_B = beam.alive_log_probs_BW[:, 0] / greatest_penalty_B
     is_at_limit_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
-    return is_at_limit_B | (beam.finished_scores_BF[:, n_best - 1] >= reachable_B)
+    return is_at_limit_B | (beam.finished_scores_BR[:, n_best - 1] >= reachable_B)
 
 
 def _hypotheses(beam: _Beam, /, *, n_best: int, eos_id: int) -> dict[int, list[Hypothesis]]:
     """The results of the sentences in ``beam``, which are over, by their place in the input."""
     results = {}
-    for sentence, alive_ids_WT, alive_log_probs_W, finished_ids_FT, finished_log_probs_F, finished_scores_F in zip(
+    for sentence, alive_ids_WT, alive_log_probs_W, finished_ids_RT, finished_log_probs_R, finished_scores_R in zip(
         beam.sentences_B.tolist(),
         beam.alive_ids_BWT.tolist(),
         beam.alive_log_probs_BW.tolist(),
-        beam.finished_ids_BFT.tolist(),
-        beam.finished_log_probs_BF.tolist(),
-        beam.finished_scores_BF.tolist(),
+        beam.finished_ids_BRT.tolist(),
+        beam.finished_log_probs_BR.tolist(),
+        beam.finished_scores_BR.tolist(),
         strict=True,
     ):
         finished = [
             Hypothesis(tuple(ids[1 : ids.index(eos_id, 1)]), log_prob, score, is_finished=True)
-            for ids, log_prob, score in zip(finished_ids_FT, finished_log_probs_F, finished_scores_F, strict=True)
+            for ids, log_prob, score in zip(finished_ids_RT, finished_log_probs_R, finished_scores_R, strict=True)
             if score > -math.inf
         ]
         cut = [

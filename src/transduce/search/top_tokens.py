@@ -34,8 +34,8 @@ def top_tokens(
     taken. Computed in float32, or in float64 where the logits are.
 
     >>> logits_NV = torch.tensor([[0.5, 0.25, 0.25]]).log()
-    >>> log_probs_NK, ids_NK = top_tokens(logits_NV, 2, suppressed_ids=torch.tensor([0]))
-    >>> log_probs_NK.exp().tolist(), ids_NK.tolist()
+    >>> log_probs_NX, ids_NX = top_tokens(logits_NV, 2, suppressed_ids=torch.tensor([0]))
+    >>> log_probs_NX.exp().tolist(), ids_NX.tolist()
     ([[0.25, 0.25]], [[1, 2]])
     """
     n_rows, n_classes = logits_NV.shape
@@ -66,12 +66,12 @@ def top_k(x_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     n_chunks = x_NV.shape[1] // CHUNK
     if x_NV.device.type != "cpu" or n_chunks < CHUNK:
-        values_NK, places_NK = x_NV.topk(k)
-        return values_NK, places_NK
-    maxima_NC = x_NV[:, : n_chunks * CHUNK].reshape(-1, n_chunks, CHUNK).amax(dim=2)
-    chunks_NK = maxima_NC.topk(min(k, n_chunks)).indices
-    places_NP = (chunks_NK.unsqueeze(2) * CHUNK + torch.arange(CHUNK)).flatten(1)
+        values_NX, places_NX = x_NV.topk(k)
+        return values_NX, places_NX
+    maxima_NJ = x_NV[:, : n_chunks * CHUNK].reshape(-1, n_chunks, CHUNK).amax(dim=2)
+    chunks_NX = maxima_NJ.topk(min(k, n_chunks)).indices
+    places_NP = (chunks_NX.unsqueeze(2) * CHUNK + torch.arange(CHUNK)).flatten(1)
     rest_NP = torch.arange(n_chunks * CHUNK, x_NV.shape[1]).expand(len(x_NV), -1)
     places_NP = torch.cat([places_NP, rest_NP], dim=1)
-    values_NK, chosen_NK = x_NV.gather(1, places_NP).topk(k)
-    return values_NK, places_NP.gather(1, chosen_NK)
+    values_NX, chosen_NX = x_NV.gather(1, places_NP).topk(k)
+    return values_NX, places_NP.gather(1, chosen_NX)

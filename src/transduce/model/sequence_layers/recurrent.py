@@ -44,19 +44,19 @@ class Recurrent(SequenceLayer):
 
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
-        forwards_BTE = self._run(self.directions[0], x_BTD)  # padding comes after all that is real
+        forwards_BTR = self._run(self.directions[0], x_BTD)  # padding comes after all that is real
         if self.is_causal:
-            return forwards_BTE
+            return forwards_BTR
         order_BT1 = _backwards(is_real_BT).unsqueeze(-1)
         reversed_BTD = x_BTD.gather(1, order_BT1.expand_as(x_BTD))
-        backwards_BTE = self._run(self.directions[1], reversed_BTD)
-        return torch.cat((forwards_BTE, backwards_BTE.gather(1, order_BT1.expand_as(backwards_BTE))), dim=-1)
+        backwards_BTR = self._run(self.directions[1], reversed_BTD)
+        return torch.cat((forwards_BTR, backwards_BTR.gather(1, order_BT1.expand_as(backwards_BTR))), dim=-1)
 
     def _run(self, direction: nn.Module, x_BTD: Tensor) -> Tensor:
         match self.kernel:
             case "fused":
-                states_BTE: Tensor = direction(x_BTD)[0]
-                return states_BTE
+                states_BTR: Tensor = direction(x_BTD)[0]
+                return states_BTR
             case "reference":
                 return _by_steps(direction, x_BTD, self.cell)
             case _:
@@ -78,35 +78,35 @@ def _backwards(is_real_BT: Tensor) -> Tensor:
 
 def _by_steps(direction: nn.Module, x_BTD: Tensor, cell: RecurrentCell) -> Tensor:
     """The states of one direction, (B, T, E), one after the other."""
-    w_input_GED, w_state_GEE, b_input, b_state = (
+    w_input_ZRD, w_state_ZRR, b_input, b_state = (
         getattr(direction, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
-    from_input_BTG = x_BTD @ w_input_GED.T + b_input  # of all positions at once: they wait for nothing
-    h_BE = memory_BE = x_BTD.new_zeros(len(x_BTD), w_state_GEE.shape[1])
+    from_input_BTZ = x_BTD @ w_input_ZRD.T + b_input  # of all positions at once: they wait for nothing
+    h_BR = memory_BR = x_BTD.new_zeros(len(x_BTD), w_state_ZRR.shape[1])
     states = []
     for position in range(x_BTD.shape[1]):
-        from_state_BG = h_BE @ w_state_GEE.T + b_state
+        from_state_BZ = h_BR @ w_state_ZRR.T + b_state
         match cell:
             case "lstm":
-                h_BE, memory_BE = lstm_step(from_input_BTG[:, position] + from_state_BG, memory_BE)
+                h_BR, memory_BR = lstm_step(from_input_BTZ[:, position] + from_state_BZ, memory_BR)
             case "gru":
-                h_BE = gru_step(from_input_BTG[:, position], from_state_BG, h_BE)
+                h_BR = gru_step(from_input_BTZ[:, position], from_state_BZ, h_BR)
             case _:
                 assert_never(cell)
-        states.append(h_BE)
+        states.append(h_BR)
     return torch.stack(states, dim=1)
 
 
-def lstm_step(gates_BG: Tensor, memory_BE: Tensor) -> tuple[Tensor, Tensor]:
+def lstm_step(gates_BZ: Tensor, memory_BR: Tensor) -> tuple[Tensor, Tensor]:
     """Hochreiter and Schmidhuber's cell, with a forget gate: the state and the memory, (B, E) each."""
-    take_BE, keep_BE, new_BE, show_BE = gates_BG.chunk(4, dim=-1)
-    memory_BE = keep_BE.sigmoid() * memory_BE + take_BE.sigmoid() * new_BE.tanh()
-    return show_BE.sigmoid() * memory_BE.tanh(), memory_BE
+    take_BR, keep_BR, new_BR, show_BR = gates_BZ.chunk(4, dim=-1)
+    memory_BR = keep_BR.sigmoid() * memory_BR + take_BR.sigmoid() * new_BR.tanh()
+    return show_BR.sigmoid() * memory_BR.tanh(), memory_BR
 
 
-def gru_step(from_input_BG: Tensor, from_state_BG: Tensor, h_BE: Tensor) -> Tensor:
+def gru_step(from_input_BZ: Tensor, from_state_BZ: Tensor, h_BR: Tensor) -> Tensor:
     """Cho et al.'s cell, as torch and cuDNN have it: the state, (B, E)."""
-    (reset_x, keep_x, new_x), (reset_h, keep_h, new_h) = from_input_BG.chunk(3, dim=-1), from_state_BG.chunk(3, dim=-1)
-    keep_BE = (keep_x + keep_h).sigmoid()
-    new_BE = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
-    return keep_BE * h_BE + (1 - keep_BE) * new_BE
+    (reset_x, keep_x, new_x), (reset_h, keep_h, new_h) = from_input_BZ.chunk(3, dim=-1), from_state_BZ.chunk(3, dim=-1)
+    keep_BR = (keep_x + keep_h).sigmoid()
+    new_BR = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
+    return keep_BR * h_BR + (1 - keep_BR) * new_BR

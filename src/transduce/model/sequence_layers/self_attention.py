@@ -89,19 +89,19 @@ class RestrictedSelfAttention(FullSelfAttention):
         before = r - 1 if self.is_causal else r // 2
         after = r - 1 - before
         fill = -n_positions % r  # the last block, filled up
-        q_BHCPK = F.pad(q_BHTK, (0, 0, 0, fill)).unfold(2, r, r).transpose(-1, -2)
-        k_BHCWK, v_BHCWK = (_windows(x, before, after + fill, r) for x in (k_BHTK, v_BHTK))
-        is_real_BCW = F.pad(is_real_BT, (before, after + fill)).unfold(1, 2 * r - 1, r)
-        place_P, place_W = torch.arange(r), torch.arange(2 * r - 1)  # in a block, and in its window
-        offset_PW = place_W - place_P.unsqueeze(1)
-        is_near_PW = ((offset_PW >= 0) & (offset_PW < r)).to(is_real_BT.device)
-        allow_BCPW = is_near_PW & is_real_BCW.unsqueeze(2)
+        q_BHXPK = F.pad(q_BHTK, (0, 0, 0, fill)).unfold(2, r, r).transpose(-1, -2)
+        k_BHXYK, v_BHXYK = (_windows(x, before, after + fill, r) for x in (k_BHTK, v_BHTK))
+        is_real_BXY = F.pad(is_real_BT, (before, after + fill)).unfold(1, 2 * r - 1, r)
+        place_P, place_Y = torch.arange(r), torch.arange(2 * r - 1)  # in a block, and in its window
+        offset_PY = place_Y - place_P.unsqueeze(1)
+        is_near_PY = ((offset_PY >= 0) & (offset_PY < r)).to(is_real_BT.device)
+        allow_BXPY = is_near_PY & is_real_BXY.unsqueeze(2)
         # What fills up has nobody to ask; it asks anything, and nobody reads it.
-        allow_BCPW = allow_BCPW | ~allow_BCPW.any(dim=-1, keepdim=True)
-        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHCPK, k_BHCWK, v_BHCWK))  # (B * C, H, ., K)
-        heads, _ = attention(q, k, v, allow_BTS=allow_BCPW.flatten(0, 1))
-        heads_BHCPK = heads.view(len(is_real_BT), -1, *heads.shape[1:]).transpose(1, 2)
-        return heads_BHCPK.flatten(2, 3)[:, :, :n_positions]
+        allow_BXPY = allow_BXPY | ~allow_BXPY.any(dim=-1, keepdim=True)
+        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHXPK, k_BHXYK, v_BHXYK))  # (B * C, H, ., K)
+        heads, _ = attention(q, k, v, allow_BTS=allow_BXPY.flatten(0, 1))
+        heads_BHXPK = heads.view(len(is_real_BT), -1, *heads.shape[1:]).transpose(1, 2)
+        return heads_BHXPK.flatten(2, 3)[:, :, :n_positions]
 
 
 def _windows(x_BHTK: Tensor, before: int, after: int, r: int) -> Tensor:
