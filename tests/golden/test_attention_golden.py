@@ -62,7 +62,7 @@ def test_a_row_that_may_attend_to_nothing_is_refused(tensors: tuple[torch.Tensor
     q, k, v, allow = tensors
     allow = allow.clone()
     allow[1, 2] = False
-    with pytest.raises(ShapeError, match=naming("mask", "position", "nothing")):
+    with pytest.raises(ShapeError, match=naming("mask", "no position")):
         attention(q, k, v, allow_BTS=allow)
 
 

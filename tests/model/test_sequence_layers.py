@@ -218,9 +218,9 @@ def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:
 def test_what_has_no_middle_is_refused() -> None:
     with pytest.raises(ShapeError, match=naming("odd", "r = 4")):
         RestrictedSelfAttention(D, n_heads=2, r=4)
-    with pytest.raises(ShapeError, match=naming("odd", "width", 2)):
+    with pytest.raises(ShapeError, match=naming("odd", "k", 2)):
         Convolution(D, k=2)
     with pytest.raises(ShapeError, match=naming("d_model 8", "n_heads 3")):
         FullSelfAttention(D, n_heads=3)
-    with pytest.raises(ShapeError, match=naming("d_model", "odd", 7)):
+    with pytest.raises(ShapeError, match=naming("d_model", "even", 7)):
         Recurrent(7)

@@ -74,7 +74,7 @@ def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
 def test_cross_attention_and_memory_go_together() -> None:
     x_ND, padding = torch.randn(3, 32), PaddingInfo.from_mask(torch.ones(1, 3, dtype=torch.bool))
     memory = EncoderOutput(x_ND, padding)
-    with pytest.raises(ShapeError, match=naming("cross-attention", "none")):
+    with pytest.raises(ShapeError, match=naming("cross-attention", "no memory")):
         Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None)
     with pytest.raises(ShapeError, match=naming("cross-attention", "without")):
         Stack(CONFIG)(x_ND, padding, allow_BTS=None, memory=memory)

@@ -63,7 +63,7 @@ def test_positions_of_words() -> None:
 @torch.no_grad()
 def test_words_are_counted_past_the_end_of_the_first_table() -> None:
     """A source of more words than the table of sinusoids has rows at first, and a step behind it."""
-    n = SinusoidalPositions.N_AT_FIRST + 3
+    n = SinusoidalPositions.INITIAL_POSITIONS + 3
     model, fresh = random_model(positions="words"), random_model(positions="words")
     src = torch.full((1, n), 4)  # each id begins a word
     state = model.start(src)
@@ -150,7 +150,7 @@ def test_learned_positions_end() -> None:
 
 
 def test_sinusoids_go_on_past_the_table() -> None:
-    n = SinusoidalPositions.N_AT_FIRST + 3
+    n = SinusoidalPositions.INITIAL_POSITIONS + 3
     positions = SinusoidalPositions(16)
     torch.testing.assert_close(positions(torch.arange(n), n), sinusoid(n, 16).float())
     torch.testing.assert_close(positions(torch.arange(4), 4), sinusoid(4, 16).float())

@@ -181,7 +181,7 @@ def test_a_sentence_that_nothing_can_continue_is_named(tree_model, after_a) -> N
 
 def test_a_model_that_turns_to_nan_is_not_hidden_by_an_earlier_end(tree_model) -> None:
     model = tree_model({"": {"A": 0.9, "$": 0.1}, "A": {"A": math.nan}})
-    with pytest.raises(SearchError, match=naming("sentence 0", "3 symbols", "NaN")):
+    with pytest.raises(SearchError, match=naming("sentence 0", "3 tokens", "NaN")):
         search(model, [3])
 
 

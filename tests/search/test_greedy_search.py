@@ -83,7 +83,7 @@ def test_no_sentences_give_no_outputs(tree_model) -> None:
 
 def test_a_model_without_probabilities_is_named(tree_model) -> None:
     model = tree_model({}, {"": {"A": 1.0}, "A": {"A": math.nan}})
-    with pytest.raises(SearchError, match=naming("sentence 1", "from 0", "3 symbols", "NaN")):
+    with pytest.raises(SearchError, match=naming("sentence 1", "from 0", "3 tokens", "NaN")):
         greedy_search(model, model.start(), max_lengths_B=torch.tensor([3, 3]), suppressed_ids=(), **SYMBOLS)
 
 
@@ -92,7 +92,7 @@ def test_arguments_that_cannot_be_right_are_refused(tree_model) -> None:
     for max_lengths, suppressed_ids, alpha, facts in [
         ([0], (), 0.0, ["max_lengths_B", 1, "[0]"]),
         ([[1]], (), 0.0, ["max_lengths_B", 1, "[[1]]"]),
-        ([1], (1, 2), 0.0, ["end symbol 2", "[1, 2]"]),
+        ([1], (1, 2), 0.0, ["eos_id 2", "[1, 2]"]),
         ([1], (), -0.5, ["alpha", 0, "-0.5"]),
     ]:
         with pytest.raises(ValueError, match=naming(*facts)):
