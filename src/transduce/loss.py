@@ -17,15 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = [
-    "LossConfig",
-    "LossSum",
-    "Smoothing",
-    "cross_entropy",
-    "cross_entropy_reference",
-    "r_drop",
-    "r_drop_reference",
+    "LossConfig", "LossSum", "Smoothing", "cross_entropy", "cross_entropy_reference", "r_drop", "r_drop_reference",
     "smoothing_weights",
-]
+]  # fmt: skip
 
 Smoothing = Literal["uniform", "authors"]
 
@@ -216,8 +210,7 @@ def _logits_to_gradient_(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Replace the logits z, in place, by the gradient of the loss without its term in b.
 
-    Returns three sums over positions: the means over passes of lse - z_y and of z_y, and the symmetric divergence
-    KL(p_1 || p_2) + KL(p_2 || p_1).
+    Returns three sums: the means over passes of lse - z_y and of z_y, and KL(p_1 || p_2) + KL(p_2 || p_1).
     """
     n_passes = len(z_XPV)
     target_XP1 = targets_P.expand(n_passes, -1).unsqueeze(2)

@@ -27,21 +27,9 @@ from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
 __all__ = [
-    "AttentionBias",
-    "AttentionHook",
-    "AttentionKernel",
-    "AttentionKind",
-    "CrossAttention",
-    "FusedLinear",
-    "MultiHeadAttention",
-    "SelfAttention",
-    "WeightsHook",
-    "attention",
-    "fused_attention",
-    "incremental_attention",
-    "layer_hook",
-    "merge_heads",
-    "split_heads",
+    "AttentionBias", "AttentionHook", "AttentionKernel", "AttentionKind", "CrossAttention", "FusedLinear",
+    "MultiHeadAttention", "SelfAttention", "WeightsHook", "attention", "fused_attention", "incremental_attention",
+    "layer_hook", "merge_heads", "split_heads",
 ]  # fmt: skip
 
 AttentionKernel = Literal["auto", "reference", "fused"]
@@ -83,9 +71,7 @@ def attention(
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) * (q_BHTK.shape[-1] ** -0.5)
     if allow_BTS is not None:
         if not bool(allow_BTS.any(dim=-1).all()):
-            raise ShapeError(
-                "attention mask: a query may attend to no position; allow at least one position in each row"
-            )
+            raise ShapeError("attention mask: a query may attend to no position; allow at least one in each row")
         scores_BHTS = scores_BHTS.masked_fill(~allow_BTS.unsqueeze(1), -math.inf)
     weights_BHTS = scores_BHTS.softmax(dim=-1)
     return dropout(weights_BHTS, p_drop, training=p_drop > 0) @ v_BHSU, weights_BHTS
@@ -166,13 +152,7 @@ class MultiHeadAttention(nn.Module):
         return [split_heads(part, self.n_heads) for part in torch.split(x_BTO, list(widths), dim=-1)]
 
     def attend(
-        self,
-        q_BHTK: Tensor,
-        k_BHSK: Tensor,
-        v_BHSU: Tensor,
-        *,
-        allow_BTS: Tensor | None,
-        hook: WeightsHook | None,
+        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None, hook: WeightsHook | None
     ) -> Tensor:
         """Attention in all heads, (B, H, T, U), by the chosen kernel; a hook needs the reference's weights."""
         p_drop = self.p_drop if self.training else 0.0

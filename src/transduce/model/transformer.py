@@ -60,12 +60,8 @@ class Transformer(EncoderDecoder):
         self.target = (target or with_positions)(tgt_embedding)
         self.source: FrontEnd = (source or with_positions)(src_embedding)
         self.encoder = Stack(StackConfig.from_config(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
-        self.decoder = Stack(
-            StackConfig.from_config(config, config.n_decoder_layers),
-            has_cross_attention=True,
-            kind="decoder",
-            kernel=kernel,
-        )
+        decoder_config = StackConfig.from_config(config, config.n_decoder_layers)
+        self.decoder = Stack(decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel)
         self.output = make_output(config, tgt_embedding)
         initialise(self)
 

@@ -1,4 +1,4 @@
-"""The errors that greedy and beam search share."""
+"""The errors that greedy and beam search share. Shapes: B sentences."""
 
 from __future__ import annotations
 
