@@ -2,7 +2,7 @@
 
 Read ``cross_entropy_reference`` first; ``cross_entropy`` computes the same values and gradients in blocks.
 
-Shapes: N target positions, D d_model, V vocabulary, X forward passes over the same positions (2 for R-Drop, else 1),
+Shapes: N target positions, D d_model, V vocabulary, X forward passes over the same positions (1; 2 for R-Drop),
 R rows of a block, P rows of a part of a block.
 """
 

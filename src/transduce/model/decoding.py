@@ -1,8 +1,8 @@
 """The decoding state: KV cache, ancestry mask and positions. Section 3.1 ("auto-regressive").
 
-The beams of a sentence often share a prefix and are reordered at every step, so the cache is never reordered. Each step
-appends the keys and values of its tokens to new *slots* of the sentence, and the ancestry mask marks the slots in each
-beam's prefix. All beams of a sentence are query positions of one attention over its slots.
+Beams share prefixes and are reordered at every step. Instead of reordering the cache, each step appends the keys and
+values of its tokens to new *slots* of the sentence, and the ancestry mask marks the slots in each beam's prefix. All
+beams of a sentence are query positions of one attention over its slots.
 
 Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, T new tokens of a row, Q = W T new query
 positions of a sentence, C cache slots, S source positions, H heads, K d_k, U d_v, V vocabulary.

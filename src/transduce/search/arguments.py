@@ -1,4 +1,7 @@
-"""The errors that greedy and beam search share. Shapes: B sentences."""
+"""The errors that greedy and beam search share.
+
+Shapes: B sentences.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Each step is a few pure functions over one frozen record: ``_expand`` finds the best candidates, ``_update_alive`` and
 ``_update_finished`` sort them into the pools, ``_is_done`` finds the sentences whose search is done.
 
-Shapes: B active sentences, W alive beams (1 at the first step, then beam_size), N = B W rows of the decoding batch,
+Shapes: B active sentences, W alive beams (1 at the first step and beam_size later), N = B W rows of the decoding batch,
 V vocabulary, X top tokens of a row, P candidates (2 * beam_size), R finished hypotheses (beam_size), J = R + P,
 T tokens so far including BOS.
 """

@@ -1,7 +1,7 @@
 """Full and restricted self-attention. Sections 3.2 and 4, Table 1.
 
-Shapes: B sentences, T query positions, S key positions (the same), H heads, K d_k = d_v, D d_model, X blocks of
-positions, P query positions of a block, Y key positions of a block's window.
+Shapes: B sentences, T query positions, S key positions, H heads, K d_k = d_v, D d_model, X blocks of positions, P query
+positions of a block, Y key positions of a block's window.
 """
 
 from __future__ import annotations
