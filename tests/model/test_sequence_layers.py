@@ -78,15 +78,15 @@ def require_that_padding_is_not_seen(sequence_layer: SequenceLayer) -> None:
         torch.testing.assert_close(alone[0], out[row, :length])
 
 
-def require_reach(sequence_layer: SequenceLayer) -> None:
-    """The receptive field, from the Jacobian, is exactly ``reach``."""
+def require_receptive_field(sequence_layer: SequenceLayer) -> None:
+    """The receptive field, from the Jacobian, is exactly ``receptive_field``."""
     for n_positions in (1, 2, 6, 13):
         x, is_real = states(n_positions, n_positions=n_positions)
         jacobian = torch.autograd.functional.jacobian(lambda x, is_real=is_real: sequence_layer(x, is_real)[0], x)
         sees_TT = jacobian[:, :, 0].abs().sum(dim=(1, 3)) > 0
         index = torch.arange(n_positions)
         seen = (index.unsqueeze(0) - index.unsqueeze(1))[sees_TT]  # how far before (-) or after (+)
-        before, after = sequence_layer.reach(n_positions)
+        before, after = sequence_layer.receptive_field(n_positions)
         assert (-int(seen.min()), int(seen.max())) == (before, after), n_positions
         if sequence_layer.is_causal:
             assert after == 0
@@ -100,7 +100,7 @@ def require_count(sequence_layer: SequenceLayer) -> None:
         assert counter.get_total_flops() == 2 * sequence_layer.multiplications(n_positions)
 
 
-REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_reach, require_count)
+REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_receptive_field, require_count)
 
 
 @pytest.mark.parametrize("name", SEQUENCE_LAYERS)
@@ -211,8 +211,10 @@ def test_a_convolution_by_its_definition(k: int, dilation: int, is_causal: bool)
 def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:
     n_positions, k = 27, 3
     depth = round(math.log(n_positions, k))
-    reach = sum(Convolution(D, k=k, dilation=k**level, is_causal=True).reach(n_positions)[0] for level in range(depth))
-    assert reach == n_positions - 1
+    receptive_field = sum(
+        Convolution(D, k=k, dilation=k**level, is_causal=True).receptive_field(n_positions)[0] for level in range(depth)
+    )
+    assert receptive_field == n_positions - 1
 
 
 def test_even_widths_without_a_centre_are_refused() -> None:

@@ -43,7 +43,7 @@ class Convolution(SequenceLayer):
         span = (self.k - 1) * self.dilation
         return (span, 0) if self.is_causal else (span // 2, span // 2)
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
+    def receptive_field(self, n_positions: int) -> tuple[int, int]:
         """(k - 1) times the dilation before, or half of that on either side, within the sentence."""
         before, after = (length // self.dilation for length in self._span())
         limit = (n_positions - 1) // self.dilation

@@ -75,7 +75,7 @@ class RestrictedSelfAttention(FullSelfAttention):
             raise ShapeError(f"the neighbourhood must be at least 1 and, unless causal, odd; got r = {r}")
         self.r = r
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
+    def receptive_field(self, n_positions: int) -> tuple[int, int]:
         """r - 1 before, or half of that on either side, within the sentence."""
         before, after = (self.r - 1, 0) if self.is_causal else (self.r // 2, self.r // 2)
         return min(before, n_positions - 1), min(after, n_positions - 1)

@@ -27,8 +27,8 @@ class SequenceLayer(nn.Module, ABC):
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D); ``is_real_BT`` is False at padding, which is on the right."""
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """The receptive field of one layer: the most positions seen before and after; by default, all of them."""
+    def receptive_field(self, n_positions: int) -> tuple[int, int]:
+        """The most positions that an output sees before and after its own; by default, all of the sentence."""
         return n_positions - 1, 0 if self.is_causal else n_positions - 1
 
     @abstractmethod
