@@ -4,7 +4,7 @@ Most of a Transformer works on each position alone (projections, feed-forward, n
 These parts run on the unpadded tensor (N, D) of the real positions; only attention runs on the padded one.
 
 If the batch has padding, N is rounded up to a multiple of 64 with copies of row 0, whose outputs are ignored: oneDNN
-compiles a kernel for each new shape of a bf16 product, and the number of real positions differs in each batch.
+compiles a kernel for each shape of a bf16 product not in its cache, and the number of real positions varies by batch.
 
 Shapes: B sentences, T positions, S key positions, N real positions (rounded up), M real source positions (rounded up),
 D any width.
