@@ -58,11 +58,11 @@ def test_fused_equals_reference_in_value_and_gradient(tensors: tuple[torch.Tenso
         torch.testing.assert_close(fused, reference, rtol=1e-10, atol=1e-10)
 
 
-def test_a_row_that_may_attend_to_nothing_is_refused(tensors: tuple[torch.Tensor, ...]) -> None:
+def test_a_query_that_may_attend_to_no_position_is_refused(tensors: tuple[torch.Tensor, ...]) -> None:
     q, k, v, allow = tensors
     allow = allow.clone()
     allow[1, 2] = False
-    with pytest.raises(ShapeError, match=naming("mask", "position", "nothing")):
+    with pytest.raises(ShapeError, match=naming("mask", "no position")):
         attention(q, k, v, allow_BTS=allow)
 
 
@@ -96,16 +96,16 @@ def test_separate_widths_change_the_shapes_only_inside() -> None:
     itself, source = SelfAttention(config), CrossAttention(config)
     assert itself.w_qkv.widths == [6, 6, 10]
     assert (source.w_q.weight.shape, source.w_kv.weight.shape) == ((6, 16), (16, 16))
-    padding, memory_layout = (
+    padding, memory_padding = (
         PaddingInfo.from_mask(torch.ones(2, 4, dtype=torch.bool)),
         PaddingInfo.from_mask(torch.ones(2, 3, dtype=torch.bool)),
     )
-    x_ND, memory = torch.randn(8, 16), EncoderOutput(torch.randn(6, 16), memory_layout)
+    x_ND, memory = torch.randn(8, 16), EncoderOutput(torch.randn(6, 16), memory_padding)
     assert itself(x_ND, padding, allow_BTS=None).shape == (8, 16)
     assert source(x_ND, padding, memory).shape == (8, 16)
 
 
-def test_matrices_that_stand_one_above_the_other_begin_as_if_alone() -> None:
+def test_stacked_projections_are_initialised_separately() -> None:
     """Glorot's bound depends on the shape of a matrix: 6 / (fan in + fan out), of each by itself."""
     torch.manual_seed(0)
     weight = Transformer(ModelConfig(src_vocab_size=9, tgt_vocab_size=9)).encoder[0].self_attention.w_qkv.weight

@@ -1,4 +1,4 @@
-"""The whole model against torch.nn's encoder and decoder layers, and sinusoids and loss against float64 NumPy."""
+"""The Transformer against torch.nn's encoder and decoder layers; sinusoids and loss against fp64 NumPy."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_uniform_smoothing_equals_torch(eps: float) -> None:
 
 
 def test_the_authors_smoothing_by_hand() -> None:
-    """K = 3 classes, eps = 0.1: the target is (0.9, 0.05, 0.05)."""
+    """V = 3 classes, eps = 0.1: the target is (0.9, 0.05, 0.05)."""
     states, weight = torch.tensor([[1.0]]).double(), torch.tensor([[2.0], [1.0], [-1.0]]).double()
     log_p = np.array([2.0, 1.0, -1.0]) - np.log(np.exp([2.0, 1.0, -1.0]).sum())
     ours = cross_entropy_reference(states, weight, torch.tensor([0]), eps_ls=0.1, smoothing="authors")
@@ -132,7 +132,7 @@ def test_the_authors_smoothing_by_hand() -> None:
 
 
 @pytest.mark.parametrize("smoothing", ["uniform", "authors"])
-@pytest.mark.parametrize("scale", [1.0, 300.0])  # of the scores; at 300 most probabilities are zero
+@pytest.mark.parametrize("scale", [1.0, 300.0])  # of the logits; at 300 most probabilities are zero
 @pytest.mark.parametrize("n_rows", [1, 64, 1500])  # of blocks of 64 rows, in parts of 5
 def test_blockwise_loss_equals_the_reference(
     smoothing: str, scale: float, n_rows: int, monkeypatch: pytest.MonkeyPatch

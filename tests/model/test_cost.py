@@ -1,4 +1,4 @@
-"""Sizes by formula against sizes of the model as built, and against Table 3."""
+"""Parameter counts by formula against built models and Table 3."""
 
 from __future__ import annotations
 

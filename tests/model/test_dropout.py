@@ -1,4 +1,4 @@
-"""Dropout by fewer random numbers is still dropout."""
+"""Dropout with 15 random bits per element has the right probability, scale and independence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_share_scale_and_independence(p_drop: float, shape: tuple[int, ...]) -> 
     deviation = (p_drop * (1 - p_drop) / kept.numel()) ** 0.5
     assert kept.double().mean().item() == pytest.approx(1 - p_drop, abs=5 * deviation)
     torch.testing.assert_close(out[kept].unique(), torch.tensor([1 / (1 - p_drop)]), rtol=1e-4, atol=0)
-    flat = kept.flatten().double() - (1 - p_drop)  # neighbours share a draw, and must not share a fate
+    flat = kept.flatten().double() - (1 - p_drop)  # neighbours share a draw, but must be independent
     for distance in (1, 2, 3, 4):
         correlation = (flat[:-distance] * flat[distance:]).mean() / (p_drop * (1 - p_drop))
         assert abs(correlation.item()) < 5 / kept.numel() ** 0.5
@@ -32,7 +32,7 @@ def test_the_gradient_goes_where_the_value_went() -> None:
     torch.testing.assert_close(x.grad * x.detach(), out.detach())
 
 
-def test_the_same_seed_gives_the_same_mask_and_rest_gives_none() -> None:
+def test_the_same_seed_gives_the_same_mask_and_evaluation_none() -> None:
     x = torch.ones(1000)
     masks = []
     for seed in (3, 3, 4):

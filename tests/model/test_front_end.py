@@ -1,4 +1,4 @@
-"""A source need not be tokens: frames of a sound, through a front end of their own."""
+"""A source that is not tokens: audio frames with their own front end."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ CONFIG = TransformerConfig(
 
 
 class Frames(nn.Module):
-    """Vectors of width 5, as many in each row as its length says."""
+    """A front end for audio frames of width 5, padded, with their lengths."""
 
     def __init__(self) -> None:
         super().__init__()
         self.project, self.positions = nn.Linear(5, 16), SinusoidalPositions(16)
 
     def forward(self, source: tuple[Tensor, Tensor]) -> tuple[Tensor, PaddingInfo]:
-        frames_BSF, lengths_B = source
-        padding = PaddingInfo.from_mask(torch.arange(frames_BSF.shape[1]) < lengths_B.unsqueeze(1))
-        return self.project(padding.unpad(frames_BSF)) + self.positions(padding.positions_N(), 99), padding
+        frames_BSX, lengths_B = source
+        padding = PaddingInfo.from_mask(torch.arange(frames_BSX.shape[1]) < lengths_B.unsqueeze(1))
+        return self.project(padding.unpad(frames_BSX)) + self.positions(padding.positions_N(), 99), padding
 
 
 def test_frames_are_read_as_tokens_are() -> None:
@@ -37,6 +37,6 @@ def test_frames_are_read_as_tokens_are() -> None:
     alone = model((frames[1:, :3], torch.tensor([3])), tgt[1:])  # type: ignore[arg-type]
     torch.testing.assert_close(states[3:], alone)
     state = model.start((frames, torch.tensor([7, 3])))  # type: ignore[arg-type]
-    for place in range(3):
-        logits, state = model.step(tgt[:, place], state)
-        torch.testing.assert_close(logits, model.logits(states.view(2, 3, -1)[:, place]))
+    for position in range(3):
+        logits, state = model.step(tgt[:, position], state)
+        torch.testing.assert_close(logits, model.logits(states.view(2, 3, -1)[:, position]))

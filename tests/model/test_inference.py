@@ -1,4 +1,4 @@
-"""Models for translating compute what the models compute that they are made of."""
+"""Models prepared for inference against the original models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transduce.model.transformer import FrontEndMaker
 from transduce.tasks.word_positions import WordPositionFrontEnd
 
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
-# What a product may be off, as a share of the largest entry.
+# Maximum error of a product, relative to the largest entry.
 TOLERANCE: dict[InferencePrecision, float] = {"fp32": 1e-5, "bf16": 0.03, "int8": 0.05}
 PRECISIONS = ["fp32", "bf16", pytest.param("int8", marks=needs_int8)]
 
@@ -45,10 +45,15 @@ def tiny(**changes: object) -> Transformer:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"embeddings": "separate", "norm": "pre"}, {"positions": "words"}, {"n_experts": 8}],  # some are not asked
+    [
+        {},
+        {"embeddings": "separate", "norm": "pre"},
+        {"positions": "words"},
+        {"n_experts": 8},
+    ],  # some experts are inactive
 )
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_scores_are_those_of_the_model(precision: InferencePrecision, changes: dict[str, object]) -> None:
+def test_logits_are_those_of_the_model(precision: InferencePrecision, changes: dict[str, object]) -> None:
     model = tiny(**changes)
     fast = for_inference(model, precision)
     src_BS = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]])
@@ -63,7 +68,7 @@ def test_scores_are_those_of_the_model(precision: InferencePrecision, changes: d
             last_ids_N = expected_NV.argmax(dim=1)
 
 
-def test_the_model_is_left_as_it_was_and_does_not_lead_its_copy() -> None:
+def test_the_original_model_is_unchanged_and_independent_of_its_copy() -> None:
     model = tiny().train()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     fast = for_inference(model, "fp32")

@@ -1,4 +1,4 @@
-"""Output layers: each loss against the formula by which one reads it."""
+"""Output layers: each loss against its formula."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_a_matrix_has_smoothed_cross_entropy_and_r_drop(output: TiedOutput | Lin
     torch.testing.assert_close(got, wanted)
 
 
-def test_heads_say_several_tokens_ahead_and_the_first_is_the_plain_output() -> None:
+def test_heads_predict_several_tokens_ahead_and_the_first_is_the_plain_output() -> None:
     plain = TiedOutput(TokenEmbedding(9, 4))
     output = MultiHeadOutput(plain, 4, n_heads=3).double()
     states = torch.randn(4, 4).double()
     logits = output.logits(states)
     assert logits.shape == (4, 3, 9)
     torch.testing.assert_close(logits[:, 0], plain.logits(states))
-    targets = torch.tensor([[5, 6, 7], [6, 7, 2], [7, 2, 0], [2, 0, 0]])  # behind the end there is nothing to say
+    targets = torch.tensor([[5, 6, 7], [6, 7, 2], [7, 2, 0], [2, 0, 0]])  # no target after EOS
     loss = output.loss(states, targets)
     expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, reduction="sum")
     torch.testing.assert_close(loss.loss_nats, expected)

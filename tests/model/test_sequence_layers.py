@@ -1,4 +1,4 @@
-"""One suite for all layers of Table 1, itself tested on broken ones; and each against an independent reference."""
+"""One suite for all layer types of Table 1, itself tested on broken layers; each layer against a reference."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SEQUENCE_LAYERS: dict[str, Callable[[], SequenceLayer]] = {
 }
 
 
-def made(name: str) -> SequenceLayer:
+def make(name: str) -> SequenceLayer:
     torch.manual_seed(1)
     return SEQUENCE_LAYERS[name]().double()
 
@@ -78,15 +78,15 @@ def require_that_padding_is_not_seen(sequence_layer: SequenceLayer) -> None:
         torch.testing.assert_close(alone[0], out[row, :length])
 
 
-def require_reach(sequence_layer: SequenceLayer) -> None:
-    """By the derivative of each position by each other: as far as is said, and no further."""
+def require_receptive_field(sequence_layer: SequenceLayer) -> None:
+    """The receptive field, from the Jacobian, is exactly ``receptive_field``."""
     for n_positions in (1, 2, 6, 13):
         x, is_real = states(n_positions, n_positions=n_positions)
         jacobian = torch.autograd.functional.jacobian(lambda x, is_real=is_real: sequence_layer(x, is_real)[0], x)
         sees_TT = jacobian[:, :, 0].abs().sum(dim=(1, 3)) > 0
-        place = torch.arange(n_positions)
-        seen = (place.unsqueeze(0) - place.unsqueeze(1))[sees_TT]  # how far before (-) or after (+)
-        before, after = sequence_layer.reach(n_positions)
+        index = torch.arange(n_positions)
+        seen = (index.unsqueeze(0) - index.unsqueeze(1))[sees_TT]  # how far before (-) or after (+)
+        before, after = sequence_layer.receptive_field(n_positions)
         assert (-int(seen.min()), int(seen.max())) == (before, after), n_positions
         if sequence_layer.is_causal:
             assert after == 0
@@ -100,13 +100,13 @@ def require_count(sequence_layer: SequenceLayer) -> None:
         assert counter.get_total_flops() == 2 * sequence_layer.multiplications(n_positions)
 
 
-REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_reach, require_count)
+REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_receptive_field, require_count)
 
 
 @pytest.mark.parametrize("name", SEQUENCE_LAYERS)
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.__name__)
-def test_every_mixer(name: str, requirement: Callable[[SequenceLayer], None]) -> None:
-    sequence_layer = made(name)
+def test_every_sequence_layer(name: str, requirement: Callable[[SequenceLayer], None]) -> None:
+    sequence_layer = make(name)
     if requirement is require_count and getattr(sequence_layer, "kernel", None) == "fused":
         pytest.skip("torch counts nothing in its own kernels on a CPU")
     requirement(sequence_layer)
@@ -150,8 +150,8 @@ def test_restricted_attention_is_attention_with_a_band(r: int, is_causal: bool, 
     torch.manual_seed(1)
     sequence_layer = RestrictedSelfAttention(D, n_heads=2, r=r, is_causal=is_causal).double()
     x, is_real = states(n_positions, (n_positions + 1) // 2, n_positions=n_positions)
-    place = torch.arange(n_positions)
-    offset = place.unsqueeze(0) - place.unsqueeze(1)
+    index = torch.arange(n_positions)
+    offset = index.unsqueeze(0) - index.unsqueeze(1)
     band = (offset > -r) & (offset <= 0) if is_causal else offset.abs() <= r // 2
     q, k, v = (split_heads(part, 2) for part in sequence_layer.w_qkv(x).chunk(3, dim=-1))
     allow = (band & is_real.unsqueeze(1)) | torch.eye(n_positions, dtype=torch.bool)
@@ -170,7 +170,7 @@ def test_restricted_attention_makes_no_square_of_the_length() -> None:
 
 
 class _LargestResult(TorchDispatchMode):
-    """Looks at the result of every operation."""
+    """Records the size of the largest result of any operation."""
 
     n_elements = 0
 
@@ -201,26 +201,28 @@ def test_a_convolution_by_its_definition(k: int, dilation: int, is_causal: bool)
     first = -(k - 1) * dilation if is_causal else -(k - 1) // 2 * dilation
     for position in range(7):
         expected = sequence_layer.kernel.bias
-        for layer_hook in range(k):
-            place = position + first + layer_hook * dilation
-            if 0 <= place < 7:
-                expected = expected + sequence_layer.kernel.weight[:, :, layer_hook] @ x[0, place]
+        for tap in range(k):
+            index = position + first + tap * dilation
+            if 0 <= index < 7:
+                expected = expected + sequence_layer.kernel.weight[:, :, tap] @ x[0, index]
         torch.testing.assert_close(sequence_layer(x, is_real)[0, position], expected)
 
 
 def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:
     n_positions, k = 27, 3
     depth = round(math.log(n_positions, k))
-    reach = sum(Convolution(D, k=k, dilation=k**level, is_causal=True).reach(n_positions)[0] for level in range(depth))
-    assert reach == n_positions - 1
+    receptive_field = sum(
+        Convolution(D, k=k, dilation=k**level, is_causal=True).receptive_field(n_positions)[0] for level in range(depth)
+    )
+    assert receptive_field == n_positions - 1
 
 
-def test_what_has_no_middle_is_refused() -> None:
+def test_even_widths_without_a_centre_are_refused() -> None:
     with pytest.raises(ShapeError, match=naming("odd", "r = 4")):
         RestrictedSelfAttention(D, n_heads=2, r=4)
-    with pytest.raises(ShapeError, match=naming("odd", "width", 2)):
+    with pytest.raises(ShapeError, match=naming("odd", "k", 2)):
         Convolution(D, k=2)
     with pytest.raises(ShapeError, match=naming("d_model 8", "n_heads 3")):
         FullSelfAttention(D, n_heads=3)
-    with pytest.raises(ShapeError, match=naming("d_model", "odd", 7)):
+    with pytest.raises(ShapeError, match=naming("d_model", "even", 7)):
         Recurrent(7)

@@ -1,4 +1,4 @@
-"""One stack for all: an encoder, a decoder without a source, one that sees both ways."""
+"""One stack for all: encoder, decoder-only, bidirectional."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG = StackConfig(n_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8, p
 
 
 class DecoderOnly(nn.Module):
-    """A language model as anybody would write one: embedding, positions, a causal stack, the same matrix again."""
+    """A plain decoder-only language model: embedding, positions, a causal stack, a tied output projection."""
 
     def __init__(self, vocab_size: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class DecoderOnly(nn.Module):
 
 
 def test_a_decoder_only_model_learns_to_count() -> None:
-    """After n comes n + 1, after 9 the end: in sequences of several lengths, padded."""
+    """n + 1 follows n, EOS follows 9: in padded sequences of several lengths."""
     torch.manual_seed(1)
     model, rows = DecoderOnly(12), [list(range(first, 10)) for first in (4, 6, 8, 9)]
     ids = torch.tensor([[*row, *[0] * (6 - len(row))] for row in rows])
@@ -44,7 +44,7 @@ def test_a_decoder_only_model_learns_to_count() -> None:
         loss.backward()
         optimiser.step()
     assert (model(ids).argmax(dim=1) == targets).all()
-    changed = torch.tensor([[4, 5, 6, 11]])  # what comes later changes nothing
+    changed = torch.tensor([[4, 5, 6, 11]])  # later tokens change nothing
     torch.testing.assert_close(model(changed)[:3], model(changed[:, :3]))
 
 
@@ -74,7 +74,7 @@ def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
 def test_cross_attention_and_memory_go_together() -> None:
     x_ND, padding = torch.randn(3, 32), PaddingInfo.from_mask(torch.ones(1, 3, dtype=torch.bool))
     memory = EncoderOutput(x_ND, padding)
-    with pytest.raises(ShapeError, match=naming("cross-attention", "none")):
+    with pytest.raises(ShapeError, match=naming("cross-attention", "no memory")):
         Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None)
     with pytest.raises(ShapeError, match=naming("cross-attention", "without")):
         Stack(CONFIG)(x_ND, padding, allow_BTS=None, memory=memory)

@@ -1,4 +1,4 @@
-"""One suite for all systems of Table 2: what training and search rely on, whatever the model."""
+"""One suite for all systems of Table 2: the interface that training and search rely on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TGT = torch.tensor([[1, 10, 11, 12], [1, 13, 0, 0], [1, 14, 15, 0]])
 each_system = pytest.mark.parametrize("name", SYSTEMS)
 
 
-def made(name: str, **changes: Any) -> EncoderDecoder:
+def make(name: str, **changes: Any) -> EncoderDecoder:
     torch.manual_seed(1)
     known = type(ModelConfig(**SYSTEMS[name])).model_fields
     fields = {key: value for key, value in (SMALL | SYSTEMS[name] | changes).items() if key in known}
@@ -52,7 +52,7 @@ def log_p(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:
 
 @each_system
 def test_states_of_real_positions_in_order_whatever_stands_beside(name: str) -> None:
-    model = made(name)
+    model = make(name)
     states = model(SRC, TGT)
     assert states.shape == (4 + 2 + 3, 16)
     rows = [model(SRC[row : row + 1, :n_src], TGT[row : row + 1, :n_tgt]) for row, n_src, n_tgt in
@@ -62,7 +62,7 @@ def test_states_of_real_positions_in_order_whatever_stands_beside(name: str) -> 
 
 @each_system
 def test_no_position_sees_what_comes_after_it(name: str) -> None:
-    model = made(name)
+    model = make(name)
     other = TGT[:1].clone()
     other[0, 3] = 17
     states, changed = model(SRC[:1], TGT[:1]), model(SRC[:1], other)
@@ -72,7 +72,7 @@ def test_no_position_sees_what_comes_after_it(name: str) -> None:
 
 @each_system
 def test_the_source_is_read(name: str) -> None:
-    model = made(name)
+    model = make(name)
     other = SRC[:1].clone()
     other[0, 0] = 17
     assert not torch.allclose(model(SRC[:1], TGT[:1])[-1], model(other, TGT[:1])[-1])
@@ -81,14 +81,14 @@ def test_the_source_is_read(name: str) -> None:
 @each_system
 @torch.no_grad()
 def test_steps_give_what_the_whole_gives(name: str) -> None:
-    model = made(name)
+    model = make(name)
     src, tgt = SRC[:2], torch.tensor([[1, 10, 11, 12], [1, 13, 14, 15]])
     expected = log_p(model, src, tgt).view(2, 4, -1)
     state = model.start(src)
     for position in range(4):
         logits, state = model.step(tgt[:, position], state)
         torch.testing.assert_close(logits.log_softmax(-1), expected[:, position])
-    # Beams are told apart, change places, and sentences leave.
+    # Beams differ, are reordered, and sentences leave.
     state = model.start(src).select(torch.tensor([[0, 0], [1, 1]]))
     _, state = model.step(torch.tensor([1, 1, 1, 1]), state)
     _, state = model.step(torch.tensor([10, 11, 12, 13]), state)
@@ -101,8 +101,8 @@ def test_steps_give_what_the_whole_gives(name: str) -> None:
 @each_system
 @torch.no_grad()
 def test_several_tokens_a_row_are_read_at_once_and_taken_back(name: str) -> None:
-    """Rows of different lengths: prefixes, then drafts of which some are rejected, then a token each."""
-    model = made(name)
+    """Rows of different lengths: prefixes, then drafts of which some are rejected, then one token each."""
+    model = make(name)
     src = SRC[:2].repeat_interleave(2, dim=0)
     prefixes = [[1, 10, 11], [1], [1, 13], [1, 14, 15]]
 
@@ -121,16 +121,18 @@ def test_several_tokens_a_row_are_read_at_once_and_taken_back(name: str) -> None
     state = state.rewind(torch.tensor([2, 1, 0, 2])).select(torch.tensor([[1, 0], [2, 3]]))
     logits, state = model.step(torch.tensor([4, 5, 6, 7]), state)
     histories = [(1, [1, 7, 4]), (0, [1, 10, 11, 5]), (2, [1, 13, 9, 10, 6]), (3, [1, 14, 15, 7])]
-    for place, (row, ids) in enumerate(histories):
-        torch.testing.assert_close(logits[place].log_softmax(-1), expected(row, ids)[-1])
-    logits, _ = model.step(torch.tensor([8]), state.select(torch.tensor([[3]])))  # one row, some slots are not its past
+    for index, (row, ids) in enumerate(histories):
+        torch.testing.assert_close(logits[index].log_softmax(-1), expected(row, ids)[-1])
+    logits, _ = model.step(
+        torch.tensor([8]), state.select(torch.tensor([[3]]))
+    )  # one row, some slots are not in its prefix
     torch.testing.assert_close(logits[0].log_softmax(-1), expected(3, [1, 14, 15, 7, 8])[-1])
 
 
 @each_system
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_all_weights_learn_a_batch_by_heart(name: str, precision: str) -> None:
-    model = made(name).float().train()
+    model = make(name).float().train()
     targets = torch.tensor([10, 11, 12, 2, 13, 2, 14, 15, 2])
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     losses = []
@@ -149,19 +151,21 @@ def test_all_weights_learn_a_batch_by_heart(name: str, precision: str) -> None:
 
 @each_system
 def test_its_cost_is_what_is_built(name: str) -> None:
-    model = made(name)
+    model = make(name)
     cost = cost_of(model.config)
     assert cost.parameters == sum(weight.numel() for weight in model.parameters())
     assert cost.parameters - cost.parameters_without_embeddings == 20 * 16  # one table for all
     matrices = sum(weight.numel() for weight in model.parameters() if weight.ndim > 1)
-    idle = 4 * 2 * (2 * 16 * 24) if name == "mixture of experts" else 0  # layers x idle experts x their matrices
-    assert cost.flops_per_token == 6 * (matrices - idle)
+    inactive = (
+        4 * 2 * (2 * 16 * 24) if name == "mixture of experts" else 0
+    )  # layers x inactive experts x their matrices
+    assert cost.flops_per_token == 6 * (matrices - inactive)
     assert type(model).__name__ in describe(model)
 
 
 @each_system
 def test_copies_for_inference_say_the_same(name: str) -> None:
-    model = made(name).float()
+    model = make(name).float()
     fast = for_inference(model, "fp32")
     with torch.no_grad():
         torch.testing.assert_close(log_p(fast, SRC, TGT), log_p(model, SRC, TGT), atol=1e-5, rtol=1e-4)
@@ -175,7 +179,7 @@ def test_translations_depend_on_the_sentence_alone(name: str) -> None:
     tokenizer = train_bpe(sentences, vocab_size=300)
     sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size}
     translator = Translator(
-        made(name, **sizes), Tokenizers(tokenizer, tokenizer), SearchConfig(max_extra_tokens=4), direction="en-de"
+        make(name, **sizes), Tokenizers(tokenizer, tokenizer), SearchConfig(max_extra_tokens=4), direction="en-de"
     )
     alone = [next(translator.translate_lines([sentence])) for sentence in sentences]
     together = list(translator.translate_lines(sentences))
@@ -213,7 +217,7 @@ def test_a_mixture_is_the_gated_sum_of_its_best_experts() -> None:
         MixtureOfExperts(ModelConfig(**SMALL), FeedForward)
 
 
-def test_experts_are_asked_to_share_the_work() -> None:
+def test_the_balance_loss_is_collected() -> None:
     even, one = torch.full((8, 4), 0.25), torch.eye(4)[[0] * 8]
     assert balance_loss(even, torch.arange(8).unsqueeze(1) % 4).item() == pytest.approx(1.0)
     assert balance_loss(one, torch.zeros(8, 1, dtype=torch.long)).item() == pytest.approx(4.0)
@@ -222,7 +226,7 @@ def test_experts_are_asked_to_share_the_work() -> None:
     x_ND = torch.randn(50, 16)
     auxiliary = AuxiliaryLosses()
     mixture.train()(x_ND, auxiliary)
-    mixture(x_ND)  # nobody asks: nothing is kept
+    mixture(x_ND)  # no collector: nothing is kept
     (loss,) = auxiliary.losses
     assert auxiliary.total() is loss
     assert 0.01 * 50 * 0.9 < loss.item() < 0.01 * 50 * 4

@@ -1,4 +1,4 @@
-"""Wiring: what may influence what, and step by step against all at once."""
+"""The Transformer's wiring: which inputs affect which outputs, and decoding steps against teacher forcing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_step_by_step_equals_all_at_once(changes: dict[str, object]) -> None:
 
 
 def test_positions_of_words() -> None:
-    """Half for the place, half for the words that have begun, each by the formula of section 3.5."""
+    """Half of the dimensions encode the position, half the number of words so far, by the formula of section 3.5."""
     model = random_model(positions="words", p_drop=0.0)
     got, padding = model.source(torch.tensor([[3, 4, 5, 6, 2], [4, 3, 2, 0, 0]]))
     half = sinusoid(8, 8)
@@ -62,8 +62,8 @@ def test_positions_of_words() -> None:
 
 @torch.no_grad()
 def test_words_are_counted_past_the_end_of_the_first_table() -> None:
-    """A source of more words than the table of sinusoids has rows at first, and a step behind it."""
-    n = SinusoidalPositions.N_AT_FIRST + 3
+    """A source with more words than the initial table of sinusoids has rows, then one more position."""
+    n = SinusoidalPositions.INITIAL_POSITIONS + 3
     model, fresh = random_model(positions="words"), random_model(positions="words")
     src = torch.full((1, n), 4)  # each id begins a word
     state = model.start(src)
@@ -83,14 +83,14 @@ def test_words_are_not_counted_before_they_are_known() -> None:
 @pytest.mark.parametrize("positions", ["sinusoidal", "words"])
 @torch.no_grad()
 def test_beams_reordered_and_sentences_retired_equal_fresh_ones(positions: str) -> None:
-    """Rows follow their own history through select, whatever beam or sentence they came from."""
+    """Rows keep their own prefix through select, from whatever beam or sentence they come."""
     model = random_model(positions=positions)
     src = torch.tensor([[4, 5, 6, 2], [8, 9, 2, 0], [10, 2, 0, 0]])
     state = model.start(src)
     _, state = model.step(torch.tensor([1, 1, 1]), state)
     state = state.select(torch.tensor([[0, 0], [1, 1], [2, 2]]))
     _, state = model.step(torch.tensor([4, 5, 6, 7, 8, 9]), state)
-    state = state.select(torch.tensor([[1, 0], [5, 4]]))  # the second sentence leaves, beams change places
+    state = state.select(torch.tensor([[1, 0], [5, 4]]))  # the second sentence leaves, beams are reordered
     logits, _ = model.step(torch.tensor([11, 12, 13, 14]), state)
 
     histories = [(0, [1, 5, 11]), (0, [1, 4, 12]), (2, [1, 9, 13]), (2, [1, 8, 14])]
@@ -108,7 +108,7 @@ def test_encoder_states_are_not_copied_for_each_beam() -> None:
 
 
 def test_no_position_sees_a_later_one() -> None:
-    """Section 3.2.3: the gradient of position t by later inputs is exactly zero."""
+    """Section 3.2.3: the gradient of position t with respect to later inputs is exactly zero."""
     model = random_model()
     memory = model.encode(torch.tensor([[4, 5, 2]]))
     embedded: list[torch.Tensor] = []
@@ -150,13 +150,13 @@ def test_learned_positions_end() -> None:
 
 
 def test_sinusoids_go_on_past_the_table() -> None:
-    n = SinusoidalPositions.N_AT_FIRST + 3
+    n = SinusoidalPositions.INITIAL_POSITIONS + 3
     positions = SinusoidalPositions(16)
     torch.testing.assert_close(positions(torch.arange(n), n), sinusoid(n, 16).float())
     torch.testing.assert_close(positions(torch.arange(4), 4), sinusoid(4, 16).float())
 
 
-def test_attention_leaves_through_the_sink_alone() -> None:
+def test_the_attention_hook_receives_all_weights() -> None:
     model = random_model()
     seen: list[tuple[str, int, tuple[int, ...]]] = []
     src, tgt = torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6]])

@@ -137,7 +137,7 @@ def test_links_agree_with_what_a_layer_says_of_itself() -> None:
         links = links_of(
             lambda x, m=sequence_layer, r=is_real: m.double()(x, r), torch.randn(9, 4, dtype=torch.float64)
         )
-        before, after = sequence_layer.reach(9)
+        before, after = sequence_layer.receptive_field(9)
         offsets = (torch.arange(9).unsqueeze(0) - torch.arange(9).unsqueeze(1))[links]
         assert (-int(offsets.min()), int(offsets.max())) == (before, after)
 

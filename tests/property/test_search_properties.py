@@ -1,4 +1,4 @@
-"""Both searches on random small models, against plain Python: every output enumerated, and a slow beam search."""
+"""Greedy and beam search on random small models against exhaustive search and a plain-Python beam search."""
 
 from __future__ import annotations
 
@@ -19,48 +19,50 @@ from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
 from transduce.tasks.parser import TreesOfWords
 
 PAD, BOS, EOS = 0, 1, 2
-FORBIDDEN = (PAD, BOS)
-SYMBOLS = {"bos_id": BOS, "eos_id": EOS, "suppressed_ids": FORBIDDEN}
+SUPPRESSED = (PAD, BOS)
+SPECIAL_IDS = {"bos_id": BOS, "eos_id": EOS, "suppressed_ids": SUPPRESSED}
 Prefix = tuple[int, ...]
 
 
 @cache
-def logits_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[float, ...]:
-    """What every model here is: logits that depend on the sentence (its seed) and on all symbols so far."""
+def logits_after(seed: int, prefix: Prefix, vocab_size: int) -> tuple[float, ...]:
+    """The next-token logits of every model here: a function of the sentence (its seed) and the prefix."""
     random = Random(hash((seed, prefix)))  # integers hash alike in every process
-    return tuple(random.gauss(0.0, 2.0) for _ in range(n_classes))
+    return tuple(random.gauss(0.0, 2.0) for _ in range(vocab_size))
 
 
-def allowed_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[int, ...]:
-    """What a constraint here lets a sentence go on with: always the end, and some other symbols."""
+def allowed_after(seed: int, prefix: Prefix, vocab_size: int) -> tuple[int, ...]:
+    """The next tokens that the constraint allows: EOS and some random others."""
     random = Random(hash((seed, prefix, 1)))
-    return (EOS, *random.sample(range(3, n_classes), random.randint(0, n_classes - 3)))
+    return (EOS, *random.sample(range(3, vocab_size), random.randint(0, vocab_size - 3)))
 
 
 def log_probs_after(
-    seed: int, prefix: Prefix, n_classes: int, *, is_constrained: bool, marginalised_ids: tuple[int, ...]
+    seed: int, prefix: Prefix, vocab_size: int, *, is_constrained: bool, marginalised_ids: tuple[int, ...]
 ) -> dict[int, float]:
-    """The allowed symbols, with the probabilities that they have among all; the given ones share that of all given."""
-    weights = [math.exp(logit) for logit in logits_after(seed, prefix, n_classes)]
-    allowed = allowed_after(seed, prefix, n_classes) if is_constrained else range(n_classes)
-    of_all, of_allowed = (
+    """Log-probabilities of the allowed tokens; allowed marginalised ids are rescaled to the group's total."""
+    weights = [math.exp(logit) for logit in logits_after(seed, prefix, vocab_size)]
+    allowed = allowed_after(seed, prefix, vocab_size) if is_constrained else range(vocab_size)
+    group_weight, allowed_weight = (
         math.fsum(weights[index] for index in ids) for ids in (marginalised_ids, set(marginalised_ids) & set(allowed))
     )
     return {
-        index: math.log(weights[index] / math.fsum(weights) * (of_all / of_allowed if index in marginalised_ids else 1))
+        index: math.log(
+            weights[index] / math.fsum(weights) * (group_weight / allowed_weight if index in marginalised_ids else 1)
+        )
         for index in sorted(allowed)
-        if index not in FORBIDDEN
+        if index not in SUPPRESSED
     }
 
 
 @dataclass(frozen=True)
-class Read:
-    """The state: the seed of each sentence, once, and what each of its beams has read."""
+class State:
+    """The decoding state: the seed of each sentence, and the prefix of each of its beams."""
 
     seeds: tuple[int, ...]
     prefixes: tuple[tuple[Prefix, ...], ...]
 
-    def select(self, rows_BW: Tensor) -> Read:
+    def select(self, rows_BW: Tensor) -> State:
         n_beams = len(self.prefixes[0])
         sentences_BW = rows_BW // n_beams
         kept = sentences_BW[:, 0].tolist()
@@ -68,7 +70,7 @@ class Read:
         assert kept == sorted(set(kept))
         assert 0 <= int(rows_BW.min()) <= int(rows_BW.max()) < n_beams * len(self.seeds)
         flat = [prefix for of_sentence in self.prefixes for prefix in of_sentence]
-        return Read(
+        return State(
             seeds=tuple(self.seeds[sentence] for sentence in kept),
             prefixes=tuple(tuple(flat[row] for row in rows_W) for rows_W in rows_BW.tolist()),
         )
@@ -76,28 +78,28 @@ class Read:
 
 @dataclass(frozen=True)
 class Model:
-    n_classes: int
+    vocab_size: int
 
-    def start(self, seeds: list[int]) -> Read:
-        return Read(tuple(seeds), tuple(((),) for _ in seeds))
+    def start(self, seeds: list[int]) -> State:
+        return State(tuple(seeds), tuple(((),) for _ in seeds))
 
-    def __call__(self, last_ids_N: Tensor, state: Read) -> tuple[Tensor, Read]:
+    def __call__(self, last_ids_N: Tensor, state: State) -> tuple[Tensor, State]:
         last_ids = iter(last_ids_N.tolist())
-        prefixes = tuple(tuple((*prefix, next(last_ids)) for prefix in of_one) for of_one in state.prefixes)
+        prefixes = tuple(tuple((*prefix, next(last_ids)) for prefix in beams) for beams in state.prefixes)
         logits = [
-            logits_after(seed, prefix[1:], self.n_classes)
-            for seed, of_one in zip(state.seeds, prefixes, strict=True)
-            for prefix in of_one
+            logits_after(seed, prefix[1:], self.vocab_size)
+            for seed, beams in zip(state.seeds, prefixes, strict=True)
+            for prefix in beams
         ]
         assert next(last_ids, None) is None
-        return torch.tensor(logits, dtype=torch.float64), Read(state.seeds, prefixes)
+        return torch.tensor(logits, dtype=torch.float64), State(state.seeds, prefixes)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Sentences for one search: a model, and a seed and a limit for each."""
+    """One search: a model, and a seed and a maximum length for each sentence."""
 
-    n_classes: int
+    vocab_size: int
     seeds: list[int]
     max_lengths: list[int]
     alpha: float
@@ -105,80 +107,80 @@ class Case:
     marginalised_ids: tuple[int, ...]
 
     def constraint(self, sentence: int, prefix: Prefix) -> tuple[int, ...]:
-        return allowed_after(self.seeds[sentence], prefix, self.n_classes)
+        return allowed_after(self.seeds[sentence], prefix, self.vocab_size)
 
-    def log_probs(self, place: int, prefix: Prefix) -> dict[int, float]:
+    def log_probs(self, sentence: int, prefix: Prefix) -> dict[int, float]:
         return log_probs_after(
-            self.seeds[place],
+            self.seeds[sentence],
             prefix,
-            self.n_classes,
+            self.vocab_size,
             is_constrained=self.is_constrained,
             marginalised_ids=self.marginalised_ids,
         )
 
     def beam(self, *, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
-        model = Model(self.n_classes)
-        options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SYMBOLS}
-        options |= self.limitation()
+        model = Model(self.vocab_size)
+        options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SPECIAL_IDS}
+        options |= self.processor()
         return beam_search(model, model.start(self.seeds), max_lengths_B=torch.tensor(self.max_lengths), **options)
 
     def greedy(self) -> list[Hypothesis]:
-        model = Model(self.n_classes)
-        options = {"alpha": self.alpha, **self.limitation(), **SYMBOLS}
+        model = Model(self.vocab_size)
+        options = {"alpha": self.alpha, **self.processor(), **SPECIAL_IDS}
         return greedy_search(model, model.start(self.seeds), max_lengths_B=torch.tensor(self.max_lengths), **options)
 
-    def limitation(self) -> dict[str, Any]:
+    def processor(self) -> dict[str, Any]:
         if not self.is_constrained:
             return {}
-        share = self.marginalised_ids
-        return {"process": TreesOfWords(self.constraint, share) if share else Constrained(self.constraint)}
+        ids = self.marginalised_ids
+        return {"process": TreesOfWords(self.constraint, ids) if ids else Constrained(self.constraint)}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha
 
-    def single(self, place: int) -> Case:
-        return replace(self, seeds=[self.seeds[place]], max_lengths=[self.max_lengths[place]])
+    def single(self, sentence: int) -> Case:
+        return replace(self, seeds=[self.seeds[sentence]], max_lengths=[self.max_lengths[sentence]])
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, most_sentences: int, longest: int) -> Case:
-    n_sentences = draw(st.integers(1, most_sentences))
-    n_classes = draw(st.integers(4, 6))
+def cases(draw: st.DrawFn, *, max_sentences: int, max_length: int) -> Case:
+    n_sentences = draw(st.integers(1, max_sentences))
+    vocab_size = draw(st.integers(4, 6))
     return Case(
-        n_classes=n_classes,
+        vocab_size=vocab_size,
         seeds=draw(st.lists(st.integers(0, 10**6), min_size=n_sentences, max_size=n_sentences, unique=True)),
-        max_lengths=draw(st.lists(st.integers(1, longest), min_size=n_sentences, max_size=n_sentences)),
+        max_lengths=draw(st.lists(st.integers(1, max_length), min_size=n_sentences, max_size=n_sentences)),
         alpha=draw(st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0])),
         is_constrained=draw(st.booleans()),
-        marginalised_ids=tuple(draw(st.sets(st.integers(3, n_classes - 1)))),
+        marginalised_ids=tuple(draw(st.sets(st.integers(3, vocab_size - 1)))),
     )
 
 
-def every_output(case: Case, place: int) -> Iterator[tuple[float, Prefix]]:
-    """Score and ids of all outputs of one sentence that end within the limit."""
+def every_output(case: Case, sentence: int) -> Iterator[tuple[float, Prefix]]:
+    """Score and ids of all finished outputs of one sentence."""
     pending: list[tuple[float, Prefix]] = [(0.0, ())]
     while pending:
         log_prob, prefix = pending.pop()
-        for index, more in case.log_probs(place, prefix).items():
+        for index, log_p in case.log_probs(sentence, prefix).items():
             if index == EOS:
-                yield (log_prob + more) / case.penalty(len(prefix) + 1), prefix
-            elif len(prefix) + 1 < case.max_lengths[place]:
-                pending.append((log_prob + more, (*prefix, index)))
+                yield (log_prob + log_p) / case.penalty(len(prefix) + 1), prefix
+            elif len(prefix) + 1 < case.max_lengths[sentence]:
+                pending.append((log_prob + log_p, (*prefix, index)))
 
 
-def slow_beam_search(case: Case, place: int, *, beam_size: int) -> list[tuple[float, Prefix]]:
-    """The authors' two pools as dictionaries, to the limit and without a bound; score and ids, best first."""
+def slow_beam_search(case: Case, sentence: int, *, beam_size: int) -> list[tuple[float, Prefix]]:
+    """Beam search with the two pools as dictionaries and no early stopping; score and ids, best first."""
 
     def best(pool: dict[Prefix, float], n: int) -> dict[Prefix, float]:
         return dict(sorted(pool.items(), key=lambda item: -item[1])[:n])
 
     alive: dict[Prefix, float] = {(): 0.0}
     finished: dict[Prefix, float] = {}
-    for length in range(1, case.max_lengths[place] + 1):
+    for length in range(1, case.max_lengths[sentence] + 1):
         candidates = {
-            (*prefix, index): log_prob + more
+            (*prefix, index): log_prob + log_p
             for prefix, log_prob in alive.items()
-            for index, more in case.log_probs(place, prefix).items()
+            for index, log_p in case.log_probs(sentence, prefix).items()
         }
         candidates = best(candidates, 2 * beam_size)
         ended = {ids[:-1]: log_prob / case.penalty(length) for ids, log_prob in candidates.items() if ids[-1] == EOS}
@@ -193,31 +195,31 @@ def assert_same(outputs: list[Hypothesis], expected: list[tuple[float, Prefix]])
 
 
 @settings(max_examples=40)
-@given(cases(most_sentences=2, longest=5), st.integers(1, 6))
+@given(cases(max_sentences=2, max_length=5), st.integers(1, 6))
 def test_a_beam_that_holds_everything_finds_the_best_of_all_outputs(case: Case, n_best: int) -> None:
-    all_outputs = [sorted(every_output(case, place), reverse=True) for place in range(len(case.seeds))]
-    beam_size = max(map(len, all_outputs)) + n_best  # the alive are fewer than the outputs, for each of them could end
+    all_outputs = [sorted(every_output(case, sentence), reverse=True) for sentence in range(len(case.seeds))]
+    beam_size = max(map(len, all_outputs)) + n_best  # alive beams are fewer than outputs: each could end
     for outputs, expected in zip(case.beam(beam_size=beam_size, n_best=n_best), all_outputs, strict=True):
         assert_same(outputs, expected[:n_best])
         assert all(output.is_finished for output in outputs)
 
 
 @settings(max_examples=80)
-@given(cases(most_sentences=3, longest=6), st.integers(1, 5), st.data())
+@given(cases(max_sentences=3, max_length=6), st.integers(1, 5), st.data())
 def test_agrees_with_a_slow_beam_search(case: Case, beam_size: int, data: st.DataObject) -> None:
     n_best = data.draw(st.integers(1, beam_size))
-    for place, outputs in enumerate(case.beam(beam_size=beam_size, n_best=n_best)):
-        assert_same(outputs, slow_beam_search(case, place, beam_size=beam_size)[:n_best])
+    for sentence, outputs in enumerate(case.beam(beam_size=beam_size, n_best=n_best)):
+        assert_same(outputs, slow_beam_search(case, sentence, beam_size=beam_size)[:n_best])
 
 
 @settings(max_examples=30)
-@given(cases(most_sentences=4, longest=6), st.integers(1, 4), st.randoms(use_true_random=False))
+@given(cases(max_sentences=4, max_length=6), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int, random: Random) -> None:
     together = case.beam(beam_size=beam_size, n_best=beam_size)
     greedy_together = case.greedy()
-    for place in range(len(case.seeds)):
-        assert case.single(place).beam(beam_size=beam_size, n_best=beam_size) == [together[place]]
-        assert case.single(place).greedy() == [greedy_together[place]]
+    for sentence in range(len(case.seeds)):
+        assert case.single(sentence).beam(beam_size=beam_size, n_best=beam_size) == [together[sentence]]
+        assert case.single(sentence).greedy() == [greedy_together[sentence]]
     order = random.sample(range(len(case.seeds)), len(case.seeds))
     shuffled = replace(case, seeds=[case.seeds[i] for i in order], max_lengths=[case.max_lengths[i] for i in order])
     assert shuffled.beam(beam_size=beam_size, n_best=beam_size) == [together[i] for i in order]
@@ -225,28 +227,28 @@ def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int
 
 
 @settings(max_examples=30)
-@given(cases(most_sentences=3, longest=6), st.integers(1, 5))
+@given(cases(max_sentences=3, max_length=6), st.integers(1, 5))
 def test_outputs_are_sorted_distinct_within_their_limit_and_scored_by_their_ids(case: Case, beam_size: int) -> None:
     by_beam = case.beam(beam_size=beam_size, n_best=beam_size)
     by_greedy = [[output] for output in case.greedy()]
-    for place, outputs in [*enumerate(by_beam), *enumerate(by_greedy)]:
+    for sentence, outputs in [*enumerate(by_beam), *enumerate(by_greedy)]:
         assert 1 <= len(outputs) <= beam_size
         assert len({output.ids for output in outputs}) == len(outputs)
         assert [output.score for output in outputs] == sorted((output.score for output in outputs), reverse=True)
         for output in outputs:
-            symbols = (*output.ids, EOS) if output.is_finished else output.ids
-            assert len(symbols) == case.max_lengths[place] or (
-                output.is_finished and len(symbols) < case.max_lengths[place]
+            tokens = (*output.ids, EOS) if output.is_finished else output.ids
+            assert len(tokens) == case.max_lengths[sentence] or (
+                output.is_finished and len(tokens) < case.max_lengths[sentence]
             )
-            assert not {EOS, *FORBIDDEN} & set(output.ids)
-            log_prob = sum(case.log_probs(place, symbols[:position])[index] for position, index in enumerate(symbols))
+            assert not {EOS, *SUPPRESSED} & set(output.ids)
+            log_prob = sum(case.log_probs(sentence, tokens[:position])[index] for position, index in enumerate(tokens))
             assert output.log_prob == pytest.approx(log_prob, abs=1e-9)
-            penalty = case.penalty(len(symbols)) if output.is_finished else 1.0
+            penalty = case.penalty(len(tokens)) if output.is_finished else 1.0
             assert output.score == pytest.approx(log_prob / penalty, abs=1e-9)
 
 
 @settings(max_examples=30)
-@given(cases(most_sentences=3, longest=6), st.integers(2, 5))
+@given(cases(max_sentences=3, max_length=6), st.integers(2, 5))
 def test_asking_for_more_outputs_does_not_change_the_best(case: Case, beam_size: int) -> None:
     alone = case.beam(beam_size=beam_size, n_best=1)
     for n_best in range(2, beam_size + 1):
@@ -254,9 +256,9 @@ def test_asking_for_more_outputs_does_not_change_the_best(case: Case, beam_size:
 
 
 @settings(max_examples=30)
-@given(cases(most_sentences=3, longest=6))
+@given(cases(max_sentences=3, max_length=6))
 def test_a_beam_of_one_is_never_less_probable_than_greedy(case: Case) -> None:
     case = replace(case, alpha=0.0)
     for [of_beam], greedy in zip(case.beam(beam_size=1), case.greedy(), strict=True):
-        # Cut at the limit, greedy may be the more probable: the beam prefers an end that it passed.
+        # Truncated, the greedy output may be more probable: the beam prefers a finished hypothesis.
         assert of_beam.log_prob >= greedy.log_prob or (of_beam.is_finished and not greedy.is_finished)

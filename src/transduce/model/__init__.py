@@ -1,7 +1,6 @@
 """The Transformer of section 3: attention, layers, stacks, front ends, output layers, decoding state, cost.
 
-Read ``attention.py`` first, then ``layers.py``, ``stack.py``, ``embedding.py`` and ``transformer.py``, which is made of
-them; they follow the paper's order.
+Reading order, as in the paper: ``attention.py``, ``layers.py``, ``stack.py``, ``embedding.py``, ``transformer.py``.
 """
 
 from transduce.model.attention import AttentionHook, AttentionKernel, AttentionKind

@@ -1,9 +1,12 @@
 """Scaled dot-product attention and multi-head attention. Section 3.2, figure 2.
 
-Shapes: B batch, T positions that ask, S positions that are asked, H heads, G = B * H, K d_k, V d_v, D d_model,
-E several widths side by side; N the real positions of a batch in one list, (N, D), without its padding
-(see ``padding.py``); Q new positions of a decoding step, C slots of its cache (see ``decoding.py``).
-``allow`` masks are boolean, True = may attend, and broadcast over heads.
+Read ``attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for GPUs and
+long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps. ``SelfAttention``
+and ``CrossAttention`` are the two multi-head layers. Masks (``allow``) are boolean, True = may attend.
+
+Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O concatenated
+features of several projections, N real positions of the batch (see ``padding.py``), M real source positions, Q new
+query positions of an incremental step, C cache slots (see ``decoding.py``).
 """
 
 from __future__ import annotations
@@ -24,53 +27,41 @@ from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
 __all__ = [
-    "AttentionBias",
-    "AttentionHook",
-    "AttentionKernel",
-    "AttentionKind",
-    "CrossAttention",
-    "FusedLinear",
-    "MultiHeadAttention",
-    "SelfAttention",
-    "WeightsHook",
-    "attention",
-    "fused_attention",
-    "incremental_attention",
-    "layer_hook",
-    "merge_heads",
-    "split_heads",
+    "AttentionBias", "AttentionHook", "AttentionKernel", "AttentionKind", "CrossAttention", "FusedLinear",
+    "MultiHeadAttention", "SelfAttention", "WeightsHook", "attention", "fused_attention", "incremental_attention",
+    "layer_hook", "merge_heads", "split_heads",
 ]  # fmt: skip
 
 AttentionKernel = Literal["auto", "reference", "fused"]
 AttentionKind = Literal["encoder", "decoder", "cross"]
 
-# A sentence with more scores than this, T x S, is left to the fused kernel, which does not hold them in memory.
-# Below it, on a CPU, plain matrix products are faster.
-LARGEST_REFERENCE_SCORES = 128 * 128
+# On a CPU, plain matrix products are faster up to this many scores (T x S) in a sentence. Above, the fused kernel saves
+# their memory.
+MAX_REFERENCE_SCORES = 128 * 128
 
 
 class AttentionHook(Protocol):
-    """Receives the attention weights (B, H, T, S) of every layer, counted from 0, as they are computed."""
+    """A callback for the attention weights of every layer, as they are computed."""
 
     def __call__(self, kind: AttentionKind, layer: int, weights_BHTS: Tensor, /) -> None:
-        """Take the weights of one layer."""
+        """Receive the weights (B, H, T, S) of one layer; ``layer`` counts from 0."""
 
 
 WeightsHook = Callable[[Tensor], None]
 
 
 def layer_hook(hook: AttentionHook | None, kind: AttentionKind, layer: int) -> WeightsHook | None:
-    """The part of a sink that belongs to one attention of the model."""
+    """Bind a hook to one attention layer of the model."""
     return None if hook is None else functools.partial(hook, kind, layer)
 
 
 def attention(
-    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """softmax(Q K^T / sqrt(d_k)) V and the weights before dropout. Section 3.2.1, equation 1.
+    """softmax(Q K^T / sqrt(d_k)) V, and the attention weights. Section 3.2.1, equation 1.
 
-    Returns (B, H, T, V) and (B, H, T, S). ``p_drop`` drops weights.
-    Raises ShapeError if a position may attend to nothing: its softmax has no value.
+    Returns the outputs (B, H, T, U) and the weights before dropout (B, H, T, S). ``p_drop`` is dropout on the weights.
+    Raises ShapeError if a query may attend to no position, where the softmax is undefined.
 
     >>> import torch
     >>> one = torch.ones(1, 1, 2, 4)
@@ -80,43 +71,40 @@ def attention(
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) * (q_BHTK.shape[-1] ** -0.5)
     if allow_BTS is not None:
         if not bool(allow_BTS.any(dim=-1).all()):
-            raise ShapeError(
-                "attention mask: a position may attend to nothing; allow at least one position in each row"
-            )
+            raise ShapeError("attention mask: a query may attend to no position; allow at least one in each row")
         scores_BHTS = scores_BHTS.masked_fill(~allow_BTS.unsqueeze(1), -math.inf)
     weights_BHTS = scores_BHTS.softmax(dim=-1)
-    return dropout(weights_BHTS, p_drop, training=p_drop > 0) @ v_BHSV, weights_BHTS
+    return dropout(weights_BHTS, p_drop, training=p_drop > 0) @ v_BHSU, weights_BHTS
 
 
 def fused_attention(
-    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> Tensor:
-    """The values of ``attention``, (B, H, T, V), by torch's kernels, which never hold the weights in memory."""
+    """The outputs of ``attention``, (B, H, T, U), by torch's kernels, which never hold the weights in memory."""
     allow = None if allow_BTS is None else allow_BTS.unsqueeze(1)
-    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=allow, dropout_p=p_drop)
+    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSU, attn_mask=allow, dropout_p=p_drop)
 
 
-def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, bias_GTS: Tensor | None) -> Tensor:
-    """The values of ``attention``, (B, H, T, V), for the few queries of a decoding step: as few operations as can be.
+def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, bias_GTS: Tensor | None) -> Tensor:
+    """The outputs of ``attention``, (B, H, T, U), for the few queries of a decoding step, in three kernels.
 
-    ``bias`` is what is added to the scores, as ``AttentionBias`` makes it.
+    ``bias`` is added to the scores (see ``AttentionBias``); None masks nothing.
     """
-    q_GTK, k_GSK, v_GSV = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSV.flatten(0, 1)
-    nothing = q_GTK.new_empty(1, 1, 1) if bias_GTS is None else bias_GTS
-    beta = 0 if bias_GTS is None else 1
-    scores_GTS = torch.baddbmm(nothing, q_GTK, k_GSK.transpose(1, 2), beta=beta, alpha=q_BHTK.shape[-1] ** -0.5)
-    return torch.bmm(scores_GTS.softmax(dim=-1), v_GSV).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
+    q_GTK, k_GSK, v_GSU = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSU.flatten(0, 1)
+    beta, bias = (0, q_GTK.new_empty(1, 1, 1)) if bias_GTS is None else (1, bias_GTS)
+    scores_GTS = torch.baddbmm(bias, q_GTK, k_GSK.transpose(1, 2), beta=beta, alpha=q_BHTK.shape[-1] ** -0.5)
+    return torch.bmm(scores_GTS.softmax(dim=-1), v_GSU).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
 
 
 class AttentionBias:
-    """A mask of a decoding step as its layers take it: what is added to the scores, made once for all of them."""
+    """The mask of a decoding step as an additive bias on the scores, computed once for all layers."""
 
     def __init__(self, allow_BTS: Tensor | None, *, n_heads: int) -> None:
         self.allow_BTS, self.n_heads = allow_BTS, n_heads
         self._bias_GTS: Tensor | None = None
 
     def bias(self, dtype: torch.dtype) -> Tensor | None:
-        """For each head, (B * H, T, S): 0 where one may attend, else minus infinity; None where nothing is masked."""
+        """The bias (B H, T, S): 0 where attention is allowed, else minus infinity; None if nothing is masked."""
         if self.allow_BTS is not None and self._bias_GTS is None:
             bias_BTS = torch.zeros_like(self.allow_BTS, dtype=dtype).masked_fill_(~self.allow_BTS, -math.inf)
             self._bias_GTS = bias_BTS.unsqueeze(1).expand(-1, self.n_heads, -1, -1).flatten(0, 1)
@@ -124,32 +112,32 @@ class AttentionBias:
 
 
 def split_heads(x_BTD: Tensor, n_heads: int, /) -> Tensor:
-    """(B, T, H * K) to (B, H, T, K)."""
+    """Split the features into heads: (B, T, H K) to (B, H, T, K)."""
     return x_BTD.view(*x_BTD.shape[:-1], n_heads, -1).transpose(1, 2)
 
 
-def merge_heads(x_BHTV: Tensor, /) -> Tensor:
-    """(B, H, T, V) to (B, T, H * V): the heads side by side."""
-    return x_BHTV.transpose(1, 2).flatten(-2)
+def merge_heads(x_BHTU: Tensor, /) -> Tensor:
+    """Concatenate the heads: (B, H, T, U) to (B, T, H U)."""
+    return x_BHTU.transpose(1, 2).flatten(-2)
 
 
 class FusedLinear(nn.Linear):
-    """Several matrices of the same input, one above the other in one: one product instead of several."""
+    """Several projections of the same input in one matrix product, their weights stacked; without biases."""
 
     def __init__(self, d_model: int, widths: Sequence[int]) -> None:
         super().__init__(d_model, sum(widths), bias=False)
         self.widths = list(widths)
 
     def extra_repr(self) -> str:
-        """What ``print(model)`` shows."""
+        """The sizes that ``print(model)`` shows."""
         return f"{self.in_features}, {' + '.join(map(str, self.widths))}"
 
 
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). Section 3.2.2.
 
-    The h matrices of a kind are one matrix, (h d_k, d_model); no biases, as in the paper. ``SelfAttention`` and
-    ``CrossAttention`` say what asks and what is asked.
+    The matrices W_1, ..., W_h of a kind are stacked in one, (h d_k, d_model); no biases, as in the paper. The base of
+    ``SelfAttention`` and ``CrossAttention``, which make the queries, keys and values.
     """
 
     def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
@@ -159,39 +147,33 @@ class MultiHeadAttention(nn.Module):
         self.kernel = kernel
         self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
 
-    def split(self, x_BTE: Tensor, widths: Sequence[int]) -> list[Tensor]:
-        """What several projections made, (B, T, h d_k + ...), as heads: (B, H, T, K) each."""
-        return [split_heads(part, self.n_heads) for part in torch.split(x_BTE, list(widths), dim=-1)]
+    def split(self, x_BTO: Tensor, widths: Sequence[int]) -> list[Tensor]:
+        """Split concatenated projections (B, T, O) of the given widths into heads: (B, H, T, K) each."""
+        return [split_heads(part, self.n_heads) for part in torch.split(x_BTO, list(widths), dim=-1)]
 
     def attend(
-        self,
-        q_BHTK: Tensor,
-        k_BHSK: Tensor,
-        v_BHSV: Tensor,
-        *,
-        allow_BTS: Tensor | None,
-        hook: WeightsHook | None,
+        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None, hook: WeightsHook | None
     ) -> Tensor:
-        """Attention of all heads by the kernel that fits; (B, H, T, V). A sink is served by the reference."""
+        """Attention in all heads, (B, H, T, U), by the chosen kernel; a hook needs the reference's weights."""
         p_drop = self.p_drop if self.training else 0.0
         kernel = "reference" if hook is not None else self.kernel
         if kernel == "auto":
-            is_short = q_BHTK.shape[-2] * k_BHSK.shape[-2] <= LARGEST_REFERENCE_SCORES
+            is_short = q_BHTK.shape[-2] * k_BHSK.shape[-2] <= MAX_REFERENCE_SCORES
             kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
         match kernel:
             case "fused":
-                return fused_attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+                return fused_attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
             case "reference":
-                heads_BHTV, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
+                heads_BHTU, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
                 if hook is not None:
                     hook(weights_BHTS)
-                return heads_BHTV
+                return heads_BHTU
             case _:
                 assert_never(kernel)
 
 
 class SelfAttention(MultiHeadAttention):
-    """Each position asks those of the same sentence: queries, keys and values are made of the same states."""
+    """Multi-head self-attention: queries, keys and values are projections of the same states. Section 3.2.3."""
 
     def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
@@ -202,23 +184,23 @@ class SelfAttention(MultiHeadAttention):
     def forward(
         self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None, hook: WeightsHook | None = None
     ) -> Tensor:
-        """(N, D) to (N, D)."""
-        q_BHTK, k_BHTK, v_BHTV = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, hook=hook)
-        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTV)))
+        """Attend within each sentence, (N, D) to (N, D); ``allow`` None allows every position."""
+        q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
+        heads_BHTU = self.attend(q_BHTK, k_BHTK, v_BHTU, allow_BTS=allow_BTS, hook=hook)
+        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
 
     def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias, n_cached: int) -> Tensor:
-        """A decoding step, (B, Q, D) to (B, Q, D): append the new keys and values to the cache, then attend to all."""
-        q_BHQK, new_k_BHQK, new_v_BHQV = self.split(self.w_qkv(x_BQD), self.widths)
-        k_BHCK, v_BHCV = cache.append(new_k_BHQK, new_v_BHQV, n_cached=n_cached)
-        heads_BHQV = incremental_attention(q_BHQK, k_BHCK, v_BHCV, bias_GTS=mask.bias(q_BHQK.dtype))
-        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
+        """One decoding step, (B, Q, D) to (B, Q, D): append keys and values to the cache, then attend to all of it."""
+        q_BHQK, new_k_BHQK, new_v_BHQU = self.split(self.w_qkv(x_BQD), self.widths)
+        k_BHCK, v_BHCU = cache.append(new_k_BHQK, new_v_BHQU, n_cached=n_cached)
+        heads_BHQU = incremental_attention(q_BHQK, k_BHCK, v_BHCU, bias_GTS=mask.bias(q_BHQK.dtype))
+        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))
         return out_BQD
 
 
 class CrossAttention(MultiHeadAttention):
-    """Each position asks those of the source: queries are made of its states, keys and values of the encoder's."""
+    """Multi-head cross-attention: queries from the decoder, keys and values from the encoder. Section 3.2.3."""
 
     def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__(config, kernel=kernel)
@@ -230,24 +212,24 @@ class CrossAttention(MultiHeadAttention):
     def forward(
         self, x_ND: Tensor, padding: PaddingInfo, memory: EncoderOutput, *, hook: WeightsHook | None = None
     ) -> Tensor:
-        """(N, D) to (N, D), attending to all real positions of the ``memory``."""
+        """Attend to all real positions of the ``memory``, (N, D) to (N, D)."""
         q_BHTK = split_heads(padding.pad(self.w_q(x_ND)), self.n_heads)
-        k_BHSK, v_BHSV = self.split(memory.padding.pad(self.w_kv(memory.states_MD)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=memory.padding.allow_B1S(), hook=hook)
-        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTV)))
+        k_BHSK, v_BHSU = self.split(memory.padding.pad(self.w_kv(memory.states_MD)), self.widths)
+        heads_BHTU = self.attend(q_BHTK, k_BHSK, v_BHSU, allow_BTS=memory.padding.allow_B1S(), hook=hook)
+        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
 
     def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys (B, H, S, K) and values (B, H, S, V) of a source, which every step asks."""
-        k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.widths)
-        return k_BHSK.contiguous(), v_BHSV.contiguous()
+        """Keys (B, H, S, K) and values (B, H, S, U) of the source, computed once for all decoding steps."""
+        k_BHSK, v_BHSU = self.split(self.w_kv(memory_BSD), self.widths)
+        return k_BHSK.contiguous(), v_BHSU.contiguous()
 
     def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias) -> Tensor:
-        """A decoding step, (B, Q, D) to (B, Q, D): the rows of a sentence attend to one copy of its source."""
+        """One decoding step, (B, Q, D) to (B, Q, D): all beams of a sentence attend to one copy of its source."""
         assert cache.cross_k_BHSK is not None
-        assert cache.cross_v_BHSV is not None
+        assert cache.cross_v_BHSU is not None
         q_BHQK = split_heads(self.w_q(x_BQD), self.n_heads)
         bias_G1S = mask.bias(q_BHQK.dtype)
-        heads_BHQV = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSV, bias_GTS=bias_G1S)
-        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
+        heads_BHQU = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSU, bias_GTS=bias_G1S)
+        out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))
         return out_BQD

@@ -1,7 +1,7 @@
-"""What a model costs, by formula: parameters and floating-point operations. Tables 2 and 3.
+"""Parameter counts and FLOPs of a model, by formula. Tables 2 and 3.
 
-A multiplication and an addition count as two operations; training costs three times the forward pass (forward once,
-backward twice), so a weight of a matrix product costs 6 operations for each token that it sees.
+A multiply-add counts as two operations; training costs three times the forward pass (forward once, backward twice), so
+each weight of a matrix costs 6 operations per token.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ OPERATIONS_PER_WEIGHT = 6
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Sizes in single parameters, work in floating-point operations of training."""
+    """Parameter counts, and floating-point operations of training per target token."""
 
     parameters: int
     parameters_without_embeddings: int
-    parameters_of_matrices: int  # of those, in matrices; the others are biases and norms
-    # All matrix products with weights, softmax included; a target token and about one source token.
+    parameters_of_matrices: int  # of parameters_without_embeddings; the others are biases and norms
+    # Products with weight matrices, output projection included, for a target token and about one source token.
     flops_per_token: int
-    attention_flops_per_token: int  # the products Q K^T and A V, whole squares, at n_tokens on each side
+    attention_flops_per_token: int  # Q K^T and (weights) V, unmasked, with n_tokens on each side
     n_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """How many weights a part of a model has, by what they are for; parts add up, and come several times."""
+    """The parameter counts of a part of a model."""
 
-    matrices: int = 0  # each sees every token once
+    matrices: int = 0  # each is applied once per token, except inactive experts
     vectors: int = 0  # biases and norms
-    idle: int = 0  # of the matrices, those of experts that a token does not ask
+    inactive: int = 0  # part of ``matrices``: experts that a token is not routed to
 
     def __add__(self, other: _Weights) -> _Weights:
-        return _Weights(self.matrices + other.matrices, self.vectors + other.vectors, self.idle + other.idle)
+        return _Weights(self.matrices + other.matrices, self.vectors + other.vectors, self.inactive + other.inactive)
 
-    def __mul__(self, times: int) -> _Weights:
-        return _Weights(self.matrices * times, self.vectors * times, self.idle * times)
+    def __mul__(self, n: int) -> _Weights:
+        return _Weights(self.matrices * n, self.vectors * n, self.inactive * n)
 
 
 def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
-    """Count a configuration by formula: nothing is built, however large it is.
+    """The cost of a configuration, by formula; no model is built, however large.
 
-    ``n_tokens`` is the sentence length that attention is counted at.
+    ``n_tokens`` is the sentence length for the cost of attention.
 
     >>> round(cost_of(ModelConfig()).parameters / 1e6, 2)
     63.05
     """
-    core, n_positions, attention_flops = _of_system(config, n_tokens)
+    core, n_positions, attention_flops = _core_cost(config, n_tokens)
     tgt_table = config.tgt_vocab_size * config.d_model
     src_table = config.src_vocab_size * config.d_model
     tables = {"three-way": tgt_table, "target": tgt_table + src_table, "separate": 2 * tgt_table + src_table}
@@ -69,19 +69,19 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
         parameters=n_core + tables[config.embeddings] + n_positions * config.d_model,
         parameters_without_embeddings=n_core,
         parameters_of_matrices=core.matrices,
-        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.idle + tgt_table),
+        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.inactive + tgt_table),
         attention_flops_per_token=3 * attention_flops,
         n_tokens=n_tokens,
     )
 
 
-def _of_system(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
-    """All but the tables and the output matrix; how many positions are learned, in all tables; operations of attention.
+def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
+    """The weights without embeddings and output projection, the learned positions of all tables, the attention FLOPs.
 
-    The latter are forward, of one target token: scores and weighted values.
+    The attention FLOPs are those of the forward pass per target token: Q K^T and (weights) V.
     """
     d, n_encoder, n_decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
-    asked_once = 2 * 2 * n_tokens * d
+    one_attention = 2 * 2 * n_tokens * d  # single-head, d_k = d_v = d
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
             attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v))
@@ -91,27 +91,27 @@ def _of_system(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
             pairwise = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
             return stacks, 2 * _n_learned(config), pairwise * (n_encoder + 2 * n_decoder)
-        case RecurrentConfig():  # its first encoder layer runs both ways, each of half the width
-            asked = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
+        case RecurrentConfig():  # the first encoder layer is bidirectional, each direction of half the width
+            additive_attention = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
             layers = _lstm(d, d // 2) * 2 + _lstm(d, d) * (n_encoder - 1 + n_decoder)
-            return layers + asked + _linear(2 * d, d) * n_decoder, 0, asked_once
+            return layers + additive_attention + _linear(2 * d, d) * n_decoder, 0, one_attention
         case LastStateConfig():
             return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d), 0, 0
         case ConvS2SConfig() as config:
             gated = _convolution(d, config.kernel_width) * 2
             layers = gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
-            return layers, _n_learned(config), asked_once * n_decoder
+            return layers, _n_learned(config), one_attention * n_decoder
         case ByteNetConfig() as config:
             narrow = d // 2
-            through = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)
-            block = _norm(d) + _norm(narrow) * 2 + through
+            bottleneck = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)
+            block = _norm(d) + _norm(narrow) * 2 + bottleneck
             return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d), 0, 0
         case never:
             assert_never(never)
 
 
 def _n_learned(config: TransformerConfig | ConvS2SConfig) -> int:
-    """How many positions are learned, in one table."""
+    """The number of learned positions in one table."""
     return config.n_positions if config.positions == "learned" else 0
 
 
@@ -124,7 +124,7 @@ def _norm(width: int) -> _Weights:
 
 
 def _lstm(n_in: int, width: int) -> _Weights:
-    """Four gates, each with a matrix and a bias for what comes in and for the state."""
+    """Four gates, each with a matrix and a bias for the input and for the hidden state."""
     return _Weights(4 * width * (n_in + width), 8 * width)
 
 
@@ -133,10 +133,10 @@ def _convolution(width: int, k: int) -> _Weights:
 
 
 def _feed_forward(config: TransformerConfig) -> _Weights:
-    """One network, or the experts and what chooses among them."""
-    one = _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
+    """One network, or all experts and their gate."""
+    expert = _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
     if config.n_experts == 1:
-        return one
+        return expert
     gate = _linear(config.d_model, config.n_experts, bias=False)
-    idle = one.matrices * (config.n_experts - config.n_active_experts)
-    return one * config.n_experts + gate + _Weights(idle=idle)
+    inactive = expert.matrices * (config.n_experts - config.n_active_experts)
+    return expert * config.n_experts + gate + _Weights(inactive=inactive)

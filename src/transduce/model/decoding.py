@@ -1,11 +1,11 @@
-"""The decoder's memory from step to step: keys and values in a cache. Section 3.1 ("auto-regressive").
+"""The decoding state: KV cache, ancestry mask and positions. Section 3.1 ("auto-regressive").
 
-The beams of a sentence often share their past, and change places at every step. So nothing is moved for them: each step
-writes the keys and values of its tokens into new *slots* of the sentence, and a table, the ancestry mask, says which
-slots are the past of which beam. The beams of a sentence are query positions of one attention over all its slots.
+Beams share prefixes and are reordered at every step. Instead of reordering the cache, each step appends the keys and
+values of its tokens to new *slots* of the sentence, and the ancestry mask marks the slots in each beam's prefix. All
+beams of a sentence are query positions of one attention over its slots.
 
-Shapes: B sentences, W rows (beams) of each, N = B W, T new tokens of a row, H heads, S source positions, C slots,
-Q = W T new slots, K d_k, V d_v, or V vocabulary in scores.
+Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, T new tokens of a row, Q = W T new query
+positions of a sentence, C cache slots, S source positions, H heads, K d_k, U d_v, V vocabulary.
 """
 
 from __future__ import annotations
@@ -21,66 +21,67 @@ from transduce.model.front_end import Positions
 
 __all__ = ["DecodingState", "IncrementalDecoder", "LayerCache"]
 
-INITIAL_CAPACITY = 128  # capacity that a cache begins with; it doubles when it is full
+INITIAL_CAPACITY = 128  # slots of a new cache; doubled when full
 
 StateT = TypeVar("StateT")
 
 
 class IncrementalDecoder(ABC, Generic[StateT]):
-    """A model that writes: reads some more tokens of each row, or one at a time, and says what may follow."""
+    """An autoregressive model with a decoding state: reads new tokens of each row, predicts the next ones."""
 
     @abstractmethod
     def extend(self, ids_NT: Tensor, state: StateT, n_new_N: Tensor | None = None) -> tuple[Tensor, StateT]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them.
+        """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state.
 
-        Of row n only the first ``n_new_N[n]`` tokens are read (None: all), as rows of a batch differ: prefixes, forced
-        scoring, drafts to verify. Scores at the others mean nothing.
+        Only the first ``n_new_N[n]`` tokens of row n are read (None: all), for rows of different lengths: prefixes,
+        forced scoring, drafts to verify. The logits at the others are undefined.
         """
 
     def step(self, last_ids_N: Tensor, state: StateT) -> tuple[Tensor, StateT]:
-        """Scores (N, V) of the token after ``last_ids``, and the state that has seen it."""
+        """Next-token logits (N, V) after one new token of each row, and the next decoding state."""
         logits_N1V, state = self.extend(last_ids_N.unsqueeze(1), state)
         return logits_N1V.squeeze(1), state
 
 
 @dataclass(slots=True, eq=False)
 class LayerCache:
-    """The keys and values that one layer attends to: those of a source, and those of the tokens so far.
+    """The KV cache of one layer: cross-attention's keys and values of the source, self-attention's of the prefix.
 
-    The buffers of the latter are written in place, past the slots that are filled, and grow when they are full.
+    The self-attention buffers are written in place, after the filled slots, and grow when they are full.
     """
 
     cross_k_BHSK: Tensor | None
-    cross_v_BHSV: Tensor | None
+    cross_v_BHSU: Tensor | None
     self_k_BHCK: Tensor | None = None
-    self_v_BHCV: Tensor | None = None
+    self_v_BHCU: Tensor | None = None
 
-    def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_cached: int) -> tuple[Tensor, Tensor]:
-        """Write keys and values into the next slots; returns those of all slots that are filled now."""
+    def append(self, k_BHQK: Tensor, v_BHQU: Tensor, *, n_cached: int) -> tuple[Tensor, Tensor]:
+        """Append keys and values after ``n_cached`` slots; return those of all filled slots."""
         end = n_cached + k_BHQK.shape[2]
-        if self.self_k_BHCK is None or self.self_v_BHCV is None or end > self.self_k_BHCK.shape[2]:
+        if self.self_k_BHCK is None or self.self_v_BHCU is None or end > self.self_k_BHCK.shape[2]:
             capacity = max(INITIAL_CAPACITY, 2 * end)
             self.self_k_BHCK = _reserve(self.self_k_BHCK, n_cached, capacity, like=k_BHQK)
-            self.self_v_BHCV = _reserve(self.self_v_BHCV, n_cached, capacity, like=v_BHQV)
+            self.self_v_BHCU = _reserve(self.self_v_BHCU, n_cached, capacity, like=v_BHQU)
         self.self_k_BHCK[:, :, n_cached:end] = k_BHQK
-        self.self_v_BHCV[:, :, n_cached:end] = v_BHQV
-        return self.self_k_BHCK[:, :, :end], self.self_v_BHCV[:, :, :end]
+        self.self_v_BHCU[:, :, n_cached:end] = v_BHQU
+        return self.self_k_BHCK[:, :, :end], self.self_v_BHCU[:, :, :end]
 
-    def of_sentences(self, sentences_B: Tensor, n_cached: int) -> LayerCache:
-        """What belongs to some of the sentences."""
-        cross = (_chosen(each, sentences_B) for each in (self.cross_k_BHSK, self.cross_v_BHSV))
-        if self.self_k_BHCK is None or self.self_v_BHCV is None:
+    def select(self, sentences_B: Tensor, n_cached: int) -> LayerCache:
+        """The cache of the selected sentences."""
+        cross = (_select(x, sentences_B) for x in (self.cross_k_BHSK, self.cross_v_BHSU))
+        if self.self_k_BHCK is None or self.self_v_BHCU is None:
             return LayerCache(*cross)
         capacity = self.self_k_BHCK.shape[2]
-        kept = (each[:, :, :n_cached].index_select(0, sentences_B) for each in (self.self_k_BHCK, self.self_v_BHCV))
-        return LayerCache(*cross, *(_reserve(each, n_cached, capacity, like=each) for each in kept))
+        filled = (x[:, :, :n_cached].index_select(0, sentences_B) for x in (self.self_k_BHCK, self.self_v_BHCU))
+        return LayerCache(*cross, *(_reserve(x, n_cached, capacity, like=x) for x in filled))
 
 
-def _chosen(tensor: Tensor | None, sentences_B: Tensor) -> Tensor | None:
+def _select(tensor: Tensor | None, sentences_B: Tensor) -> Tensor | None:
     return None if tensor is None else tensor.index_select(0, sentences_B)
 
 
 def _reserve(filled_BHCK: Tensor | None, n_cached: int, capacity: int, *, like: Tensor) -> Tensor:
+    """A buffer with ``capacity`` slots; the first ``n_cached`` are copied from ``filled``."""
     n_sentences, n_heads, _, width = like.shape
     buffer_BHCK = like.new_empty(n_sentences, n_heads, capacity, width)
     if filled_BHCK is not None:
@@ -90,51 +91,52 @@ def _reserve(filled_BHCK: Tensor | None, n_cached: int, capacity: int, *, like: 
 
 @dataclass(frozen=True, slots=True)
 class DecodingState:
-    """All that the next step needs. What belongs to a sentence is held once, however many rows ask it.
+    """The decoding state of an encoder-decoder or decoder-only stack; source and cache are held once per sentence.
 
-    A state is good for one step: what follows it shares its buffers.
+    A state can be extended once: the next state shares its buffers.
     """
 
     layers: tuple[LayerCache, ...]
     allow_B1S: Tensor | None  # real source positions; None: all, or no source
-    ancestry_BWC: Tensor  # the ancestry mask, bool: which filled slots are the past of a row
-    is_dense: bool  # every slot of a sentence is the past of some row: with one row, of that row
+    ancestry_BWC: Tensor  # ancestry mask, bool: the filled slots in each beam's prefix
+    is_dense: bool  # every filled slot is in some beam's prefix, so one beam needs no mask
     positions: Positions  # of the rows
 
     @property
     def n_beams(self) -> int:
-        """W."""
+        """W, the beams of each sentence."""
         return self.ancestry_BWC.shape[1]
 
     @property
     def n_cached(self) -> int:
-        """How many slots hold something."""
+        """C, the number of filled slots."""
         return self.ancestry_BWC.shape[2]
 
-    def seen_by_new(self, n_tokens: int, n_new_N: Tensor | None) -> tuple[Tensor | None, Tensor]:
-        """What T new tokens of each row attend to, (B, Q, C + Q) or None for all, and the ancestry mask with them.
+    def extend_masks(self, n_tokens: int, n_new_N: Tensor | None) -> tuple[Tensor | None, Tensor]:
+        """The attention mask of T new tokens per row, (B, Q, C + Q) or None for all, and the ancestry mask after them.
 
-        A token sees the past of its row, the new tokens before it, and itself. Those past ``n_new_N`` nobody will see.
+        A new token attends to its beam's prefix, the new tokens before it, and itself. Tokens after the first
+        ``n_new_N[n]`` of row n are left out of the ancestry mask.
         """
         n_sentences, n_beams, _ = self.ancestry_BWC.shape
-        itself_WW = torch.eye(n_beams, dtype=torch.bool, device=self.ancestry_BWC.device)
+        own_WW = torch.eye(n_beams, dtype=torch.bool, device=self.ancestry_BWC.device)
         if n_tokens == 1 and n_new_N is None:
-            ancestry_BWC = torch.cat((self.ancestry_BWC, itself_WW.expand(n_sentences, -1, -1)), dim=2)
+            ancestry_BWC = torch.cat((self.ancestry_BWC, own_WW.expand(n_sentences, -1, -1)), dim=2)
             return ancestry_BWC if n_beams > 1 or not self.is_dense else None, ancestry_BWC
-        before_TT = torch.ones(n_tokens, n_tokens, dtype=torch.bool, device=itself_WW.device).tril()
-        new_QQ = torch.kron(itself_WW.int(), before_TT.int()).bool()
-        past_BQC = self.ancestry_BWC.repeat_interleave(n_tokens, dim=1)
-        allow_BQC = torch.cat((past_BQC, new_QQ.expand(n_sentences, -1, -1)), dim=2)
-        new_BWQ = itself_WW.repeat_interleave(n_tokens, dim=1).expand(n_sentences, -1, -1)
+        causal_TT = torch.ones(n_tokens, n_tokens, dtype=torch.bool, device=own_WW.device).tril()
+        new_QQ = torch.kron(own_WW.int(), causal_TT.int()).bool()
+        prefix_BQC = self.ancestry_BWC.repeat_interleave(n_tokens, dim=1)
+        allow_BQC = torch.cat((prefix_BQC, new_QQ.expand(n_sentences, -1, -1)), dim=2)
+        new_BWQ = own_WW.repeat_interleave(n_tokens, dim=1).expand(n_sentences, -1, -1)
         if n_new_N is not None:
             is_new_NT = torch.arange(n_tokens, device=n_new_N.device) < n_new_N.unsqueeze(1)
             new_BWQ = new_BWQ & is_new_NT.view(n_sentences, 1, -1)
         return allow_BQC, torch.cat((self.ancestry_BWC, new_BWQ), dim=2)
 
     def select(self, rows_BW: Tensor) -> DecodingState:
-        """The state whose rows are ``rows_BW.flatten()`` of this one; each row of the matrix is one sentence's.
+        """The state of the rows ``rows_BW.flatten()``; each row of the matrix holds the beams of one sentence.
 
-        Sentences may leave (a smaller B), and their number of rows may change.
+        B and W may change: finished sentences are left out, and a sentence may get more or fewer beams.
         """
         ancestry_BWC = self.ancestry_BWC.flatten(0, 1)[rows_BW]
         positions = self.positions.select(rows_BW.flatten())
@@ -143,12 +145,12 @@ class DecodingState:
         n_sentences = len(self.ancestry_BWC)
         if len(sentences_B) == n_sentences and torch.equal(sentences_B, torch.arange(n_sentences).to(rows_BW)):
             return DecodingState(self.layers, self.allow_B1S, ancestry_BWC, is_dense, positions)
-        layers = tuple(layer.of_sentences(sentences_B, self.n_cached) for layer in self.layers)
-        allow_B1S = _chosen(self.allow_B1S, sentences_B)
+        layers = tuple(layer.select(sentences_B, self.n_cached) for layer in self.layers)
+        allow_B1S = _select(self.allow_B1S, sentences_B)
         return DecodingState(layers, allow_B1S, ancestry_BWC, is_dense, positions)
 
     def rewind(self, n_N: Tensor) -> DecodingState:
-        """The state before the last ``n`` tokens of each row, as where drafts are rejected. Their slots stay unseen."""
-        n_after_BWC = self.ancestry_BWC.flip(2).cumsum(2).flip(2)  # of a row's slots: from here to the end
-        ancestry_BWC = self.ancestry_BWC & (n_after_BWC > n_N.view(-1, self.n_beams, 1))
+        """The state before the last ``n`` tokens of each row, such as rejected drafts; their slots are masked."""
+        from_end_BWC = self.ancestry_BWC.flip(2).cumsum(2).flip(2)  # 1 for the last slot of a row's prefix, then 2, ...
+        ancestry_BWC = self.ancestry_BWC & (from_end_BWC > n_N.view(-1, self.n_beams, 1))
         return replace(self, ancestry_BWC=ancestry_BWC, is_dense=False, positions=self.positions.rewind(n_N))

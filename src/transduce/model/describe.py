@@ -10,7 +10,7 @@ __all__ = ["describe"]
 
 
 def describe(model: nn.Module) -> str:
-    """One line a module with its parameters' shapes; equal layers of a stack are shown once, shared ones by their name.
+    """Describe each module in one line with its parameters; identical layers appear once, shared modules by name.
 
     >>> print(describe(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
     Sequential                                                                  9
@@ -33,7 +33,7 @@ def _lines(module: nn.Module, name: str, path: str, depth: int, seen: dict[int, 
     if isinstance(module, nn.ModuleList) and len({_shapes(layer) for layer in module}) == 1:
         yield from _lines(module[0], f"{len(module)} x", f"{path}.0", depth + 1, seen)
         return
-    # Not named_children(): it leaves out a module that appears a second time.
+    # Not named_children(): it skips modules that appear a second time.
     for key, child in module._modules.items():
         if child is not None:
             yield from _lines(child, key, f"{path}.{key}" if path else key, depth + 1, seen)
@@ -44,5 +44,5 @@ def _shape(weight: nn.Parameter) -> str:
 
 
 def _shapes(module: nn.Module) -> tuple[tuple[str, str], ...]:
-    """What two layers have in common that are shown as one."""
+    """The parameters' names and shapes; layers with equal ones are shown once."""
     return tuple((name, _shape(weight)) for name, weight in module.named_parameters())

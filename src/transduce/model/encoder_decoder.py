@@ -1,7 +1,7 @@
-"""What every encoder-decoder has: an output layer over the target's vocabulary, and two ways to run its decoder.
+"""The interface of all encoder-decoder models, for training (``forward``) and decoding (``start``, ``extend``).
 
-Shapes: B sentences, S source positions, T target positions, N rows or real target positions in a list, D d_model,
-V vocabulary.
+Shapes: B sentences, S source positions, T target positions, N real target positions or rows of a decoding batch,
+D d_model, V vocabulary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["EncoderDecoder", "make_embeddings", "make_output"]
 
 
 class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
-    """A model over ids padded on the right with 0, as training and search know it."""
+    """An encoder-decoder over ids padded on the right with 0, as training and search use it."""
 
     output: VocabularyOutput
 
@@ -32,35 +32,35 @@ class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix (V, D) before the softmax. Section 3.4."""
+        """The output projection (V, D) before the softmax. Section 3.4."""
         return self.output.weight
 
     def logits(self, states_ND: Tensor) -> Tensor:
-        """Scores before the softmax, (N, V)."""
+        """Logits, (N, V)."""
         return self.output.logits(states_ND)
 
     @abstractmethod
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), row by row; ``output`` makes scores of them.
+        """The decoder's states at the real target positions, (N, D), in row-major order; ``output`` gives their logits.
 
-        ``tgt_BT`` is the decoder's input: it begins with the begin symbol ("shifted right", figure 1). ``auxiliary``
-        collects what layers would minimise beside the loss.
+        ``tgt_BT`` is the decoder's input and begins with the BOS token ("shifted right", figure 1). ``auxiliary``
+        collects the layers' auxiliary losses.
         """
 
     @abstractmethod
     def start(self, src_BS: Tensor) -> Any:
-        """Encode, and prepare to write one row for each sentence."""
+        """Encode the source and return the initial decoding state: one row per sentence."""
 
 
 def make_embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding]:
-    """Those of source and target: one and the same, or two. Section 3.4."""
+    """The embeddings of source and target, one shared module if tied three ways. Section 3.4."""
     target = TokenEmbedding(config.tgt_vocab_size, config.d_model)
-    is_one = config.embeddings == "three-way"
-    return target if is_one else TokenEmbedding(config.src_vocab_size, config.d_model), target
+    is_shared = config.embeddings == "three-way"
+    return target if is_shared else TokenEmbedding(config.src_vocab_size, config.d_model), target
 
 
 def make_output(config: ModelConfig, embedding: TokenEmbedding) -> VocabularyOutput:
-    """Over the matrix of the target's embedding, or over one of its own. Section 3.4."""
+    """The output layer: tied to the target embedding, or with a separate matrix. Section 3.4."""
     match config.embeddings:
         case "three-way" | "target":
             return TiedOutput(embedding)

@@ -1,6 +1,8 @@
-"""Several models that write one translation together."""
+"""Ensembles: decoding with the mean of several models' probabilities.
 
-# N rows, V vocabulary, B sentences, S source positions, W beams of a sentence
+Shapes: B sentences, W beams of each, N rows of the decoding batch, S source positions, T new tokens, V vocabulary,
+X models.
+"""
 
 from __future__ import annotations
 
@@ -20,36 +22,36 @@ __all__ = ["Ensemble", "EnsembleState"]
 
 @dataclass(frozen=True, slots=True)
 class EnsembleState:
-    """What each model remembers."""
+    """The decoding states of all models."""
 
     states: tuple[Any, ...]
 
     def select(self, rows_BW: Tensor) -> EnsembleState:
-        """The chosen rows of each."""
+        """The states of the selected rows."""
         return EnsembleState(tuple(state.select(rows_BW) for state in self.states))
 
     def rewind(self, n_N: Tensor) -> EnsembleState:
-        """Each, before the last ``n`` tokens of each row."""
+        """The states before the last ``n`` tokens of each row."""
         return EnsembleState(tuple(state.rewind(n_N) for state in self.states))
 
 
 class Ensemble(IncrementalDecoder[EnsembleState]):
-    """A step is as likely as the models find it on average: the mean of their probabilities."""
+    """An ensemble of encoder-decoders: the next-token distribution is the mean of theirs."""
 
     def __init__(self, models: Sequence[EncoderDecoder]) -> None:
-        """Models over the same vocabularies; at least one."""
+        """``models`` are one or more, over the same vocabularies."""
         self.models = tuple(models)
 
     def start(self, src_BS: Tensor) -> EnsembleState:
-        """Encode, with each."""
+        """Encode the source with every model."""
         return EnsembleState(tuple(model.start(src_BS) for model in self.models))
 
     def extend(
         self, ids_NT: Tensor, state: EnsembleState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, EnsembleState]:
-        """Log-probabilities (N, T, V) of what follows each new token, and the state that has seen them."""
-        each = [model.extend(ids_NT, own, n_new_N) for model, own in zip(self.models, state.states, strict=True)]
-        # In fp32 at least, as search has them.
-        log_p_MNTV = torch.stack([logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in each])
-        mean_NTV = log_p_MNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(each))
-        return mean_NTV, EnsembleState(tuple(after for _, after in each))
+        """Log-probabilities (N, T, V) of the next token after each new token, and the next decoding state."""
+        outputs = [model.extend(ids_NT, each, n_new_N) for model, each in zip(self.models, state.states, strict=True)]
+        # In fp32 at least, as in search.
+        logits_XNTV = torch.stack([x.to(torch.promote_types(x.dtype, torch.float32)) for x, _ in outputs])
+        log_probs_NTV = logits_XNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(outputs))
+        return log_probs_NTV, EnsembleState(tuple(next_state for _, next_state in outputs))

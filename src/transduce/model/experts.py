@@ -1,6 +1,6 @@
-"""Many feed-forward networks, of which each position asks a few: the mixture of experts of Table 2's MoE row.
+"""Sparsely gated mixture of experts, the MoE row of Table 2: each position is routed to a few of many networks.
 
-Shapes: N positions, D d_model, E experts, A active ones, M = N A questions, R of them to one expert.
+Shapes: N positions, D d_model, E experts, A active experts of a position, M = N A routed inputs, R those of one expert.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from transduce.model.stack_config import StackConfig
 
 __all__ = ["AuxiliaryLosses", "MixtureOfExperts", "balance_loss"]
 
-# What an uneven use of experts costs beside the loss of a position, in nats. Fedus, Zoph and Shazeer (2021).
-BALANCE = 0.01
+# The weight of the balance loss, in nats per position. Fedus, Zoph and Shazeer (2021).
+BALANCE_WEIGHT = 0.01
 
 
 class AuxiliaryLosses:
-    """What layers minimise beside the loss, in the same sums over positions: filled while a model runs."""
+    """Collects the auxiliary losses of layers during a forward pass, as sums over positions."""
 
     def __init__(self) -> None:
         self.losses: list[Tensor] = []
 
     def add(self, loss: Tensor) -> None:
-        """Take one more."""
+        """Add the loss of one layer."""
         self.losses.append(loss)
 
     def total(self) -> Tensor | None:
-        """Their sum; None where there are none."""
+        """The sum of all losses; None if there are none."""
         return sum(self.losses[1:], self.losses[0]) if self.losses else None
 
 
 class Gate(nn.Linear):
-    """Scores (N, E) of the experts; never rounded for inference, where a little might choose another one."""
+    """The gating network; kept in full precision for inference, as rounding could select other experts."""
 
     def forward(self, x_ND: Tensor) -> Tensor:
-        """In the type of its weight."""
+        """Gate logits (N, E), in the dtype of the weight."""
         return super().forward(x_ND.to(self.weight.dtype))
 
 
 class MixtureOfExperts(nn.Module):
-    """sum over the A likeliest experts of gate(x) expert(x), gates being a softmax over those A.
+    """The sum of gate(x) expert(x) over the A most probable experts; the gates are a softmax over these A.
 
-    After Shazeer et al. (2017), who put it between LSTM layers; here it is in the place of the feed-forward network.
-    Without noise in the gates: what keeps the experts in use is ``balance_loss``, added to what training minimises.
+    After Shazeer et al. (2017), who put it between LSTM layers; here it replaces the feed-forward network. There is no
+    noise in the gates: the auxiliary ``balance_loss`` keeps all experts in use.
     """
 
     def __init__(self, config: StackConfig, expert: type[nn.Module]) -> None:
@@ -58,37 +58,37 @@ class MixtureOfExperts(nn.Module):
         self.experts = nn.ModuleList(expert(config) for _ in range(config.n_experts))
 
     def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """(..., D) to (..., D); ``auxiliary`` takes the balance loss."""
+        """(..., D) to (..., D); the balance loss is added to ``auxiliary``."""
         x_ND = x.flatten(0, -2)
-        scores_NE = self.gate(x_ND).float()
-        chosen_NA, expert_NA = scores_NE.topk(self.n_active, dim=-1)
-        gate_NA = chosen_NA.softmax(dim=-1)
+        logits_NE = self.gate(x_ND).float()
+        top_logits_NA, expert_NA = logits_NE.topk(self.n_active, dim=-1)
+        gate_NA = top_logits_NA.softmax(dim=-1)
         if auxiliary is not None:
-            auxiliary.add(BALANCE * len(x_ND) * balance_loss(scores_NE.softmax(dim=-1), expert_NA))
+            auxiliary.add(BALANCE_WEIGHT * len(x_ND) * balance_loss(logits_NE.softmax(dim=-1), expert_NA))
         expert_M = expert_NA.flatten()
-        order_M = expert_M.argsort(stable=True)  # those of one expert stand together
-        n_sent_E = torch.bincount(expert_M, minlength=len(self.experts)).tolist()
-        sent = torch.split(x_ND.index_select(0, order_M // self.n_active), n_sent_E)
-        answer_MD = torch.cat([_ask(expert, x_RD) for expert, x_RD in zip(self.experts, sent, strict=True)])
-        answer_NAD = answer_MD.index_select(0, order_M.argsort()).view(*expert_NA.shape, -1)
-        out_ND: Tensor = (gate_NA.unsqueeze(-1) * answer_NAD).sum(dim=1).to(x.dtype)
+        order_M = expert_M.argsort(stable=True)  # grouped by expert
+        n_routed_E = torch.bincount(expert_M, minlength=len(self.experts)).tolist()
+        routed = torch.split(x_ND.index_select(0, order_M // self.n_active), n_routed_E)
+        out_MD = torch.cat([_apply(expert, x_RD) for expert, x_RD in zip(self.experts, routed, strict=True)])
+        out_NAD = out_MD.index_select(0, order_M.argsort()).view(*expert_NA.shape, -1)
+        out_ND: Tensor = (gate_NA.unsqueeze(-1) * out_NAD).sum(dim=1).to(x.dtype)
         return out_ND.view_as(x)
 
 
-def _ask(expert: nn.Module, x_RD: Tensor) -> Tensor:
-    """The expert's answers, (R, D); in training filled up, for the reason in ``transduce.model.padding``."""
-    n_filling = -len(x_RD) % ROUND_UP_TO if expert.training else 0
-    answer_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, n_filling)))
-    return answer_RD[: len(x_RD)]
+def _apply(expert: nn.Module, x_RD: Tensor) -> Tensor:
+    """The expert's outputs, (R, D); in training R is rounded up, for the reason in ``transduce.model.padding``."""
+    n_extra = -len(x_RD) % ROUND_UP_TO if expert.training else 0
+    out_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, n_extra)))
+    return out_RD[: len(x_RD)]
 
 
 def balance_loss(p_NE: Tensor, expert_NA: Tensor) -> Tensor:
-    """E sum_e (share of positions sent to e) (mean probability of e): 1 if all are used alike, E if one does all.
+    """E sum_e (fraction of inputs routed to e) (mean probability of e): 1 if balanced, E if one expert gets all.
 
-    >>> p, sent = torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([[0], [1]])
-    >>> balance_loss(p, sent).item()
+    >>> p_NE, expert_NA = torch.tensor([[0.5, 0.5], [0.5, 0.5]]), torch.tensor([[0], [1]])
+    >>> balance_loss(p_NE, expert_NA).item()
     1.0
     """
     n_experts = p_NE.shape[1]
-    sent_E = torch.bincount(expert_NA.flatten(), minlength=n_experts) / expert_NA.numel()
-    return n_experts * (sent_E.to(p_NE.dtype) * p_NE.mean(dim=0)).sum()
+    fraction_E = torch.bincount(expert_NA.flatten(), minlength=n_experts) / expert_NA.numel()
+    return n_experts * (fraction_E.to(p_NE.dtype) * p_NE.mean(dim=0)).sum()

@@ -1,6 +1,6 @@
-"""What makes the first states of a source or of a target: tokens and their positions. Sections 3.4 and 3.5.
+"""The input of encoder and decoder: token embeddings plus positional encodings. Sections 3.4 and 3.5.
 
-Shapes: B sentences, N rows or real positions in a list, T positions, D d_model.
+Shapes: B sentences, N real positions or rows of a decoding batch, T positions, D d_model.
 """
 
 from __future__ import annotations
@@ -21,63 +21,63 @@ __all__ = ["FrontEnd", "Positions", "TokenFrontEnd"]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where each row of a decoding stands: the position of its next token."""
+    """The position of the next token of each row of a decoding batch."""
 
     n_rows: int
     device: torch.device
-    most: int = 0  # tokens that the rows have seen
-    fewer_N: Tensor | None = None  # by how many fewer each has; None: all have seen as many
+    longest: int = 0  # length of the longest row so far
+    shorter_by_N: Tensor | None = None  # how much shorter each row is; None: all have the same length
 
     def select(self, rows_N: Tensor) -> Positions:
-        """Those of some rows."""
-        fewer_N = None if self.fewer_N is None else self.fewer_N[rows_N]
-        return Positions(len(rows_N), self.device, self.most, fewer_N)
+        """The positions of the selected rows."""
+        shorter_by_N = None if self.shorter_by_N is None else self.shorter_by_N[rows_N]
+        return Positions(len(rows_N), self.device, self.longest, shorter_by_N)
 
     def rewind(self, n_N: Tensor) -> Positions:
-        """With the last ``n`` tokens of each row taken back."""
-        fewer_N = n_N if self.fewer_N is None else self.fewer_N + n_N
-        least = int(fewer_N.min())
-        return Positions(self.n_rows, self.device, self.most - least, fewer_N - least)
+        """The positions before the last ``n`` tokens of each row."""
+        shorter_by_N = n_N if self.shorter_by_N is None else self.shorter_by_N + n_N
+        minimum = int(shorter_by_N.min())
+        return Positions(self.n_rows, self.device, self.longest - minimum, shorter_by_N - minimum)
 
-    def of_new(self, n_tokens: int) -> Tensor:
-        """The positions (N, T) of the next tokens of each row."""
-        position_NT = torch.full((self.n_rows, n_tokens), self.most, device=self.device)
+    def next_positions(self, n_tokens: int) -> Tensor:
+        """The positions (N, T) of the next ``n_tokens`` tokens of each row."""
+        position_NT = torch.full((self.n_rows, n_tokens), self.longest, device=self.device)
         if n_tokens > 1:
             position_NT += torch.arange(n_tokens, device=self.device)
-        return position_NT if self.fewer_N is None else position_NT - self.fewer_N.unsqueeze(1)
+        return position_NT if self.shorter_by_N is None else position_NT - self.shorter_by_N.unsqueeze(1)
 
-    def after(self, n_tokens: int, n_new_N: Tensor | None) -> Positions:
-        """Behind the next tokens of each row: so many, or as many as ``n_new_N`` says."""
-        positions = Positions(self.n_rows, self.device, self.most + n_tokens, self.fewer_N)
+    def advance(self, n_tokens: int, n_new_N: Tensor | None) -> Positions:
+        """The positions after ``n_tokens`` more tokens of each row, or after ``n_new_N[n]`` of row n."""
+        positions = Positions(self.n_rows, self.device, self.longest + n_tokens, self.shorter_by_N)
         return positions if n_new_N is None else positions.rewind(n_tokens - n_new_N)
 
 
 class FrontEnd(Protocol):
-    """What turns a source into states: tokens here; patches of an image or frames of a sound would be others."""
+    """The input layer of an encoder: tokens here; image patches or audio frames are other examples."""
 
     def __call__(self, source: Tensor, /) -> tuple[Tensor, PaddingInfo]:
-        """The first states of the real positions, (N, D), and where these stand."""
+        """The input states of the real positions, (N, D), and their padding info."""
 
 
 class TokenFrontEnd(nn.Module):
-    """The embedding of each token plus the encoding of its position, then dropout. Sections 3.4, 3.5 and 5.4."""
+    """Token embedding plus positional encoding, then dropout. Sections 3.4, 3.5 and 5.4."""
 
     def __init__(self, embedding: TokenEmbedding, positions: nn.Module, *, p_drop: float) -> None:
         super().__init__()
         self.embedding, self.positions, self.dropout = embedding, positions, Dropout(p_drop)
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
-        """The states (N, D) of the real positions of ids that are padded on the right with 0, and where they stand."""
+        """The states (N, D) at the real positions of ids padded on the right with 0, and their padding info."""
         padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
         encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
         return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
 
     def start(self, n_rows: int) -> Positions:
-        """Where rows stand that have seen nothing."""
+        """The positions of ``n_rows`` empty rows."""
         return Positions(n_rows, self.embedding.weight.device)
 
     def extend(self, ids_NT: Tensor, positions: Positions, n_new_N: Tensor | None = None) -> tuple[Tensor, Positions]:
-        """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
+        """The states (N, T, D) of T new tokens of each row, and the positions after them."""
         n_tokens = ids_NT.shape[1]
-        encoding_NTD = self.positions(positions.of_new(n_tokens), positions.most + n_tokens)
-        return self.dropout(self.embedding(ids_NT) + encoding_NTD), positions.after(n_tokens, n_new_N)
+        encoding_NTD = self.positions(positions.next_positions(n_tokens), positions.longest + n_tokens)
+        return self.dropout(self.embedding(ids_NT) + encoding_NTD), positions.advance(n_tokens, n_new_N)

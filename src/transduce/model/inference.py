@@ -1,13 +1,13 @@
-"""A model as it translates: the same functions, with weights in the form that fast products take.
+"""Models prepared for inference: the same functions, with weights packed for fast matrix products.
 
-Decoding multiplies few rows with every matrix of the model, a token at a time. oneDNN, which does this on a CPU, wants
-a weight in an order of its own and in the type of the product; given an ordinary matrix, it reorders it at each call,
-which takes longer than the product. Here this is done once.
+Decoding multiplies few rows with every matrix of the model, one token at a time. On a CPU, oneDNN needs each weight in
+its own layout and in the product's dtype; it converts a plain matrix at every call, which takes longer than the
+product. Here each weight is converted once.
 
-``Int8Linear`` also rounds: 8 bits for each weight, with a scale for each output, and 8 bits for each input, with a
-scale for each row, so that no sentence depends on those beside it. Sums are exact.
+``Int8Linear`` also quantises: weights to 8 bits with a scale per output, inputs to 8 bits with a scale per row, so that
+no sentence depends on the others in its batch. Sums are exact.
 
-Shapes: N rows, I inputs, O outputs.
+Shapes: N rows, I inputs, O outputs, V vocabulary, D d_model.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 
 ModelT = TypeVar("ModelT", bound=EncoderDecoder)
 
-LARGEST_INT8 = 127
-TINY = 1e-30  # instead of the largest entry of a row of zeros
+MAX_INT8 = 127
+TINY = 1e-30  # lower bound of a row's maximum, for rows of zeros
 
 
 def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
-    """A copy of ``model`` that computes its scores fast, but cannot be trained, saved or moved to another device.
+    """A copy of ``model`` for fast inference; it cannot be trained, saved or moved to another device.
 
-    It shares the embeddings and norms with ``model``, and does not follow when ``model`` is trained further. "fp32" is
-    the type that the weights have.
-    Raises ConfigError if the model's device has no products of that precision.
+    It shares embeddings and norms with ``model``; later training of ``model`` does not update its other weights. "fp32"
+    keeps the dtype of the weights.
+    Raises ConfigError if the model's device does not support the precision.
 
     >>> from transduce.config import ModelConfig
     >>> from transduce.model import Transformer
@@ -53,51 +53,51 @@ def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
     """
     device = model.output_weight.device
     if precision == "int8" and not has_int8_products(device):
-        raise ConfigError(f"int8 needs a processor with products of int8 (VNNI), {device} has none; use bf16 or fp32")
-    make = _maker(precision, device)
-    fast = cast(ModelT, _with_products(model, make))
+        raise ConfigError(f"int8 needs a processor with int8 products (VNNI), {device} has none; use bf16 or fp32")
+    make = _linear_maker(precision, device)
+    fast = cast(ModelT, _replace_linears(model, make))
     fast.output = _FastOutput(make(model.output_weight, None))
     return fast.eval()
 
 
 class _FastOutput(VocabularyOutput):
-    """The output layer, by a fast product."""
+    """The output layer with a packed weight."""
 
-    def __init__(self, product: nn.Module) -> None:
+    def __init__(self, linear: nn.Module) -> None:
         super().__init__()
-        self.product = product
+        self.linear = linear
 
     def logits(self, states_ND: Tensor) -> Tensor:
-        logits_NV: Tensor = self.product(states_ND)
+        logits_NV: Tensor = self.linear(states_ND)
         return logits_NV
 
 
 def fast_precision(device: str | torch.device) -> Precision:
-    """bf16 where the device has matrix products in it, else fp32: without them, bf16 is slower on a CPU."""
+    """bf16 if the device has bf16 matrix products, else fp32: a CPU without them is slower in bf16."""
     if torch.device(device).type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    has = _capabilities(device)
-    return "bf16" if has.get("amx_bf16") or has.get("avx512_bf16") else "fp32"
+    supports = _cpu_capabilities(device)
+    return "bf16" if supports.get("amx_bf16") or supports.get("avx512_bf16") else "fp32"
 
 
 def has_int8_products(device: str | torch.device) -> bool:
-    """Whether ``for_inference`` can make a model of int8 there: on x86 with VNNI or AMX."""
-    has = _capabilities(device)
-    is_known = all(hasattr(torch.ops.onednn, name) for name in ("qlinear_prepack", "qlinear_pointwise"))
-    return is_known and any(has.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
+    """Whether ``for_inference`` supports int8 on the device: x86 with VNNI or AMX."""
+    supports = _cpu_capabilities(device)
+    has_ops = all(hasattr(torch.ops.onednn, name) for name in ("qlinear_prepack", "qlinear_pointwise"))
+    return has_ops and any(supports.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
 
 
-def _capabilities(device: str | torch.device) -> Mapping[str, Any]:
-    """What a processor can; nothing for other devices, and where torch does not tell."""
-    is_logged_once = torch.device(device).type == "cpu" and hasattr(torch.cpu, "get_capabilities")
-    return torch.cpu.get_capabilities() if is_logged_once else {}
+def _cpu_capabilities(device: str | torch.device) -> Mapping[str, Any]:
+    """torch's processor capabilities; empty for other devices, and for versions of torch without them."""
+    is_available = torch.device(device).type == "cpu" and hasattr(torch.cpu, "get_capabilities")
+    return torch.cpu.get_capabilities() if is_available else {}
 
 
-Maker = Callable[[Tensor, Tensor | None], nn.Module]  # of a weight (O, I) and a bias (O,)
+LinearMaker = Callable[[Tensor, Tensor | None], nn.Module]  # of a weight (O, I) and a bias (O,)
 
 
-def _maker(precision: InferencePrecision, device: torch.device) -> Maker:
-    """How products of that precision are made."""
+def _linear_maker(precision: InferencePrecision, device: torch.device) -> LinearMaker:
+    """The constructor of linear layers in the given precision."""
     if precision == "int8":
         return Int8Linear
     has_onednn = device.type == "cpu" and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -110,19 +110,19 @@ def _maker(precision: InferencePrecision, device: torch.device) -> Maker:
     return make
 
 
-def _with_products(module: nn.Module, make: Maker) -> nn.Module:
-    """A copy of the tree of modules with other linear layers; all else is shared."""
+def _replace_linears(module: nn.Module, make: LinearMaker) -> nn.Module:
+    """A copy of the module tree with its linear layers replaced; everything else is shared."""
     if isinstance(module, nn.Linear) and not isinstance(module, Gate):
         return make(module.weight, module.bias)
-    twin = copy.copy(module)
-    twin._modules = {
-        name: None if child is None else _with_products(child, make) for name, child in module._modules.items()
+    replica = copy.copy(module)
+    replica._modules = {
+        name: None if child is None else _replace_linears(child, make) for name, child in module._modules.items()
     }
-    return twin
+    return replica
 
 
 class _CastLinear(nn.Module):
-    """x W^T + b in another type."""
+    """x W^T + b in another dtype."""
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, dtype: torch.dtype) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _CastLinear(nn.Module):
 
 
 class PackedLinear(nn.Module):
-    """x W^T + b in fp32 or bf16, with W in oneDNN's order. The reference is ``torch.nn.functional.linear``."""
+    """x W^T + b in fp32 or bf16, with W in oneDNN's layout. The reference is ``torch.nn.functional.linear``."""
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, dtype: torch.dtype) -> None:
         super().__init__()
@@ -150,12 +150,12 @@ class PackedLinear(nn.Module):
 
 
 class Int8Linear(nn.Module):
-    """x W^T + b by products of int8; fp32 comes out. The reference is ``int8_linear_reference``."""
+    """x W^T + b in int8, with fp32 output. The reference is ``int8_linear_reference``."""
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
         super().__init__()
         weight_OI = weight_OI.detach().float()
-        scale_O1 = weight_OI.abs().amax(dim=1, keepdim=True).clamp_(min=TINY) / LARGEST_INT8
+        scale_O1 = weight_OI.abs().amax(dim=1, keepdim=True).clamp_(min=TINY) / MAX_INT8
         self.scale_O = scale_O1.flatten()
         self.packed = torch.ops.onednn.qlinear_prepack((weight_OI / scale_O1).round_().to(torch.int8), None)
         self.zero_O = torch.zeros(len(weight_OI), dtype=torch.int32)
@@ -164,25 +164,25 @@ class Int8Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., I) to (..., O)."""
         x_NI = x.flatten(0, -2).float()
-        largest_N1 = x_NI.abs().amax(dim=1, keepdim=True).clamp_(min=TINY)
-        quantised_NI = (x_NI * (LARGEST_INT8 / largest_N1)).round_().to(torch.int8)
-        # oneDNN's fast kernels take 0 to 255; to flip the highest bit is to add 128, which it takes off again.
+        max_N1 = x_NI.abs().amax(dim=1, keepdim=True).clamp_(min=TINY)
+        quantised_NI = (x_NI * (MAX_INT8 / max_N1)).round_().to(torch.int8)
+        # oneDNN's fast kernels take uint8; flipping the highest bit adds 128, which the zero point subtracts.
         shifted_NI = quantised_NI.bitwise_xor_(-128).view(torch.uint8)
         product_NO = torch.ops.onednn.qlinear_pointwise(
-            shifted_NI, 1 / LARGEST_INT8, 128, self.packed, self.scale_O, self.zero_O,
+            shifted_NI, 1 / MAX_INT8, 128, self.packed, self.scale_O, self.zero_O,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
-        out_NO: Tensor = product_NO.mul_(largest_N1)
+        out_NO: Tensor = product_NO.mul_(max_N1)
         if self.bias_O is not None:
             out_NO.add_(self.bias_O)
         return out_NO.view(*x.shape[:-1], out_NO.shape[-1])
 
 
 def int8_linear_reference(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """What ``Int8Linear`` computes: every row of both is rounded to 255 steps up to its largest entry."""
+    """The function of ``Int8Linear``: inputs and weights are rounded, per row, to 255 levels up to its maximum."""
 
-    def rounded(matrix: Tensor) -> Tensor:
-        step = matrix.abs().amax(dim=1, keepdim=True).clamp(min=TINY) / LARGEST_INT8
+    def quantised(matrix: Tensor) -> Tensor:
+        step = matrix.abs().amax(dim=1, keepdim=True).clamp(min=TINY) / MAX_INT8
         return (matrix / step).round() * step
 
-    return F.linear(rounded(x_NI), rounded(weight_OI), bias_O)
+    return F.linear(quantised(x_NI), quantised(weight_OI), bias_O)

@@ -1,4 +1,4 @@
-"""How every weight begins: all of it in one function."""
+"""The initialisation of all weights."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["initialise"]
 
 
 def initialise(model: nn.Module) -> None:
-    """The authors' code (the paper is silent): Glorot uniform for matrices, N(0, 1 / d_model) for embeddings.
+    """Initialise in place: Glorot uniform for matrices, N(0, 1 / d_model) for embeddings (the authors' code).
 
-    Biases begin at 0, layer norms as the identity. With embeddings of variance 1 / d_model, the factor sqrt(d_model)
-    of section 3.4 brings them to variance 1, the size of the sinusoids, and a tied output matrix gives scores of
-    variance about 1. Learned positions are added without that factor, so theirs is the sinusoids' variance, 1 / 2.
+    The paper gives no initialisation. Biases are 0, layer norms the identity. With embeddings of variance 1 / d_model,
+    the factor sqrt(d_model) of section 3.4 gives variance 1, the size of the sinusoids, and a tied output matrix gives
+    logits of variance about 1. Learned positions are added without that factor and have the sinusoids' variance, 1 / 2.
     """
-    for module in _in_order(model):
+    for module in _initialisation_order(model):
         match module:
             case TokenEmbedding():
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
@@ -39,10 +39,10 @@ def initialise(model: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
 
 
-def _in_order(model: nn.Module) -> list[nn.Module]:
-    """The modules in the order of drawing: embeddings, output, learned positions (the source's first), all else.
+def _initialisation_order(model: nn.Module) -> list[nn.Module]:
+    """The modules in the order of sampling: embeddings, output, learned positions (the source's first), the rest.
 
-    The weights that a seed stands for depend on it.
+    The weights of a seed depend on this order.
     """
     modules = list(model.modules())
     embeddings, outputs, positions = (

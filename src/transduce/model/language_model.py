@@ -1,6 +1,7 @@
-"""The left or the right half of figure 1 alone: a stack over tokens, without a source.
+"""Decoder-only and bidirectional language models: one stack of figure 1 over tokens, without a source.
 
-Shapes: B sequences, T positions, N rows or real positions in a list, D d_model, V vocabulary.
+Shapes: B sequences, T positions, S key positions, N real positions or rows of a decoding batch, D d_model,
+V vocabulary.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ __all__ = ["LanguageModel"]
 
 
 class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
-    """Tokens in, scores of tokens out: the next one if it ``is_causal`` (decoder-only), else that of each place.
+    """A language model: logits of the next token if ``is_causal`` (decoder-only), else of the token at each position.
 
-    Sinusoidal positions, unless others are given; the output matrix is that of the embedding. The weights are drawn
-    from torch's global generator.
+    Positions are sinusoidal by default, and the output layer is tied to the embedding. Weights are sampled from torch's
+    global generator.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
     def forward(
         self, ids_BT: Tensor, *, attention_hook: AttentionHook | None = None, auxiliary: AuxiliaryLosses | None = None
     ) -> Tensor:
-        """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` scores them."""
+        """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` gives their logits."""
         x_ND, padding = self.source(ids_BT)
         allow_BTS = causal_mask(ids_BT.shape[1], ids_BT.device) if self.is_causal else padding.allow_B1S()
         states_ND: Tensor = self.decoder(
@@ -52,14 +53,14 @@ class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
         return states_ND[: padding.n_real]
 
     def start(self, n_rows: int) -> DecodingState:
-        """Prepare to write so many rows. Only a causal model can."""
+        """The initial decoding state of ``n_rows`` rows; causal models only."""
         assert self.is_causal
         return self.decoder.start(self.source.start(n_rows))
 
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
+        """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state."""
         x_NTD, positions = self.source.extend(ids_NT, state.positions, n_new_N)
         states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
         return self.output.logits(states_NTD), state

@@ -1,6 +1,7 @@
-"""The layer that encoders and decoders are stacked from. Sections 3.1 and 3.3, figure 1.
+"""The layer of encoders and decoders: attention, feed-forward, residuals. Sections 3.1 and 3.3, figure 1.
 
-Shapes: N real positions of a batch, D d_model; see ``attention.py`` for the rest.
+Shapes: B sentences, T query positions, S key positions, N real positions of the batch (see ``padding.py``), Q new query
+positions of an incremental step, D d_model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LAYER_NORM_EPS = 1e-6  # the authors' code; the paper gives none
 
 
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))). Sections 3.1 and 5.4.
+    """The residual connection with dropout and norm: LayerNorm(x + Dropout(Sublayer(x))). Sections 3.1 and 5.4.
 
     Deviates: with ``norm = "pre"`` it is x + Dropout(Sublayer(LayerNorm(x))), as in the authors' later code;
     ``norm = "post"`` is the paper.
@@ -38,7 +39,7 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.p_drop)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(..., D) to (..., D)."""
+        """Apply the sublayer to x, (..., D) to (..., D)."""
         match self.norm_position:
             case "post":
                 out: Tensor = self.norm(x + self.dropout(sublayer(x)))
@@ -50,7 +51,7 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W_1 + b_1) W_2 + b_2. Section 3.3, equation 2."""
+    """The position-wise feed-forward network max(0, x W_1 + b_1) W_2 + b_2. Section 3.3, equation 2."""
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
@@ -59,19 +60,19 @@ class FeedForward(nn.Module):
         self.p_drop = config.p_drop_relu
 
     def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """(..., D) to (..., D). It has no auxiliary loss; the mixture of experts in its place has."""
+        """(..., D) to (..., D). ``auxiliary`` is unused: only the mixture of experts has an auxiliary loss."""
         out: Tensor = self.w_2(dropout(F.relu(self.w_1(x), inplace=True), self.p_drop, training=self.training))
         return out
 
 
 class Layer(nn.Module):
-    """Self-attention, attention over a memory (``has_cross_attention``), then feed-forward: each in its residual."""
+    """Self-attention, cross-attention if ``has_cross_attention``, feed-forward, each with its residual. Section 3.1."""
 
     def __init__(self, config: StackConfig, *, has_cross_attention: bool, kernel: AttentionKernel = "auto") -> None:
         super().__init__()
         self.self_attention = SelfAttention(config, kernel=kernel)
         self.cross_attention = CrossAttention(config, kernel=kernel) if has_cross_attention else None
-        # One network for all positions, as in the paper, or several to choose from.
+        # n_experts = 1 is the paper's: one network for all positions.
         self.feed_forward = FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config, FeedForward)
         self.self_attention_residual = Residual(config)
         self.cross_attention_residual = Residual(config) if has_cross_attention else None
@@ -88,7 +89,7 @@ class Layer(nn.Module):
         cross_hook: WeightsHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """(N, D) to (N, D), with cross-attention to the ``memory``."""
+        """All positions at once, (N, D) to (N, D); cross-attention reads the ``memory``."""
         x_ND = self.self_attention_residual(
             x_ND, lambda x: self.self_attention(x, padding, allow_BTS=allow_BTS, hook=self_hook)
         )
@@ -99,7 +100,7 @@ class Layer(nn.Module):
         return out_ND
 
     def cross_keys_values(self, memory_BSD: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """What the cross-attention of every decoding step reads of a memory; nothing where there is none."""
+        """Keys and values of the memory for the decoding steps; (None, None) without cross-attention or memory."""
         if self.cross_attention is None or memory_BSD is None:
             return None, None
         return self.cross_attention.keys_values(memory_BSD)
@@ -107,7 +108,7 @@ class Layer(nn.Module):
     def extend(
         self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias, n_cached: int, memory_mask: AttentionBias
     ) -> Tensor:
-        """A decoding step, (B, Q, D) to (B, Q, D): the keys and values of the new positions go into the ``cache``."""
+        """One decoding step, (B, Q, D) to (B, Q, D): the new keys and values are appended to the ``cache``."""
         x_BQD = self.self_attention_residual(
             x_BQD, lambda x: self.self_attention.extend(x, cache, mask=mask, n_cached=n_cached)
         )

@@ -1,4 +1,4 @@
-"""The model that a configuration names."""
+"""Builds the model of a configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["make_model"]
 def make_model(
     config: ModelConfig, *, source: FrontEndMaker | None = None, target: FrontEndMaker | None = None
 ) -> EncoderDecoder:
-    """A new model, its weights drawn from torch's global generator; other front ends are for the Transformer."""
+    """Build a model, its weights sampled from torch's global generator; only the Transformer takes other front ends."""
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
             return Transformer(config, source=source, target=target)

@@ -1,8 +1,9 @@
-"""A stack of layers: the encoder, the decoder, a decoder without a source, or one that sees both ways. Section 3.1.
+"""A stack of layers: encoder, decoder, decoder-only or bidirectional. Section 3.1.
 
-What makes the difference is whether a layer has cross-attention, and which positions may attend to which.
+The kinds differ only in whether the layers have cross-attention, and in the attention mask.
 
-Shapes: B sentences, W rows (beams) of each, T positions, N real positions in a list, M those of a source, D d_model.
+Shapes: B sentences, W beams of each, T query positions, S key positions, N real positions or rows of a decoding batch,
+M real source positions, Q = W T new query positions of an incremental step, C cache slots, D d_model.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ __all__ = ["Stack"]
 
 
 class Stack(nn.Module):
-    """N equal layers, and a last norm where the norms stand inside the residual branches.
+    """N identical layers, and a final norm if the layers are pre-norm.
 
-    ``kind`` is what an attention sink is told of its self-attention.
+    ``kind`` names the stack's self-attention for attention hooks.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(
             Layer(config, has_cross_attention=has_cross_attention, kernel=kernel) for _ in range(config.n_layers)
         )
-        # With the norm inside the residual branch, the sum that leaves the stack is not normalised yet.
+        # With pre-norm, the output of the last residual connection is not normalised.
         is_pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS) if is_pre else nn.Identity()
 
@@ -54,8 +55,8 @@ class Stack(nn.Module):
     def __len__(self) -> int:
         return len(self.layers)
 
-    def __getitem__(self, number: int) -> Layer:
-        return cast(Layer, self.layers[number])
+    def __getitem__(self, index: int) -> Layer:
+        return cast(Layer, self.layers[index])
 
     def forward(
         self,
@@ -67,28 +68,28 @@ class Stack(nn.Module):
         attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """(N, D) to (N, D). ``allow_BTS`` says which positions of a sentence may attend to which; None: all to all.
+        """All positions at once, (N, D) to (N, D). ``allow_BTS`` is the self-attention mask; None allows all pairs.
 
-        ``memory`` is what cross-attention reads, ``auxiliary`` collects what the layers would minimise beside the loss.
-        Raises ShapeError if there is cross-attention and no ``memory``, or the other way round.
+        ``memory`` is read by cross-attention, ``auxiliary`` collects the layers' auxiliary losses.
+        Raises ShapeError for cross-attention without a ``memory``, or a ``memory`` without cross-attention.
         """
-        self._require_fit(memory)
-        for number, layer in enumerate(self):
+        self._check_memory(memory)
+        for index, layer in enumerate(self):
             x_ND = layer(
                 x_ND,
                 padding,
                 allow_BTS=allow_BTS,
                 memory=memory,
-                self_hook=layer_hook(attention_hook, self.kind, number),
-                cross_hook=layer_hook(attention_hook, "cross", number),
+                self_hook=layer_hook(attention_hook, self.kind, index),
+                cross_hook=layer_hook(attention_hook, "cross", index),
                 auxiliary=auxiliary,
             )
         out_ND: Tensor = self.norm(x_ND)
         return out_ND
 
     def start(self, positions: Positions, memory: EncoderOutput | None = None) -> DecodingState:
-        """The state before the first token of each sentence: one row each, which has seen ``memory`` and no token."""
-        self._require_fit(memory)
+        """The initial decoding state: one row per sentence, keys and values of the ``memory``, an empty cache."""
+        self._check_memory(memory)
         memory_BSD = None if memory is None else memory.padding.pad(memory.states_MD)
         return DecodingState(
             tuple(LayerCache(*layer.cross_keys_values(memory_BSD)) for layer in self),
@@ -101,23 +102,23 @@ class Stack(nn.Module):
     def extend(
         self, x_NTD: Tensor, state: DecodingState, positions: Positions, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
-        """The states (N, T, D) of T more tokens of each row, and the decoding state that has seen them.
+        """Decode T more tokens of each row: their states (N, T, D), and the next decoding state.
 
-        No token sees a later one. Of row n only the first ``n_new_N[n]`` tokens are new (None: all), what comes out at
-        the others means nothing. ``positions`` is where the rows stand afterwards.
+        Causal. Only the first ``n_new_N[n]`` tokens of row n are used (None: all); the outputs at the others are
+        undefined. ``positions`` are those after the new tokens.
         """
         n_tokens = x_NTD.shape[1]
-        x_BQD = x_NTD.view(-1, state.n_beams * n_tokens, x_NTD.shape[2])  # the tokens of all rows of a sentence
-        allow_BQC, ancestry_BWC = state.seen_by_new(n_tokens, n_new_N)
-        masks = [AttentionBias(allow, n_heads=self.config.n_heads) for allow in (allow_BQC, state.allow_B1S)]
+        x_BQD = x_NTD.view(-1, state.n_beams * n_tokens, x_NTD.shape[2])  # all new tokens of a sentence's beams
+        allow_BQC, ancestry_BWC = state.extend_masks(n_tokens, n_new_N)
+        mask, memory_mask = (AttentionBias(x, n_heads=self.config.n_heads) for x in (allow_BQC, state.allow_B1S))
         for layer, cache in zip(self, state.layers, strict=True):
-            x_BQD = layer.extend(x_BQD, cache, mask=masks[0], n_cached=state.n_cached, memory_mask=masks[1])
+            x_BQD = layer.extend(x_BQD, cache, mask=mask, n_cached=state.n_cached, memory_mask=memory_mask)
         is_dense = state.is_dense and n_new_N is None
-        after = DecodingState(state.layers, state.allow_B1S, ancestry_BWC, is_dense, positions)
+        next_state = DecodingState(state.layers, state.allow_B1S, ancestry_BWC, is_dense, positions)
         out_NTD: Tensor = self.norm(x_BQD.view(-1, n_tokens, x_BQD.shape[2]))
-        return out_NTD, after
+        return out_NTD, next_state
 
-    def _require_fit(self, memory: EncoderOutput | None) -> None:
+    def _check_memory(self, memory: EncoderOutput | None) -> None:
         if (memory is not None) != self.has_cross_attention:
-            layers, got = ("with", "none") if self.has_cross_attention else ("without", "one")
-            raise ShapeError(f"a stack {layers} cross-attention got {got} of an encoder's outputs to attend to")
+            with_, got = ("with", "no") if self.has_cross_attention else ("without", "a")
+            raise ShapeError(f"a stack {with_} cross-attention got {got} memory (encoder output)")

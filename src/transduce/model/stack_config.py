@@ -1,4 +1,4 @@
-"""What the layers of a stack are told: its sizes and switches."""
+"""The configuration of a stack: its sizes and switches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["StackConfig"]
 
 @dataclass(frozen=True, slots=True)
 class StackConfig:
-    """The columns of Table 3 that concern layers; the fields are those of ``TransformerConfig``."""
+    """The columns of Table 3 that concern layers, named as in ``TransformerConfig``."""
 
     n_layers: int  # N
     d_model: int
@@ -29,6 +29,6 @@ class StackConfig:
 
     @classmethod
     def from_config(cls, config: TransformerConfig, n_layers: int) -> Self:
-        """The part of a model's configuration that its stacks share."""
+        """The configuration of one stack of a Transformer."""
         shared = {field.name: getattr(config, field.name) for field in fields(cls) if field.name != "n_layers"}
         return cls(n_layers, **shared)

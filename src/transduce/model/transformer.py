@@ -1,7 +1,7 @@
-"""The Transformer: an encoder, a decoder, and the matrix that turns states into scores. Section 3, figure 1.
+"""The Transformer: embeddings with positions, an encoder, a decoder, and the output projection. Section 3, figure 1.
 
-Shapes: B sentences, S source positions, T target positions, M and N the real ones of them in a list (N also: rows of a
-decoding), D d_model, V vocabulary.
+Shapes: B sentences, S source positions, T target positions, M real source positions, N real target positions or rows of
+a decoding batch, D d_model, V vocabulary.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from transduce.model.stack_config import StackConfig
 __all__ = ["FrontEndMaker", "SourceMaker", "Transformer"]
 
 FrontEndMaker = Callable[[TokenEmbedding], TokenFrontEnd]
-SourceMaker = Callable[[TokenEmbedding], FrontEnd]  # of tokens, or of anything else that can be read
+SourceMaker = Callable[[TokenEmbedding], FrontEnd]  # tokens, or other inputs such as audio frames
 
 
 class Transformer(EncoderDecoder):
-    """The model of figure 1 over ids padded on the right with 0.
+    """The encoder-decoder of figure 1 over ids padded on the right with 0.
 
-    ``kernel`` chooses how attention is computed: "reference" (readable), "fused" (torch's), or "auto" (the faster).
-    ``source`` and ``target`` make other front ends over the two embeddings than those of section 3.5.
-    The weights are drawn from torch's global generator: call ``torch.manual_seed`` first.
+    ``kernel`` selects the attention implementation: "reference" (readable), "fused" (torch's) or "auto" (the faster).
+    ``source`` and ``target`` make front ends over the two embeddings; the default is section 3.5.
+    Weights are sampled from torch's global generator: call ``torch.manual_seed`` first.
 
     >>> import torch
     >>> from transduce.config import ModelConfig
@@ -60,12 +60,8 @@ class Transformer(EncoderDecoder):
         self.target = (target or with_positions)(tgt_embedding)
         self.source: FrontEnd = (source or with_positions)(src_embedding)
         self.encoder = Stack(StackConfig.from_config(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
-        self.decoder = Stack(
-            StackConfig.from_config(config, config.n_decoder_layers),
-            has_cross_attention=True,
-            kind="decoder",
-            kernel=kernel,
-        )
+        decoder_config = StackConfig.from_config(config, config.n_decoder_layers)
+        self.decoder = Stack(decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel)
         self.output = make_output(config, tgt_embedding)
         initialise(self)
 
@@ -77,7 +73,7 @@ class Transformer(EncoderDecoder):
         attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), as ``EncoderDecoder`` has it."""
+        """The decoder's states at the real target positions, (N, D); see ``EncoderDecoder.forward``."""
         memory = self.encode(src_BS, attention_hook=attention_hook, auxiliary=auxiliary)
         return self.decode(memory, tgt_BT, attention_hook=attention_hook, auxiliary=auxiliary)
 
@@ -99,7 +95,7 @@ class Transformer(EncoderDecoder):
         attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), all at once (teacher forcing)."""
+        """The decoder's states at the real target positions, (N, D), in parallel (teacher forcing)."""
         x_ND, padding = self.target(tgt_BT)
         causal_1TT = causal_mask(tgt_BT.shape[1], tgt_BT.device)
         states_ND: Tensor = self.decoder(
@@ -108,14 +104,14 @@ class Transformer(EncoderDecoder):
         return states_ND[: padding.n_real]
 
     def start(self, src_BS: Tensor) -> DecodingState:
-        """Encode, and prepare the decoder to write one row for each sentence."""
+        """Encode the source and return the initial decoding state: one row per sentence."""
         memory = self.encode(src_BS)
         return self.decoder.start(self.target.start(len(memory.padding.is_real_BT)), memory)
 
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
+        """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state."""
         x_NTD, positions = self.target.extend(ids_NT, state.positions, n_new_N)
         states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
         return self.logits(states_NTD), state

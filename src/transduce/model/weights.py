@@ -1,7 +1,4 @@
-"""The names of weights on disk: what files call a tensor, whatever attribute of a model holds it.
-
-Names on disk stay when modules are rearranged; this is where the two meet.
-"""
+"""The names of weights in files, which do not change when a model's attributes do."""
 
 from __future__ import annotations
 
@@ -11,16 +8,18 @@ from torch import nn
 
 __all__ = ["NamedOnDisk", "name_on_disk"]
 
-RENAMED = (  # attribute of a model, name on disk
+RENAMED = (  # pattern of a model's attribute, name on disk
     (r"source\.(embedding|positions)\.", r"src_\1."),
     (r"target\.(embedding|positions)\.", r"tgt_\1."),
     (r"(encoder|decoder)\.layers\.", r"\1."),
     (r"(encoder|decoder)\.norm\.", r"\1_norm."),
+    (r"output_projections\.", "answers."),
+    (r"((?:encoder|decoder)\.\d+)\.convolution\.", r"\1.look."),
 )
 
 
 def name_on_disk(attribute: str) -> str:
-    """What files call the weight that is ``attribute`` of a model.
+    """The name on disk of a model's weight, given as a dotted attribute path.
 
     >>> name_on_disk("decoder.layers.0.feed_forward.w_1.weight")
     'decoder.0.feed_forward.w_1.weight'
@@ -31,8 +30,8 @@ def name_on_disk(attribute: str) -> str:
 
 
 class NamedOnDisk(nn.Module):
-    """A model whose files have names of their own for its weights."""
+    """A model whose weights have names on disk."""
 
     def canonical(self) -> dict[str, nn.Parameter]:
-        """Every weight once, by its name on disk: a tied matrix is one tensor, of its first name."""
+        """Every weight by its name on disk; a tied matrix appears once, under its first name."""
         return {name_on_disk(name): weight for name, weight in self.named_parameters()}

@@ -1,4 +1,4 @@
-"""Search: from the probabilities of next symbols to whole outputs (section 6.1). Knows a step function, no model."""
+"""Greedy and beam search (section 6.1) over a step function; independent of models."""
 
 from transduce.search.beam import beam_search
 from transduce.search.constraint import Constraint

@@ -1,4 +1,7 @@
-"""What both searches refuse, before they start and on the way."""
+"""The errors that greedy and beam search share.
+
+Shapes: B sentences.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ __all__ = ["check_arguments", "no_hypothesis_error"]
 
 
 def check_arguments(max_lengths_B: Tensor, /, *, eos_id: int, suppressed_ids: Sequence[int], alpha: float) -> None:
-    """Raises ValueError for limits below 1, a forbidden end symbol, or a length penalty that would not grow."""
+    """Check search arguments. Raises ValueError for a length below 1, a suppressed EOS, or a negative alpha."""
     if max_lengths_B.ndim != 1 or bool((max_lengths_B < 1).any()):
-        raise ValueError(f"limits_B must be one number of at least 1 for each sentence, got {max_lengths_B.tolist()}")
+        raise ValueError(f"max_lengths_B must have one length of at least 1 per sentence, got {max_lengths_B.tolist()}")
     if eos_id in suppressed_ids:
-        raise ValueError(f"the end symbol {eos_id} is forbidden, so no output could end; got {list(suppressed_ids)}")
+        raise ValueError(f"suppressed_ids must not contain eos_id {eos_id}, got {list(suppressed_ids)}")
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha}")
 
 
-def no_hypothesis_error(sentence: int, /, *, n_tokens_of_tree: int) -> SearchError:
-    """The error for a sentence, counted from 0, that no symbol can go on."""
+def no_hypothesis_error(sentence: int, /, *, n_tokens: int) -> SearchError:
+    """The error for a sentence, counted from 0, that has no hypothesis of ``n_tokens`` tokens."""
     return SearchError(
-        f"search: sentence {sentence} (counted from 0) has no possible output of {n_tokens_of_tree} symbols: "
-        "the model gives NaN, or probability zero to every symbol that is allowed; check its weights"
+        f"search: sentence {sentence} (counted from 0) has no hypothesis of {n_tokens} tokens: "
+        "the model gives NaN, or probability zero to every allowed token; check its weights"
     )

@@ -1,11 +1,12 @@
-"""Beam search as the authors do it (section 6.1): a pool of alive beams and a pool of finished ones.
+"""Beam search with the authors' algorithm (section 6.1): a pool of alive beams and a pool of finished hypotheses.
 
-A step is a few pure functions over one frozen record: ``_grow`` finds the best continuations, ``_keep_alive`` and
-``_keep_finished`` divide them between the pools, ``_is_over`` tells which sentences are over.
+Each step is a few pure functions over one frozen record: ``_expand`` finds the best candidates, ``_update_alive`` and
+``_update_finished`` sort them into the pools, ``_is_done`` finds the sentences whose search is done.
+
+Shapes: B active sentences, W alive beams (1 at the first step and beam_size later), N = B W rows of the decoding batch,
+V vocabulary, X top tokens of a row, P candidates (2 * beam_size), R finished hypotheses (beam_size), J = R + P,
+T tokens so far including BOS.
 """
-
-# B sentences still searched, W alive beams (1 at first, soon beam_size), N = B * W rows, C candidates (2 * beam_size),
-# F finished slots (beam_size), P slots of both, V vocabulary, T symbols so far, the begin symbol included
 
 from __future__ import annotations
 
@@ -29,29 +30,29 @@ __all__ = ["beam_search"]
 
 @dataclass(frozen=True, slots=True)
 class _Beam:
-    """Both pools of every sentence that is still searched, best first. Probability zero marks an empty slot."""
+    """Both pools of every active sentence, best first. Log-probability -inf marks an empty entry."""
 
-    sentences_B: Tensor  # place of each sentence in the input
-    max_lengths_B: Tensor  # most symbols of its output, the end symbol included
+    sentences_B: Tensor  # index of each sentence in the input
+    max_lengths_B: Tensor  # maximum output length, EOS included
     alive_ids_BWT: Tensor
     alive_log_probs_BW: Tensor
-    finished_ids_BFT: Tensor  # after its end symbol, a hypothesis has end symbols only
-    finished_log_probs_BF: Tensor
-    finished_scores_BF: Tensor  # log-probability / length penalty: what this pool is sorted by
+    finished_ids_BRT: Tensor  # filled with EOS after a hypothesis's own EOS
+    finished_log_probs_BR: Tensor
+    finished_scores_BR: Tensor  # log-probability / length penalty; this pool's sort key
 
-    def subset(self, chosen_B: Tensor) -> _Beam:
-        """The part with the chosen sentences (a boolean mask)."""
-        places_B = chosen_B.nonzero()[:, 0]  # once, not for every field: on a GPU each such count is waited for
-        return _Beam(**{field.name: getattr(self, field.name)[places_B] for field in fields(self)})
+    def subset(self, is_selected_B: Tensor) -> _Beam:
+        """The sentences selected by a boolean mask."""
+        indices_B = is_selected_B.nonzero()[:, 0]  # once, not for every field: on a GPU, nonzero synchronises
+        return _Beam(**{field.name: getattr(self, field.name)[indices_B] for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The best continuations by one symbol, best first."""
+    """The best one-token extensions of the alive beams, best first."""
 
-    parents_BC: Tensor  # the alive beam that each continues
-    ids_BC: Tensor  # the symbol that it adds
-    log_probs_BC: Tensor
+    parents_BP: Tensor  # index of the alive beam that each extends
+    ids_BP: Tensor  # the token that it appends
+    log_probs_BP: Tensor
 
 
 @torch.no_grad()
@@ -69,30 +70,30 @@ def beam_search(
     suppressed_ids: Sequence[int],
     process: LogProbsProcessor | None = None,
 ) -> list[list[Hypothesis]]:
-    """At least one and at most ``n_best`` outputs of each sentence, best score first, in the order of the input.
+    """The n-best list of each sentence, in input order: 1 to ``n_best`` hypotheses, best score first.
 
-    The authors' algorithm. Of the continuations of the alive beams the ``2 * beam_size`` most probable are candidates.
-    Those that end go to the finished pool, which keeps the ``beam_size`` best by log-probability / length penalty; the
-    ``beam_size`` best others stay alive. A sentence is over at its limit, or when its best alive beam could not reach
-    the ``n_best``-th finished score even if all that it still adds were certain; that bound is exact, since
-    log-probabilities only fall and the penalty only grows. Where nothing finished, alive beams are returned.
-    The length penalty is ((5 + length) / 6) ** alpha; fairseq's ``length ** alpha`` is another function.
+    The ``2 * beam_size`` most probable one-token extensions of the alive beams are candidates. Those that end with EOS
+    enter the finished pool, which keeps the ``beam_size`` best by log-probability / length penalty; the ``beam_size``
+    best others stay alive. A sentence is done at its maximum length, or when its best alive beam cannot exceed the
+    ``n_best``-th finished score; the bound is exact, since log-probabilities only fall and the penalty only grows.
+    If no hypothesis is finished, the alive beams are returned.
+    The length penalty is ((5 + length) / 6) ** alpha, not fairseq's ``length ** alpha``.
 
-    ``state`` has one row a sentence. ``max_lengths_B`` (int64, on the model's device) is the most symbols that each
-    output may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``suppressed_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step,
-    as a constraint does (``Constrained``). Sentences that are over leave the batch at once.
+    ``state`` has one row per sentence. ``max_lengths_B`` (int64, on the model's device) is the maximum length of each
+    output, EOS included; it is per sentence, so that no result depends on the rest of the batch. Tokens in
+    ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
+    a constraint does (``Constrained``). Finished sentences leave the batch at once.
 
-    Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
+    Raises ValueError for invalid arguments, SearchError if a model gives NaN or rules out every allowed token.
 
-    >>> class Nothing:
+    >>> class NoState:
     ...     def select(self, rows_BW):
     ...         return self
-    >>> after = torch.tensor([[0, 0, 0.6, 0.4], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 1, 0, 0]])
-    >>> def step(last_ids_N, state):  # 0 begins, 1 ends; 3 is less probable than 2, but then the end is certain
-    ...     return after[last_ids_N].log(), state
+    >>> next_probs = torch.tensor([[0, 0, 0.6, 0.4], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 1, 0, 0]])
+    >>> def step(last_ids_N, state):  # 0 is BOS, 1 is EOS; 3 is less probable than 2, but then EOS is certain
+    ...     return next_probs[last_ids_N].log(), state
     >>> outputs = beam_search(
-    ...     step, Nothing(), max_lengths_B=torch.tensor([9]), beam_size=2, alpha=0.0, n_best=2, bos_id=0, eos_id=1,
+    ...     step, NoState(), max_lengths_B=torch.tensor([9]), beam_size=2, alpha=0.0, n_best=2, bos_id=0, eos_id=1,
     ...     suppressed_ids=[0],
     ... )
     >>> [(hypothesis.ids, round(math.exp(hypothesis.log_prob), 2)) for hypothesis in outputs[0]]
@@ -108,34 +109,34 @@ def beam_search(
         logits_NV, state = step(beam.alive_ids_BWT[:, :, -1].flatten(), state)
         prefixes = _prefixes(beam) if process is not None else None
         top = top_tokens(logits_NV, 2 * beam_size, suppressed_ids=suppressed, process=process, prefixes=prefixes)
-        candidates = _grow(beam, *top, beam_size=beam_size)
+        candidates = _expand(beam, *top, beam_size=beam_size)
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
-        is_over_B = _is_over(beam, alpha=alpha, n_best=n_best)
-        if is_over_B.any():
-            results |= _hypotheses(beam.subset(is_over_B), n_best=n_best, eos_id=eos_id)
-            beam, rows_BW = beam.subset(~is_over_B), rows_BW[~is_over_B]
+        is_done_B = _is_done(beam, alpha=alpha, n_best=n_best)
+        if is_done_B.any():
+            results |= _hypotheses(beam.subset(is_done_B), n_best=n_best, eos_id=eos_id)
+            beam, rows_BW = beam.subset(~is_done_B), rows_BW[~is_done_B]
         if len(rows_BW):
             state = state.select(rows_BW)
     return [results[sentence] for sentence in range(len(results))]
 
 
 def _start(max_lengths_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
-    """One alive beam a sentence, which holds the begin symbol, and nothing finished."""
+    """The initial pools: one alive beam per sentence, BOS, and no finished hypothesis."""
     n_sentences, device = len(max_lengths_B), max_lengths_B.device
-    nothing_BF = torch.full((n_sentences, beam_size), -torch.inf, device=device)
+    empty_BR = torch.full((n_sentences, beam_size), -torch.inf, device=device)
     return _Beam(
         sentences_B=torch.arange(n_sentences, device=device),
         max_lengths_B=max_lengths_B,
         alive_ids_BWT=torch.full((n_sentences, 1, 1), bos_id, device=device),
         alive_log_probs_BW=torch.zeros(n_sentences, 1, device=device),
-        finished_ids_BFT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
-        finished_log_probs_BF=nothing_BF,
-        finished_scores_BF=nothing_BF,
+        finished_ids_BRT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
+        finished_log_probs_BR=empty_BR,
+        finished_scores_BR=empty_BR,
     )
 
 
 def _prefixes(beam: _Beam, /) -> Prefixes:
-    """The alive beams, as rows."""
+    """The alive beams as rows of the decoding batch."""
     return Prefixes(
         beam.sentences_B.repeat_interleave(beam.alive_log_probs_BW.shape[1]),
         beam.alive_ids_BWT.flatten(0, 1),
@@ -143,103 +144,103 @@ def _prefixes(beam: _Beam, /) -> Prefixes:
     )
 
 
-def _grow(beam: _Beam, log_probs_NK: Tensor, ids_NK: Tensor, /, *, beam_size: int) -> _Candidates:
-    """The best continuations of each sentence: twice the beam, so that enough are left where many of them end.
+def _expand(beam: _Beam, log_probs_NX: Tensor, ids_NX: Tensor, /, *, beam_size: int) -> _Candidates:
+    """The best candidates of each sentence: 2 * beam_size, so that beam_size are left even if beam_size end with EOS.
 
-    All are of one length, so that to rank them by log-probability is to rank them by score.
+    All have the same length, so the order by log-probability is the order by score.
     """
     n_candidates = 2 * beam_size
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
-    n_of_a_beam = ids_NK.shape[1]  # less than n_candidates where the vocabulary is smaller
-    log_probs_BWK = beam.alive_log_probs_BW[:, :, None] + log_probs_NK.view(n_sentences, n_beams, -1)
-    log_probs_BC, places_BC = log_probs_BWK.flatten(1).topk(min(n_candidates, n_beams * n_of_a_beam))
+    n_per_beam = ids_NX.shape[1]  # below n_candidates if the vocabulary is smaller
+    log_probs_BWX = beam.alive_log_probs_BW[:, :, None] + log_probs_NX.view(n_sentences, n_beams, -1)
+    log_probs_BP, indices_BP = log_probs_BWX.flatten(1).topk(min(n_candidates, n_beams * n_per_beam))
     return _Candidates(
-        parents_BC=places_BC // n_of_a_beam,
-        ids_BC=ids_NK.view(n_sentences, -1).gather(1, places_BC),
-        log_probs_BC=log_probs_BC,
+        parents_BP=indices_BP // n_per_beam,
+        ids_BP=ids_NX.view(n_sentences, -1).gather(1, indices_BP),
+        log_probs_BP=log_probs_BP,
     )
 
 
 def _advance(
     beam: _Beam, candidates: _Candidates, /, *, beam_size: int, alpha: float, eos_id: int
 ) -> tuple[_Beam, Tensor]:
-    """Both pools one symbol later, and the row of the state that each new alive beam continues, ``(B, W)``."""
+    """Both pools after one more token, and the state's row that each new alive beam extends, ``(B, W)``."""
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
-    is_end_BC = candidates.ids_BC == eos_id
-    alive_ids_BWT, alive_log_probs_BW, parents_BW = _keep_alive(beam, candidates, is_end_BC, beam_size=beam_size)
-    finished_ids_BFT, finished_log_probs_BF, finished_scores_BF = _keep_finished(
-        beam, candidates, is_end_BC, alpha=alpha, eos_id=eos_id
+    is_eos_BP = candidates.ids_BP == eos_id
+    alive_ids_BWT, alive_log_probs_BW, parents_BW = _update_alive(beam, candidates, is_eos_BP, beam_size=beam_size)
+    finished_ids_BRT, finished_log_probs_BR, finished_scores_BR = _update_finished(
+        beam, candidates, is_eos_BP, alpha=alpha, eos_id=eos_id
     )
     first_rows_B1 = torch.arange(0, n_sentences * n_beams, n_beams, device=parents_BW.device)[:, None]
     advanced = replace(
         beam,
         alive_ids_BWT=alive_ids_BWT,
         alive_log_probs_BW=alive_log_probs_BW,
-        finished_ids_BFT=finished_ids_BFT,
-        finished_log_probs_BF=finished_log_probs_BF,
-        finished_scores_BF=finished_scores_BF,
+        finished_ids_BRT=finished_ids_BRT,
+        finished_log_probs_BR=finished_log_probs_BR,
+        finished_scores_BR=finished_scores_BR,
     )
     return advanced, first_rows_B1 + parents_BW
 
 
-def _keep_alive(
-    beam: _Beam, candidates: _Candidates, is_end_BC: Tensor, /, *, beam_size: int
+def _update_alive(
+    beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, beam_size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, log-probabilities and parents of the best candidates that do not end; fewer where there are not enough."""
-    open_log_probs_BC = candidates.log_probs_BC.masked_fill(is_end_BC, -torch.inf)
-    log_probs_BW, places_BW = open_log_probs_BC.topk(min(beam_size, open_log_probs_BC.shape[1]))
-    parents_BW = candidates.parents_BC.gather(1, places_BW)
+    """Ids, log-probabilities and parents of the ``beam_size`` best candidates without EOS (all, if there are fewer)."""
+    open_log_probs_BP = candidates.log_probs_BP.masked_fill(is_eos_BP, -torch.inf)
+    log_probs_BW, indices_BW = open_log_probs_BP.topk(min(beam_size, open_log_probs_BP.shape[1]))
+    parents_BW = candidates.parents_BP.gather(1, indices_BW)
     prefixes_BWT = beam.alive_ids_BWT.take_along_dim(parents_BW[:, :, None], dim=1)
-    ids_BW1 = candidates.ids_BC.gather(1, places_BW)[:, :, None]
+    ids_BW1 = candidates.ids_BP.gather(1, indices_BW)[:, :, None]
     return torch.cat([prefixes_BWT, ids_BW1], dim=2), log_probs_BW, parents_BW
 
 
-def _keep_finished(
-    beam: _Beam, candidates: _Candidates, is_end_BC: Tensor, /, *, alpha: float, eos_id: int
+def _update_finished(
+    beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, alpha: float, eos_id: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, log-probabilities and scores of the best hypotheses among the finished ones and the candidates that end."""
-    n_tokens_of_tree = beam.alive_ids_BWT.shape[2]  # of a candidate: no begin symbol, one more
-    new_scores_BC = candidates.log_probs_BC / length_penalty(float(n_tokens_of_tree), alpha=alpha)
-    scores_BP = torch.cat([beam.finished_scores_BF, new_scores_BC.masked_fill(~is_end_BC, -torch.inf)], dim=1)
-    scores_BF, places_BF = scores_BP.topk(beam.finished_scores_BF.shape[1])
-    log_probs_BF = torch.cat([beam.finished_log_probs_BF, candidates.log_probs_BC], dim=1).gather(1, places_BF)
-    prefixes_BCT = beam.alive_ids_BWT.take_along_dim(candidates.parents_BC[:, :, None], dim=1)
-    ids_BPT = torch.cat([beam.finished_ids_BFT, prefixes_BCT], dim=1)
-    ids_BFT = ids_BPT.take_along_dim(places_BF[:, :, None], dim=1)
-    return F.pad(ids_BFT, (0, 1), value=eos_id), log_probs_BF, scores_BF
+    """Ids, log-probabilities and scores of the best hypotheses of the finished pool and the candidates with EOS."""
+    length = beam.alive_ids_BWT.shape[2]  # of a candidate, without BOS
+    new_scores_BP = candidates.log_probs_BP / length_penalty(float(length), alpha=alpha)
+    scores_BJ = torch.cat([beam.finished_scores_BR, new_scores_BP.masked_fill(~is_eos_BP, -torch.inf)], dim=1)
+    scores_BR, indices_BR = scores_BJ.topk(beam.finished_scores_BR.shape[1])
+    log_probs_BR = torch.cat([beam.finished_log_probs_BR, candidates.log_probs_BP], dim=1).gather(1, indices_BR)
+    prefixes_BPT = beam.alive_ids_BWT.take_along_dim(candidates.parents_BP[:, :, None], dim=1)
+    ids_BJT = torch.cat([beam.finished_ids_BRT, prefixes_BPT], dim=1)
+    ids_BRT = ids_BJT.take_along_dim(indices_BR[:, :, None], dim=1)
+    return F.pad(ids_BRT, (0, 1), value=eos_id), log_probs_BR, scores_BR
 
 
-def _is_over(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
-    """Which sentences are at their limit, or have ``n_best`` finished hypotheses that none alive can beat; ``(B,)``."""
-    greatest_penalty_B = length_penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
-    reachable_B = beam.alive_log_probs_BW[:, 0] / greatest_penalty_B
-    is_at_limit_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
-    return is_at_limit_B | (beam.finished_scores_BF[:, n_best - 1] >= reachable_B)
+def _is_done(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
+    """Sentences at their maximum length, or whose alive beams cannot beat ``n_best`` finished hypotheses; ``(B,)``."""
+    max_penalty_B = length_penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
+    bound_B = beam.alive_log_probs_BW[:, 0] / max_penalty_B
+    is_at_max_length_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
+    return is_at_max_length_B | (beam.finished_scores_BR[:, n_best - 1] >= bound_B)
 
 
 def _hypotheses(beam: _Beam, /, *, n_best: int, eos_id: int) -> dict[int, list[Hypothesis]]:
-    """The results of the sentences in ``beam``, which are over, by their place in the input."""
+    """The n-best lists of the sentences in ``beam``, which are done, by their index in the input."""
     results = {}
-    for sentence, alive_ids_WT, alive_log_probs_W, finished_ids_FT, finished_log_probs_F, finished_scores_F in zip(
+    for sentence, alive_ids_WT, alive_log_probs_W, finished_ids_RT, finished_log_probs_R, finished_scores_R in zip(
         beam.sentences_B.tolist(),
         beam.alive_ids_BWT.tolist(),
         beam.alive_log_probs_BW.tolist(),
-        beam.finished_ids_BFT.tolist(),
-        beam.finished_log_probs_BF.tolist(),
-        beam.finished_scores_BF.tolist(),
+        beam.finished_ids_BRT.tolist(),
+        beam.finished_log_probs_BR.tolist(),
+        beam.finished_scores_BR.tolist(),
         strict=True,
     ):
         finished = [
             Hypothesis(tuple(ids[1 : ids.index(eos_id, 1)]), log_prob, score, is_finished=True)
-            for ids, log_prob, score in zip(finished_ids_FT, finished_log_probs_F, finished_scores_F, strict=True)
+            for ids, log_prob, score in zip(finished_ids_RT, finished_log_probs_R, finished_scores_R, strict=True)
             if score > -math.inf
         ]
-        cut = [
+        unfinished = [
             Hypothesis(tuple(ids[1:]), log_prob, score=log_prob, is_finished=False)
             for ids, log_prob in zip(alive_ids_WT, alive_log_probs_W, strict=True)
             if log_prob > -math.inf
         ]
-        if not (finished or cut) or any(map(math.isnan, alive_log_probs_W)):
-            raise no_hypothesis_error(sentence, n_tokens_of_tree=beam.alive_ids_BWT.shape[2] - 1)
-        results[sentence] = (finished or cut)[:n_best]
+        if not (finished or unfinished) or any(map(math.isnan, alive_log_probs_W)):
+            raise no_hypothesis_error(sentence, n_tokens=beam.alive_ids_BWT.shape[2] - 1)
+        results[sentence] = (finished or unfinished)[:n_best]
     return results

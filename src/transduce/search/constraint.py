@@ -1,4 +1,4 @@
-"""What an output may go on with: grammar, a closed list of forms, brackets that must match."""
+"""The interface of constrained decoding: a grammar, a closed list of outputs, matching brackets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["Constraint"]
 
 
 class Constraint(Protocol):
-    """A function from what an output is so far to the symbols that may come next.
+    """A function from a prefix to the tokens allowed next. It must depend on its arguments only.
 
-    It is asked for every beam at every step, about prefixes that it has allowed: one that remembers what it found for
-    the shorter prefix has little to do. Its answer must depend on its arguments alone.
+    It is called for every beam at every step, and only for prefixes that it allowed, so caching the result for the
+    shorter prefix makes it cheap.
     """
 
     def __call__(self, sentence: int, prefix: tuple[int, ...], /) -> Sequence[int]:
-        """Ids that may follow ``prefix``, which is without the begin symbol; ``sentence`` counts from 0."""
+        """The ids allowed after ``prefix``, which excludes BOS; ``sentence`` counts from 0."""

@@ -1,6 +1,7 @@
-"""Greedy search: always the most probable symbol."""
+"""Greedy search: the most probable token at every step.
 
-# B sentences still searched, T symbols so far, the begin symbol included
+Shapes: B active sentences, T tokens so far including BOS, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +34,21 @@ def greedy_search(
     alpha: float = 0.0,
     process: LogProbsProcessor | None = None,
 ) -> list[Hypothesis]:
-    """The output of each sentence that takes the most probable symbol at every step, in the order of the input.
+    """The greedy hypothesis of each sentence, in input order.
 
-    The arguments are those of ``beam_search``; ``alpha`` changes only the score that is reported.
+    The arguments are those of ``beam_search``; ``alpha`` affects only the reported score.
 
-    A beam of one is not the same search: it keeps the best of all the ends that it passes and reads on until none can
-    be better, so that (with alpha 0) its output is at least as probable as the greedy one.
+    Beam search with beam_size 1 is a different search: it keeps the best finished hypothesis and continues until none
+    can be better, so (with alpha 0) its output is at least as probable as the greedy one.
 
-    Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
+    Raises ValueError for invalid arguments, SearchError if a model gives NaN or rules out every allowed token.
 
-    >>> class Nothing:
+    >>> class NoState:
     ...     def select(self, rows_BW):
     ...         return self
-    >>> def step(last_ids_N, state):  # after 0 (begin) comes 2, after 2 comes 1 (end)
+    >>> def step(last_ids_N, state):  # 2 follows 0 (BOS), 1 (EOS) follows 2
     ...     return torch.tensor([[0.0, 0.3, 0.7], [0.0, 1.0, 0.0], [0.0, 0.6, 0.4]])[last_ids_N].log(), state
-    >>> [best] = greedy_search(step, Nothing(), max_lengths_B=torch.tensor([9]), bos_id=0, eos_id=1, suppressed_ids=[0])
+    >>> [best] = greedy_search(step, NoState(), max_lengths_B=torch.tensor([9]), bos_id=0, eos_id=1, suppressed_ids=[0])
     >>> best.ids, round(math.exp(best.log_prob), 2)
     ((2,), 0.42)
     """
@@ -62,13 +63,13 @@ def greedy_search(
         prefixes = Prefixes(sentences_B, ids_BT, log_probs_B > -torch.inf) if process is not None else None
         log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, suppressed_ids=suppressed, process=process, prefixes=prefixes)
         log_probs_B = log_probs_B + log_probs_B1[:, 0]
-        is_over_B = (ids_B1[:, 0] == eos_id) | (max_lengths_B <= ids_BT.shape[1])
+        is_done_B = (ids_B1[:, 0] == eos_id) | (max_lengths_B <= ids_BT.shape[1])
         ids_BT = torch.cat([ids_BT, ids_B1], dim=1)
-        if is_over_B.any():
-            over = zip(sentences_B[is_over_B].tolist(), ids_BT[is_over_B], log_probs_B[is_over_B].tolist(), strict=True)
-            for sentence, ids_T, log_prob in over:
+        if is_done_B.any():
+            done = zip(sentences_B[is_done_B].tolist(), ids_BT[is_done_B], log_probs_B[is_done_B].tolist(), strict=True)
+            for sentence, ids_T, log_prob in done:
                 results[sentence] = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
-            rows_B = (~is_over_B).nonzero()[:, 0]
+            rows_B = (~is_done_B).nonzero()[:, 0]
             sentences_B, max_lengths_B = sentences_B[rows_B], max_lengths_B[rows_B]
             ids_BT, log_probs_B = ids_BT[rows_B], log_probs_B[rows_B]
             if len(rows_B):
@@ -78,7 +79,7 @@ def greedy_search(
 
 def _hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
     if not math.isfinite(log_prob):
-        raise no_hypothesis_error(sentence, n_tokens_of_tree=len(ids))
+        raise no_hypothesis_error(sentence, n_tokens=len(ids))
     if ids[-1] != eos_id:
         return Hypothesis(tuple(ids), log_prob, score=log_prob, is_finished=False)
     return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / length_penalty(float(len(ids)), alpha=alpha), True)

@@ -1,4 +1,4 @@
-"""One output of a search."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["Hypothesis"]
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """An output with its log-probability in nats."""
+    """A hypothesis: an output with its log-probability in nats."""
 
-    ids: tuple[int, ...]  # without begin and end symbols
-    log_prob: float  # sum over its symbols, the end symbol included
-    score: float  # log_prob / length penalty; where it is not finished, log_prob
-    is_finished: bool  # False: cut at the limit, so there is no end symbol
+    ids: tuple[int, ...]  # without BOS and EOS
+    log_prob: float  # sum over its tokens, EOS included
+    score: float  # log_prob / length penalty; log_prob if not finished
+    is_finished: bool  # False: truncated at the maximum length, without EOS

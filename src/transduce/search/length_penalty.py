@@ -1,4 +1,4 @@
-"""The length penalty of section 6.1, which is that of Wu et al. (2016), equation 14."""
+"""The length penalty of section 6.1: Wu et al. (2016), equation 14."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LengthT = TypeVar("LengthT", float, Tensor)
 
 
 def length_penalty(length: LengthT, /, *, alpha: float) -> LengthT:
-    """``((5 + length) / 6) ** alpha``, by which a log-probability is divided; ``length`` counts the end symbol.
+    """``((5 + length) / 6) ** alpha``, the divisor of a log-probability; ``length`` includes EOS.
 
-    It is 1 for length 1, and 1 throughout where alpha is 0. fairseq's ``length ** alpha`` is another function:
-    an alpha chosen for one is not right for the other.
+    It is 1 for length 1, and for every length if alpha is 0. It differs from fairseq's ``length ** alpha``: a value of
+    alpha tuned for one does not suit the other.
 
     >>> [round(length_penalty(n, alpha=0.6), 3) for n in (1.0, 7.0, 25.0)]
     [1.0, 1.516, 2.627]

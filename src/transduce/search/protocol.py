@@ -1,9 +1,9 @@
-"""What search asks of a model: a step function, and a state whose rows can be chosen.
+"""The interface of search to models: a step function, and a decoding state whose rows can be selected.
 
-Rows stand sentence by sentence: row ``b * W + w`` is beam ``w`` of sentence ``b``.
+Rows are grouped by sentence: row ``b * W + w`` is beam ``w`` of sentence ``b``.
+
+Shapes: B active sentences, W beams of each, N = B W rows of the decoding batch, V vocabulary.
 """
-
-# B sentences still searched, W beams (rows a sentence), N = B * W rows, V vocabulary
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ __all__ = ["DecodingState", "StateT", "StepFunction"]
 
 
 class DecodingState(Protocol):
-    """What a model remembers between two steps, one row for each beam of each sentence."""
+    """A model's state between two decoding steps, with one row for each beam of each sentence."""
 
     def select(self, rows_BW: Tensor, /) -> Self:
-        """A state whose rows are ``rows_BW.flatten()`` of this one.
+        """The state of the rows ``rows_BW.flatten()``, which are int64.
 
-        A row of the matrix holds the beams of ONE sentence, so what belongs to a sentence (its encoder states, its
-        cross keys and values) is never copied for each beam. Sentences that are done are missing from the matrix, the
-        others keep their order; the number of beams may change too (from 1 to W after the first step). Entries are
-        int64.
+        Each row of the matrix holds the beams of one sentence, so data of a sentence (encoder states, keys and values
+        of cross-attention) need no copy per beam. Sentences that are done are left out, the others keep their order;
+        the number of beams may change (from 1 to W after the first step).
         """
 
 
@@ -31,7 +30,7 @@ StateT = TypeVar("StateT", bound=DecodingState)
 
 
 class StepFunction(Protocol[StateT]):
-    """A model, as search sees it."""
+    """One decoding step of a model."""
 
     def __call__(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
-        """Read one more symbol in every row: the logits of the symbol after it, ``(N, V)``, and the state after it."""
+        """Read one token of every row; return next-token logits, ``(N, V)``, and the next state."""

@@ -45,12 +45,12 @@ class WordPositions(Positions):
     def n_words(self) -> Tensor:
         """How many words each row has begun, (N, 1)."""
         padded_NT = F.pad(self.n_words_NT, (1, 0))  # none before the first token
-        return padded_NT.gather(1, self.of_new(1))
+        return padded_NT.gather(1, self.next_positions(1))
 
     @classmethod
     def from_positions(cls, positions: Positions, n_words_NT: Tensor) -> WordPositions:
         """Places, with the words."""
-        return cls(positions.n_rows, positions.device, positions.most, positions.fewer_N, n_words_NT=n_words_NT)
+        return cls(positions.n_rows, positions.device, positions.longest, positions.shorter_by_N, n_words_NT=n_words_NT)
 
 
 class WordPositionFrontEnd(TokenFrontEnd):
@@ -79,12 +79,12 @@ class WordPositionFrontEnd(TokenFrontEnd):
         """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
         assert isinstance(positions, WordPositions)
         n_tokens = ids_NT.shape[1]
-        position_NT = positions.of_new(n_tokens)
+        position_NT = positions.next_positions(n_tokens)
         n_words_NT = positions.n_words() + self.begins_word_V[ids_NT].cumsum(dim=1)
-        encoding_NTD = self._encoding(position_NT, n_words_NT, positions.most + n_tokens)
-        room = positions.most + n_tokens - positions.n_words_NT.shape[1]
+        encoding_NTD = self._encoding(position_NT, n_words_NT, positions.longest + n_tokens)
+        room = positions.longest + n_tokens - positions.n_words_NT.shape[1]
         kept_NT = F.pad(positions.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
-        after = WordPositions.from_positions(positions.after(n_tokens, n_new_N), kept_NT)
+        after = WordPositions.from_positions(positions.advance(n_tokens, n_new_N), kept_NT)
         return self.dropout(self.embedding(ids_NT) + encoding_NTD), after
 
     def _encoding(self, position: Tensor, n_words: Tensor, n_positions: int) -> Tensor:

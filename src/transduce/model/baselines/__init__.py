@@ -1,6 +1,6 @@
-"""The systems that Table 2 compares the Transformer with, small and trainable: same data, tokenizer, search and budget.
+"""The baselines of Table 2, small and trainable: same data, tokenizer, search and budget as the Transformer.
 
-They follow the papers in what made each system what it was, and leave out what made it large.
+Each keeps the characteristic parts of its paper's architecture, at a smaller size.
 """
 
 from transduce.model.baselines.convolutional import ByteNetModel, ConvS2SModel

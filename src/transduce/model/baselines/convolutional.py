@@ -1,6 +1,6 @@
 """Convolutional encoder-decoders: ConvS2S and ByteNet of Table 2.
 
-Shapes: B batch, S source positions, T target positions, D d_model.
+Shapes: B sentences, S source positions, T target positions, D d_model.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from transduce.model.sequence_layers import Convolution
 
 __all__ = ["ByteNetModel", "ConvS2SModel"]
 
-HALF = 0.5**0.5  # keeps the variance of a sum of two
+SCALE = 0.5**0.5  # preserves the variance of a sum of two
 
 
 class GatedConvolution(nn.Module):
-    """A convolution whose other half says how much of it passes, with a residual connection. Dauphin et al. (2017)."""
+    """Convolution with a gated linear unit; the caller adds the residual. Dauphin et al. (2017)."""
 
     def __init__(self, config: ConvS2SConfig, *, is_causal: bool) -> None:
         super().__init__()
@@ -33,14 +33,14 @@ class GatedConvolution(nn.Module):
         self.dropout = Dropout(config.p_drop)
 
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D), without the residual."""
+        """(B, T, D) to (B, T, D), without the residual connection."""
         dropped_BTD = self.dropout(x_BTD)
         out_BTD: Tensor = self.value(dropped_BTD, is_real_BT) * F.sigmoid(self.gate(dropped_BTD, is_real_BT))
         return out_BTD
 
 
 class ConvS2SModel(PaddedModel):
-    """Gated convolutions on both sides, and attention in every decoder layer. After Gehring et al. (2017)."""
+    """ConvS2S: gated convolutions on both sides, attention in every decoder layer. After Gehring et al. (2017)."""
 
     def __init__(self, config: ConvS2SConfig) -> None:
         super().__init__(config)
@@ -49,61 +49,61 @@ class ConvS2SModel(PaddedModel):
         self.encoder = nn.ModuleList(GatedConvolution(config, is_causal=False) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(GatedConvolution(config, is_causal=True) for _ in range(config.n_decoder_layers))
         self.queries = nn.ModuleList(nn.Linear(d, d) for _ in self.decoder)
-        self.answers = nn.ModuleList(nn.Linear(d, d) for _ in self.decoder)
+        self.output_projections = nn.ModuleList(nn.Linear(d, d) for _ in self.decoder)
         initialise(self)
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-        """(B, S, D) to (B, S, D): keys that are also values, with the embeddings in them."""
-        embedded_BSD = x_BSD = self._placed(src_BSD)
+        """(B, S, D) to (B, S, D): the keys, also used as values, with the embeddings added."""
+        embedded_BSD = x_BSD = self._add_positions(src_BSD)
         for layer in self.encoder:
-            x_BSD = (x_BSD + layer(x_BSD, is_real_BS)) * HALF
-        return (x_BSD + embedded_BSD) * HALF
+            x_BSD = (x_BSD + layer(x_BSD, is_real_BS)) * SCALE
+        return (x_BSD + embedded_BSD) * SCALE
 
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) to (B, T, D)."""
-        embedded_BTD = x_BTD = self._placed(tgt_BTD)
-        for layer, query, answer in zip(self.decoder, self.queries, self.answers, strict=True):
+        embedded_BTD = x_BTD = self._add_positions(tgt_BTD)
+        for layer, query, output_projection in zip(self.decoder, self.queries, self.output_projections, strict=True):
             h_BTD = layer(x_BTD, is_real_BT)
-            asks_BTD = (query(h_BTD) + embedded_BTD) * HALF
-            scores_BTS = asks_BTD @ memory.states_BSD.transpose(1, 2) * self.config.d_model**-0.5
-            h_BTD = (h_BTD + answer(attend(scores_BTS, memory.states_BSD, memory.is_real_BS))) * HALF
-            x_BTD = (x_BTD + h_BTD) * HALF
+            q_BTD = (query(h_BTD) + embedded_BTD) * SCALE
+            scores_BTS = q_BTD @ memory.states_BSD.transpose(1, 2) * self.config.d_model**-0.5
+            h_BTD = (h_BTD + output_projection(attend(scores_BTS, memory.states_BSD, memory.is_real_BS))) * SCALE
+            x_BTD = (x_BTD + h_BTD) * SCALE
         return x_BTD
 
-    def _placed(self, x_BTD: Tensor) -> Tensor:
+    def _add_positions(self, x_BTD: Tensor) -> Tensor:
         n_positions = x_BTD.shape[1]
         encoding_TD: Tensor = self.positions(torch.arange(n_positions, device=x_BTD.device), n_positions)
         return x_BTD + encoding_TD
 
 
 class DilatedBlock(nn.Module):
-    """Narrow, look around with holes, widen again; the residual unit of Kalchbrenner et al. (2017), figure 3."""
+    """A residual bottleneck block around a dilated convolution: figure 3 of Kalchbrenner et al. (2017)."""
 
     def __init__(self, config: ByteNetConfig, *, dilation: int, is_causal: bool) -> None:
         super().__init__()
         d, narrow = config.d_model, config.d_model // 2
         self.norms = nn.ModuleList(nn.LayerNorm(width, eps=LAYER_NORM_EPS) for width in (d, narrow, narrow))
         self.narrow, self.widen = nn.Linear(d, narrow), nn.Linear(narrow, d)
-        self.look = Convolution(narrow, k=config.kernel_width, dilation=dilation, is_causal=is_causal)
+        self.convolution = Convolution(narrow, k=config.kernel_width, dilation=dilation, is_causal=is_causal)
         self.dropout = Dropout(config.p_drop)
 
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         first, second, third = self.norms
         h: Tensor = self.narrow(F.relu(first(x_BTD)))
-        h = self.look(F.relu(second(h)), is_real_BT)
+        h = self.convolution(F.relu(second(h)), is_real_BT)
         out_BTD: Tensor = x_BTD + self.dropout(self.widen(F.relu(third(h))))
         return out_BTD
 
 
 class ByteNetModel(PaddedModel):
-    """Dilated convolutions, the decoder stacked on the encoder's states place by place: no attention at all.
+    """ByteNet: dilated convolutions, the decoder stacked on the encoder position by position, without attention.
 
-    After Kalchbrenner et al. (2017). A target position reads the source position of the same number, and learns of the
-    others by what the encoder put there; past the end of the source it reads nothing.
+    After Kalchbrenner et al. (2017). Target position t reads the encoder's state at source position t, and zeros past
+    the end of the source.
     """
 
-    LARGEST_DILATION = 16  # 1, 2, 4, 8, 16, and again
+    MAX_DILATION = 16  # 1, 2, 4, 8, 16, then again from 1
 
     def __init__(self, config: ByteNetConfig) -> None:
         super().__init__(config)
@@ -114,9 +114,9 @@ class ByteNetModel(PaddedModel):
         initialise(self)
 
     def _stack(self, config: ByteNetConfig, n_layers: int, *, is_causal: bool) -> nn.ModuleList:
-        n_kinds = self.LARGEST_DILATION.bit_length()
+        n_dilations = self.MAX_DILATION.bit_length()
         return nn.ModuleList(
-            DilatedBlock(config, dilation=2 ** (number % n_kinds), is_causal=is_causal) for number in range(n_layers)
+            DilatedBlock(config, dilation=2 ** (index % n_dilations), is_causal=is_causal) for index in range(n_layers)
         )
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
@@ -129,9 +129,9 @@ class ByteNetModel(PaddedModel):
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         n_positions = tgt_BTD.shape[1]
-        known_BSD = memory.states_BSD * memory.is_real_BS.unsqueeze(-1)
-        beside_BTD = F.pad(known_BSD, (0, 0, 0, max(0, n_positions - known_BSD.shape[1])))[:, :n_positions]
-        x_BTD = self.join(torch.cat((tgt_BTD, beside_BTD), dim=-1))
+        real_BSD = memory.states_BSD * memory.is_real_BS.unsqueeze(-1)
+        aligned_BTD = F.pad(real_BSD, (0, 0, 0, max(0, n_positions - real_BSD.shape[1])))[:, :n_positions]
+        x_BTD = self.join(torch.cat((tgt_BTD, aligned_BTD), dim=-1))
         for block in self.decoder:
             x_BTD = block(x_BTD, is_real_BT)
         out_BTD: Tensor = self.norm(x_BTD)

@@ -1,6 +1,7 @@
-"""What the systems of Table 2 beside the Transformer share: padded grids in and out, and a plain way to write.
+"""The base of the baselines: encoder-decoders over padded batches, decoding without a cache.
 
-Shapes: B sentences, S source positions, T target positions, W rows (beams) of a sentence, D d_model, V vocabulary.
+Shapes: B sentences, W beams of each, S source positions, T target positions, N rows of the decoding batch or real
+target positions, R rows with a new token at an index, D d_model, V vocabulary.
 """
 
 from __future__ import annotations
@@ -24,49 +25,49 @@ __all__ = ["Memory", "PaddedModel", "PrefixState", "attend"]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What an encoder knows of its sentences."""
+    """The encoder's output, padded."""
 
     states_BSD: Tensor
     is_real_BS: Tensor
 
-    def of_rows(self, rows_N: Tensor) -> Memory:
-        """That of some rows."""
+    def select(self, rows_N: Tensor) -> Memory:
+        """The memory of the selected rows."""
         return Memory(self.states_BSD.index_select(0, rows_N), self.is_real_BS.index_select(0, rows_N))
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixState:
-    """What was read and what has been written: each step reads all of it again."""
+    """The decoding state of a baseline: the memory and the prefixes, which every step reads again."""
 
     memory: Memory  # of each sentence
-    prefix_NT: Tensor  # of each row; what stands past its length means nothing
+    prefix_NT: Tensor  # of each row; undefined past its length
     length_N: Tensor
     n_beams: int
 
     def select(self, rows_BW: Tensor) -> PrefixState:
-        """The chosen rows; sentences may leave, and their number of rows may change."""
-        memory, rows_N = self.memory.of_rows(rows_BW[:, 0] // self.n_beams), rows_BW.flatten()
+        """The state of the rows ``rows_BW.flatten()``; the numbers of sentences and beams may change."""
+        memory, rows_N = self.memory.select(rows_BW[:, 0] // self.n_beams), rows_BW.flatten()
         return PrefixState(memory, self.prefix_NT[rows_N], self.length_N[rows_N], rows_BW.shape[1])
 
     def rewind(self, n_N: Tensor) -> PrefixState:
-        """Before the last ``n`` tokens of each row."""
+        """The state before the last ``n`` tokens of each row."""
         return replace(self, length_N=self.length_N - n_N)
 
-    def with_new(self, ids_NT: Tensor, n_new_N: Tensor) -> PrefixState:
-        """With more tokens behind those of each row."""
+    def append(self, ids_NT: Tensor, n_new_N: Tensor) -> PrefixState:
+        """The state after the first ``n_new`` of T more tokens of each row."""
         length_N = self.length_N + n_new_N
         prefix_NT = F.pad(self.prefix_NT, (0, max(0, int(length_N.max()) - self.prefix_NT.shape[1])))
-        for place in range(ids_NT.shape[1]):
-            rows_R = (place < n_new_N).nonzero().squeeze(1)
-            prefix_NT[rows_R, self.length_N[rows_R] + place] = ids_NT[rows_R, place]
+        for index in range(ids_NT.shape[1]):
+            rows_R = (index < n_new_N).nonzero().squeeze(1)
+            prefix_NT[rows_R, self.length_N[rows_R] + index] = ids_NT[rows_R, index]
         return replace(self, prefix_NT=prefix_NT, length_N=length_N)
 
 
 class PaddedModel(EncoderDecoder):
-    """An encoder and a decoder over padded grids.
+    """An encoder and a decoder over padded batches.
 
-    Writing is plain: each step runs the decoder over all that has been written. It is for comparing qualities, and for
-    sentences of some dozen words; only the Transformer has a cache.
+    There is no cache: each decoding step runs the decoder over the whole prefix. That is enough to compare quality on
+    sentences of a few dozen words.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -78,34 +79,34 @@ class PaddedModel(EncoderDecoder):
 
     @abstractmethod
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-        """Embedded source, (B, S, D), to states, (B, S, D)."""
+        """The encoder: embedded source (B, S, D) to states (B, S, D)."""
 
     @abstractmethod
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
-        """Embedded decoder input, (B, T, D), to states, (B, T, D); no position sees those after it."""
+        """The decoder, causal: embedded input (B, T, D) to states (B, T, D)."""
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), row by row; there are no auxiliary losses."""
+        """The decoder's states at the real target positions, (N, D), in row-major order; no auxiliary losses."""
         padding = PaddingInfo.from_mask(tgt_BT != PAD_ID)
         states_BTD = self._decode(tgt_BT, padding.is_real_BT, self._memory(src_BS))
         return padding.unpad(states_BTD)[: padding.n_real]
 
     def start(self, src_BS: Tensor) -> PrefixState:
-        """Encode, and prepare to write one row for each sentence."""
-        nothing_N = src_BS.new_zeros(len(src_BS))
-        return PrefixState(self._memory(src_BS), nothing_N.unsqueeze(1)[:, :0], nothing_N, 1)
+        """Encode the source and return the initial decoding state: one row per sentence."""
+        length_N = src_BS.new_zeros(len(src_BS))
+        return PrefixState(self._memory(src_BS), length_N.unsqueeze(1)[:, :0], length_N, 1)
 
     def extend(self, ids_NT: Tensor, state: PrefixState, n_new_N: Tensor | None = None) -> tuple[Tensor, PrefixState]:
-        """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
+        """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state."""
         n_rows, n_tokens = ids_NT.shape
-        after = state.with_new(ids_NT, torch.full_like(state.length_N, n_tokens) if n_new_N is None else n_new_N)
-        tgt_NT = after.prefix_NT
-        is_real_NT = torch.arange(tgt_NT.shape[1], device=tgt_NT.device) < after.length_N.unsqueeze(1)
+        next_state = state.append(ids_NT, torch.full_like(state.length_N, n_tokens) if n_new_N is None else n_new_N)
+        tgt_NT = next_state.prefix_NT
+        is_real_NT = torch.arange(tgt_NT.shape[1], device=tgt_NT.device) < next_state.length_N.unsqueeze(1)
         sentence_N = torch.arange(n_rows, device=ids_NT.device) // state.n_beams
-        states_NTD = self._decode(tgt_NT, is_real_NT, state.memory.of_rows(sentence_N))
-        places_NT = state.length_N.unsqueeze(1) + torch.arange(n_tokens, device=ids_NT.device)
-        new_NTD = states_NTD.take_along_dim(places_NT.clamp_(max=tgt_NT.shape[1] - 1).unsqueeze(2), dim=1)
-        return self.logits(new_NTD), after
+        states_NTD = self._decode(tgt_NT, is_real_NT, state.memory.select(sentence_N))
+        position_NT = state.length_N.unsqueeze(1) + torch.arange(n_tokens, device=ids_NT.device)
+        new_NTD = states_NTD.take_along_dim(position_NT.clamp_(max=tgt_NT.shape[1] - 1).unsqueeze(2), dim=1)
+        return self.logits(new_NTD), next_state
 
     def _memory(self, src_BS: Tensor) -> Memory:
         is_real_BS = PaddingInfo.from_mask(src_BS != PAD_ID).is_real_BT
@@ -117,6 +118,6 @@ class PaddedModel(EncoderDecoder):
 
 
 def attend(scores_BTS: Tensor, values_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-    """The mean of values, weighted by the softmax of scores over the real source positions, (B, T, D)."""
+    """The mean of the values weighted by the softmax of the scores over real source positions, (B, T, D)."""
     weights_BTS = scores_BTS.masked_fill(~is_real_BS.unsqueeze(1), -torch.inf).softmax(dim=-1)
     return weights_BTS.to(values_BSD.dtype) @ values_BSD

@@ -1,6 +1,6 @@
-"""Recurrent encoder-decoders: what Table 2's GNMT is made of, and what came before attention.
+"""Recurrent encoder-decoders: GNMT of Table 2, and seq2seq without attention.
 
-Shapes: B batch, S source positions, T target positions, D d_model.
+Shapes: B sentences, S source positions, T target positions, D d_model.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ __all__ = ["LastStateModel", "RecurrentModel"]
 
 
 class RecurrentModel(PaddedModel):
-    """LSTM layers with residual connections, and additive attention between decoder and encoder.
+    """GNMT: LSTM layers with residual connections, and additive attention between decoder and encoder.
 
-    After Wu et al. (2016): the first encoder layer runs both ways, the others forwards; what the bottom decoder layer
-    says asks the encoder, and the answer goes to all decoder layers above. Simpler than theirs: one machine, one size.
+    After Wu et al. (2016): the first encoder layer is bidirectional, the others run forwards; the output of the bottom
+    decoder layer is the attention query, and the context goes to all decoder layers above. Simpler than theirs: all
+    layers have the same size, and there is no model parallelism.
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -30,30 +31,30 @@ class RecurrentModel(PaddedModel):
         self.encoder = nn.ModuleList(Recurrent(d, is_causal=n > 0) for n in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(Recurrent(d, is_causal=True) for _ in range(config.n_decoder_layers))
         self.attention = AdditiveAttention(d)
-        # State and context side by side: what goes into each layer above the bottom, and what comes out at the top.
+        # Projections of [state; context]: the input of each decoder layer above the bottom, and the output of the top.
         self.joins = nn.ModuleList(nn.Linear(2 * d, d) for _ in range(config.n_decoder_layers))
         self.dropout = Dropout(config.p_drop)
         initialise(self)
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        return _through(self.encoder, src_BSD, is_real_BS, self.dropout)
+        return _run_residual(self.encoder, src_BSD, is_real_BS, self.dropout)
 
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         bottom, *above = self.decoder
-        *joins, join_at_top = self.joins
+        *joins, top_join = self.joins
         x_BTD = tgt_BTD + self.dropout(bottom(tgt_BTD, is_real_BT))
         context_BTD = self.attention(x_BTD, memory)
         for layer, join in zip(above, joins, strict=True):
             inputs_BTD = join(torch.cat((x_BTD, context_BTD), dim=-1))
             x_BTD = x_BTD + self.dropout(layer(inputs_BTD, is_real_BT))
-        out_BTD: Tensor = join_at_top(torch.cat((x_BTD, context_BTD), dim=-1))
+        out_BTD: Tensor = top_join(torch.cat((x_BTD, context_BTD), dim=-1))
         return out_BTD
 
 
 class AdditiveAttention(nn.Module):
-    """v . tanh(W q + U k): a small network says how well two states fit. Bahdanau, Cho and Bengio (2014)."""
+    """Additive attention, scores v . tanh(W q + U k). Bahdanau, Cho and Bengio (2014)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -61,17 +62,17 @@ class AdditiveAttention(nn.Module):
         self.w_key = nn.Linear(d_model, d_model, bias=False)
         self.v = nn.Linear(d_model, 1, bias=False)
 
-    def forward(self, asks_BTD: Tensor, memory: Memory) -> Tensor:
-        """What each position is answered, (B, T, D)."""
-        fit_BTSD = (self.w_query(asks_BTD).unsqueeze(2) + self.w_key(memory.states_BSD).unsqueeze(1)).tanh()
-        return attend(self.v(fit_BTSD).squeeze(-1), memory.states_BSD, memory.is_real_BS)
+    def forward(self, q_BTD: Tensor, memory: Memory) -> Tensor:
+        """The context vector of each query, (B, T, D)."""
+        hidden_BTSD = (self.w_query(q_BTD).unsqueeze(2) + self.w_key(memory.states_BSD).unsqueeze(1)).tanh()
+        return attend(self.v(hidden_BTSD).squeeze(-1), memory.states_BSD, memory.is_real_BS)
 
 
 class LastStateModel(PaddedModel):
-    """An encoder whose last state is all that the decoder learns of the source: the bottleneck before attention.
+    """Seq2seq without attention: the encoder's last state is all that the decoder sees of the source.
 
-    After Sutskever, Vinyals and Le (2014). The last state is shown to the decoder at every position, which is more than
-    theirs, who began with it.
+    After Sutskever, Vinyals and Le (2014). The last state is an input at every target position; theirs was only the
+    decoder's initial state.
     """
 
     def __init__(self, config: LastStateConfig) -> None:
@@ -85,18 +86,18 @@ class LastStateModel(PaddedModel):
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        return _through(self.encoder, src_BSD, is_real_BS, self.dropout)
+        return _run_residual(self.encoder, src_BSD, is_real_BS, self.dropout)
 
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         last_B = memory.is_real_BS.sum(dim=1) - 1
         last_BD = memory.states_BSD[torch.arange(len(last_B), device=last_B.device), last_B]
         x_BTD: Tensor = self.join(torch.cat((tgt_BTD, last_BD.unsqueeze(1).expand_as(tgt_BTD)), dim=-1))
-        return _through(self.decoder, x_BTD, is_real_BT, self.dropout)
+        return _run_residual(self.decoder, x_BTD, is_real_BT, self.dropout)
 
 
-def _through(layers: nn.ModuleList, x_BTD: Tensor, is_real_BT: Tensor, dropout: Dropout) -> Tensor:
-    """(B, T, D) through a stack of layers with residual connections."""
+def _run_residual(layers: nn.ModuleList, x_BTD: Tensor, is_real_BT: Tensor, dropout: Dropout) -> Tensor:
+    """A stack of layers with residual connections, (B, T, D) to (B, T, D)."""
     for layer in layers:
         x_BTD = x_BTD + dropout(layer(x_BTD, is_real_BT))
     return x_BTD

@@ -1,6 +1,6 @@
-"""Convolutions: each position sees k of its neighbours, next to each other or dilated. Section 4, Table 1.
+"""Convolutional layers, contiguous, dilated and separable. Section 4, Table 1.
 
-Shapes: B batch, T positions, D d_model.
+Shapes: B sentences, T positions, D d_model.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ __all__ = ["Convolution", "SeparableConvolution"]
 
 
 class Convolution(SequenceLayer):
-    """A kernel of width k over all channels: k n d^2. With ``dilation``, every so many positions are seen.
+    """A convolution of kernel width k over all channels: k n d^2 operations.
 
-    A stack of contiguous kernels links any two positions in n / k layers, one whose dilation grows k-fold with each
-    layer in log_k n.
+    A stack of contiguous kernels connects any two positions in n / k layers; if the dilation grows k-fold with each
+    layer, in log_k n.
     """
 
     def __init__(self, d_model: int, *, k: int, dilation: int = 1, is_causal: bool = False) -> None:
         super().__init__(d_model, is_causal=is_causal)
         if min(k, dilation) < 1 or (k % 2 == 0 and not is_causal):
             raise ShapeError(
-                f"a kernel with a middle has an odd width, and a dilation is at least 1; got {k}, {dilation}"
+                f"convolution: k must be odd unless causal, and k and dilation at least 1; got {k}, {dilation}"
             )
         self.k, self.dilation = k, dilation
         self.kernel = nn.Conv1d(d_model, d_model, k, dilation=dilation)
@@ -43,11 +43,11 @@ class Convolution(SequenceLayer):
         span = (self.k - 1) * self.dilation
         return (span, 0) if self.is_causal else (span // 2, span // 2)
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """(k - 1) times the dilation before, or half of that on either side."""
+    def receptive_field(self, n_positions: int) -> tuple[int, int]:
+        """(k - 1) times the dilation before, or half of that on either side, within the sentence."""
         before, after = (length // self.dilation for length in self._span())
-        inside = (n_positions - 1) // self.dilation  # what lies further is not in the sentence
-        return min(before, inside) * self.dilation, min(after, inside) * self.dilation
+        limit = (n_positions - 1) // self.dilation
+        return min(before, limit) * self.dilation, min(after, limit) * self.dilation
 
     def multiplications(self, n_positions: int) -> int:
         """k n d^2."""
@@ -55,7 +55,7 @@ class Convolution(SequenceLayer):
 
 
 class SeparableConvolution(Convolution):
-    """A kernel for each channel alone, then a matrix over channels: k n d + n d^2. Section 4, [Chollet, 2016]."""
+    """A depthwise separable convolution: k n d + n d^2 operations. Section 4, [Chollet, 2016]."""
 
     def __init__(self, d_model: int, *, k: int, dilation: int = 1, is_causal: bool = False) -> None:
         super().__init__(d_model, k=k, dilation=dilation, is_causal=is_causal)

@@ -1,6 +1,6 @@
-"""Recurrent layers: each state is made of the one before it. Table 1: n d^2, n steps, n links.
+"""Recurrent layers, LSTM and GRU. Table 1: n d^2 operations, n sequential operations, path length n.
 
-Shapes: B batch, T positions, D d_model, E width of a state, G gates.
+Shapes: B sentences, T positions, D d_model, R width of a recurrent state, Z = 4 R (LSTM) or 3 R (GRU) gate units.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ N_GATES: dict[RecurrentCell, int] = {"lstm": 4, "gru": 3}
 
 
 class Recurrent(SequenceLayer):
-    """An LSTM or a GRU; forwards if causal, else one forwards and one backwards, side by side, of half the width.
+    """An LSTM or GRU: forwards if causal, else bidirectional, each direction of half the width.
 
-    ``kernel``: "fused" is torch's; "reference" takes the formulas step by step, so that one can read and count them.
+    ``kernel`` "fused" is torch's; "reference" computes the formulas step by step, to be read and counted.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Recurrent(SequenceLayer):
     ) -> None:
         super().__init__(d_model, is_causal=is_causal)
         if d_model % 2 and not is_causal:
-            raise ShapeError(f"two directions share d_model, got an odd one: {d_model}")
+            raise ShapeError(f"d_model must be even for a bidirectional layer, got {d_model}")
         self.cell, self.kernel = cell, kernel
         self.width = d_model if is_causal else d_model // 2
         kind: type[nn.LSTM | nn.GRU] = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
@@ -44,69 +44,69 @@ class Recurrent(SequenceLayer):
 
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
-        forwards_BTE = self._run(self.directions[0], x_BTD)  # padding comes after all that is real
+        forward_BTR = self._run(self.directions[0], x_BTD)  # padding is on the right, so no real position sees it
         if self.is_causal:
-            return forwards_BTE
-        order_BT1 = _backwards(is_real_BT).unsqueeze(-1)
+            return forward_BTR
+        order_BT1 = _reversal(is_real_BT).unsqueeze(-1)
         reversed_BTD = x_BTD.gather(1, order_BT1.expand_as(x_BTD))
-        backwards_BTE = self._run(self.directions[1], reversed_BTD)
-        return torch.cat((forwards_BTE, backwards_BTE.gather(1, order_BT1.expand_as(backwards_BTE))), dim=-1)
+        backward_BTR = self._run(self.directions[1], reversed_BTD)
+        return torch.cat((forward_BTR, backward_BTR.gather(1, order_BT1.expand_as(backward_BTR))), dim=-1)
 
     def _run(self, direction: nn.Module, x_BTD: Tensor) -> Tensor:
         match self.kernel:
             case "fused":
-                states_BTE: Tensor = direction(x_BTD)[0]
-                return states_BTE
+                states_BTR: Tensor = direction(x_BTD)[0]
+                return states_BTR
             case "reference":
-                return _by_steps(direction, x_BTD, self.cell)
+                return _run_steps(direction, x_BTD, self.cell)
             case _:
                 assert_never(self.kernel)
 
     def multiplications(self, n_positions: int) -> int:
-        """Each gate has a matrix for the input and one for the state."""
-        of_a_direction = N_GATES[self.cell] * self.width * (self.d_model + self.width)
-        return n_positions * len(self.directions) * of_a_direction
+        """The input matrix and the recurrent matrix of each gate, in each direction."""
+        per_direction = N_GATES[self.cell] * self.width * (self.d_model + self.width)
+        return n_positions * len(self.directions) * per_direction
 
 
-def _backwards(is_real_BT: Tensor) -> Tensor:
-    """For each row, its real places from the last to the first, then those of its padding; its own inverse."""
+def _reversal(is_real_BT: Tensor) -> Tensor:
+    """The permutation (B, T) that reverses the real positions of each row and keeps its padding; its own inverse."""
     n_positions = is_real_BT.shape[1]
-    place_1T = torch.arange(n_positions, device=is_real_BT.device).unsqueeze(0)
+    position_1T = torch.arange(n_positions, device=is_real_BT.device).unsqueeze(0)
     n_real_B1 = is_real_BT.sum(dim=1, keepdim=True)
-    return torch.where(place_1T < n_real_B1, n_real_B1 - 1 - place_1T, place_1T)
+    return torch.where(position_1T < n_real_B1, n_real_B1 - 1 - position_1T, position_1T)
 
 
-def _by_steps(direction: nn.Module, x_BTD: Tensor, cell: RecurrentCell) -> Tensor:
-    """The states of one direction, (B, T, E), one after the other."""
-    w_input_GED, w_state_GEE, b_input, b_state = (
+def _run_steps(direction: nn.Module, x_BTD: Tensor, cell: RecurrentCell) -> Tensor:
+    """The states of one direction, (B, T, R), computed step by step."""
+    w_x_ZD, w_h_ZR, b_x_Z, b_h_Z = (
         getattr(direction, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
-    from_input_BTG = x_BTD @ w_input_GED.T + b_input  # of all positions at once: they wait for nothing
-    h_BE = memory_BE = x_BTD.new_zeros(len(x_BTD), w_state_GEE.shape[1])
+    gates_x_BTZ = x_BTD @ w_x_ZD.T + b_x_Z  # of all positions at once: independent of the states
+    h_BR = c_BR = x_BTD.new_zeros(len(x_BTD), w_h_ZR.shape[1])
     states = []
     for position in range(x_BTD.shape[1]):
-        from_state_BG = h_BE @ w_state_GEE.T + b_state
+        gates_h_BZ = h_BR @ w_h_ZR.T + b_h_Z
         match cell:
             case "lstm":
-                h_BE, memory_BE = lstm_step(from_input_BTG[:, position] + from_state_BG, memory_BE)
+                h_BR, c_BR = lstm_step(gates_x_BTZ[:, position] + gates_h_BZ, c_BR)
             case "gru":
-                h_BE = gru_step(from_input_BTG[:, position], from_state_BG, h_BE)
+                h_BR = gru_step(gates_x_BTZ[:, position], gates_h_BZ, h_BR)
             case _:
                 assert_never(cell)
-        states.append(h_BE)
+        states.append(h_BR)
     return torch.stack(states, dim=1)
 
 
-def lstm_step(gates_BG: Tensor, memory_BE: Tensor) -> tuple[Tensor, Tensor]:
-    """Hochreiter and Schmidhuber's cell, with a forget gate: the state and the memory, (B, E) each."""
-    take_BE, keep_BE, new_BE, show_BE = gates_BG.chunk(4, dim=-1)
-    memory_BE = keep_BE.sigmoid() * memory_BE + take_BE.sigmoid() * new_BE.tanh()
-    return show_BE.sigmoid() * memory_BE.tanh(), memory_BE
+def lstm_step(gates_BZ: Tensor, c_BR: Tensor) -> tuple[Tensor, Tensor]:
+    """One LSTM step with a forget gate (Hochreiter and Schmidhuber): the hidden and the cell state, (B, R) each."""
+    i_BR, f_BR, g_BR, o_BR = gates_BZ.chunk(4, dim=-1)
+    c_BR = f_BR.sigmoid() * c_BR + i_BR.sigmoid() * g_BR.tanh()
+    return o_BR.sigmoid() * c_BR.tanh(), c_BR
 
 
-def gru_step(from_input_BG: Tensor, from_state_BG: Tensor, h_BE: Tensor) -> Tensor:
-    """Cho et al.'s cell, as torch and cuDNN have it: the state, (B, E)."""
-    (reset_x, keep_x, new_x), (reset_h, keep_h, new_h) = from_input_BG.chunk(3, dim=-1), from_state_BG.chunk(3, dim=-1)
-    keep_BE = (keep_x + keep_h).sigmoid()
-    new_BE = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
-    return keep_BE * h_BE + (1 - keep_BE) * new_BE
+def gru_step(gates_x_BZ: Tensor, gates_h_BZ: Tensor, h_BR: Tensor) -> Tensor:
+    """One GRU step (Cho et al.), in the variant of torch and cuDNN: the hidden state, (B, R)."""
+    (r_x, z_x, n_x), (r_h, z_h, n_h) = gates_x_BZ.chunk(3, dim=-1), gates_h_BZ.chunk(3, dim=-1)
+    r_BR, z_BR = (r_x + r_h).sigmoid(), (z_x + z_h).sigmoid()
+    n_BR = (n_x + r_BR * n_h).tanh()
+    return z_BR * h_BR + (1 - z_BR) * n_BR

@@ -1,6 +1,7 @@
-"""Self-attention over all positions, and over a neighbourhood only. Sections 3.2 and 4, Table 1.
+"""Full and restricted self-attention. Sections 3.2 and 4, Table 1.
 
-Shapes: B batch, T positions, H heads, K d_k, D d_model; C blocks of positions, P positions of a block, W of its window.
+Shapes: B sentences, T query positions, S key positions, H heads, K d_k = d_v, D d_model, X blocks of positions, P query
+positions of a block, Y key positions of a block's window.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ __all__ = ["FullSelfAttention", "RestrictedSelfAttention"]
 
 
 class FullSelfAttention(SequenceLayer):
-    """Every position asks every other: n^2 d, one step, one link between any two.
+    """Multi-head self-attention over all positions: n^2 d operations, O(1) sequential operations, path length 1.
 
-    ``kernel``: "fused" is torch's, which holds no scores; "reference" has every operation in the open, to be counted.
+    ``kernel`` "fused" is torch's, without scores in memory; "reference" is equation 1, to be read and counted.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class FullSelfAttention(SequenceLayer):
     ) -> None:
         super().__init__(d_model, is_causal=is_causal)
         if d_model % n_heads:
-            raise ShapeError(f"d_model {d_model} is not divided by n_heads {n_heads}; choose a divisor")
+            raise ShapeError(f"d_model {d_model} is not divisible by n_heads {n_heads}; choose a divisor")
         self.n_heads, self.kernel = n_heads, kernel
         self.w_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
         self.w_o = nn.Linear(d_model, d_model, bias=False)
@@ -55,32 +56,32 @@ class FullSelfAttention(SequenceLayer):
                 assert_never(self.kernel)
 
     def multiplications(self, n_positions: int) -> int:
-        """4 n d^2 for the projections, 2 n^2 d for scores and values."""
+        """4 n d^2 for the projections, 2 n^2 d for Q K^T and (weights) V."""
         return 4 * n_positions * self.d_model**2 + 2 * n_positions**2 * self.d_model
 
 
 class RestrictedSelfAttention(FullSelfAttention):
-    """Every position asks those of a neighbourhood of r around it: r n d, n / r links. Section 4.
+    """Self-attention restricted to a neighbourhood of r positions: r n d operations, path length n / r. Section 4.
 
-    Causal, the neighbourhood is the position and the r - 1 before it; else r is odd, and it stands in the middle.
+    If causal, the neighbourhood is the position and the r - 1 before it; else r is odd and the position is its centre.
 
-    No (n, n) matrix is made: queries are taken in blocks of r, and each block is shown the at most 2 r - 1 keys that
-    its positions may see, so that work and memory grow with r n.
+    No (n, n) matrix is computed: queries are grouped in blocks of r, and each block attends to a window of the 2 r - 1
+    keys that its queries may see, so time and memory grow with r n.
     """
 
     def __init__(self, d_model: int, *, n_heads: int, r: int, is_causal: bool = False) -> None:
         super().__init__(d_model, n_heads=n_heads, is_causal=is_causal, kernel="reference")
         if r < 1 or (r % 2 == 0 and not is_causal):
-            raise ShapeError(f"a neighbourhood with a middle has an odd number of positions, got r = {r}")
+            raise ShapeError(f"the neighbourhood must be at least 1 and, unless causal, odd; got r = {r}")
         self.r = r
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """r - 1 before, or half of that on either side."""
+    def receptive_field(self, n_positions: int) -> tuple[int, int]:
+        """r - 1 before, or half of that on either side, within the sentence."""
         before, after = (self.r - 1, 0) if self.is_causal else (self.r // 2, self.r // 2)
         return min(before, n_positions - 1), min(after, n_positions - 1)
 
     def multiplications(self, n_positions: int) -> int:
-        """4 n d^2 for the projections; twice d for each key that a block is shown."""
+        """4 n d^2 for the projections, 2 d for each query and key of a block's window."""
         n_blocks = math.ceil(n_positions / self.r)
         return 4 * n_positions * self.d_model**2 + 2 * n_blocks * self.r * (2 * self.r - 1) * self.d_model
 
@@ -88,22 +89,22 @@ class RestrictedSelfAttention(FullSelfAttention):
         n_positions, r = is_real_BT.shape[1], self.r
         before = r - 1 if self.is_causal else r // 2
         after = r - 1 - before
-        fill = -n_positions % r  # the last block, filled up
-        q_BHCPK = F.pad(q_BHTK, (0, 0, 0, fill)).unfold(2, r, r).transpose(-1, -2)
-        k_BHCWK, v_BHCWK = (_windows(x, before, after + fill, r) for x in (k_BHTK, v_BHTK))
-        is_real_BCW = F.pad(is_real_BT, (before, after + fill)).unfold(1, 2 * r - 1, r)
-        place_P, place_W = torch.arange(r), torch.arange(2 * r - 1)  # in a block, and in its window
-        offset_PW = place_W - place_P.unsqueeze(1)
-        is_near_PW = ((offset_PW >= 0) & (offset_PW < r)).to(is_real_BT.device)
-        allow_BCPW = is_near_PW & is_real_BCW.unsqueeze(2)
-        # What fills up has nobody to ask; it asks anything, and nobody reads it.
-        allow_BCPW = allow_BCPW | ~allow_BCPW.any(dim=-1, keepdim=True)
-        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHCPK, k_BHCWK, v_BHCWK))  # (B * C, H, ., K)
-        heads, _ = attention(q, k, v, allow_BTS=allow_BCPW.flatten(0, 1))
-        heads_BHCPK = heads.view(len(is_real_BT), -1, *heads.shape[1:]).transpose(1, 2)
-        return heads_BHCPK.flatten(2, 3)[:, :, :n_positions]
+        n_extra = -n_positions % r  # padding of the last block
+        q_BHXPK = F.pad(q_BHTK, (0, 0, 0, n_extra)).unfold(2, r, r).transpose(-1, -2)
+        k_BHXYK, v_BHXYK = (_windows(x, before, after + n_extra, r) for x in (k_BHTK, v_BHTK))
+        is_real_BXY = F.pad(is_real_BT, (before, after + n_extra)).unfold(1, 2 * r - 1, r)
+        index_P, index_Y = torch.arange(r), torch.arange(2 * r - 1)  # in a block, and in its window
+        offset_PY = index_Y - index_P.unsqueeze(1)
+        is_near_PY = ((offset_PY >= 0) & (offset_PY < r)).to(is_real_BT.device)
+        allow_BXPY = is_near_PY & is_real_BXY.unsqueeze(2)
+        # Padding queries have no key; they may attend to all, since their outputs are ignored.
+        allow_BXPY = allow_BXPY | ~allow_BXPY.any(dim=-1, keepdim=True)
+        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHXPK, k_BHXYK, v_BHXYK))  # (B X, H, P or Y, K)
+        heads, _ = attention(q, k, v, allow_BTS=allow_BXPY.flatten(0, 1))
+        heads_BHXPK = heads.view(len(is_real_BT), -1, *heads.shape[1:]).transpose(1, 2)
+        return heads_BHXPK.flatten(2, 3)[:, :, :n_positions]
 
 
 def _windows(x_BHTK: Tensor, before: int, after: int, r: int) -> Tensor:
-    """What each block of r positions is shown, (B, H, C, W, K)."""
+    """The window of keys or values of each block of r positions, (B, H, X, Y, K)."""
     return F.pad(x_BHTK, (0, 0, before, after)).unfold(2, 2 * r - 1, r).transpose(-1, -2)

@@ -1,6 +1,6 @@
-"""What the layers of Table 1 have in common: each position learns of others, (B, T, D) to (B, T, D).
+"""The interface of the layer types of Table 1, (B, T, D) to (B, T, D).
 
-Shapes: B batch, T positions, D d_model.
+Shapes: B sentences, T positions, D d_model.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__ = ["SequenceLayer"]
 
 
 class SequenceLayer(nn.Module, ABC):
-    """One way for positions to learn of each other.
+    """A layer that passes information between the positions of a sentence.
 
-    What stands at padding is not read, and what comes out there means nothing. A causal mixer shows a position what is
-    before it and itself; any other both sides.
+    Inputs at padding are ignored and outputs there are undefined. In a causal layer, each position sees itself and the
+    positions before it; otherwise both sides.
     """
 
     def __init__(self, d_model: int, *, is_causal: bool) -> None:
@@ -25,12 +25,12 @@ class SequenceLayer(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D); ``is_real``: not padding, which stands on the right."""
+        """(B, T, D) to (B, T, D); ``is_real_BT`` is False at padding, which is on the right."""
 
-    def reach(self, n_positions: int) -> tuple[int, int]:
-        """How many positions before, and after, one layer lets a position see, at most: all, unless it is narrower."""
+    def receptive_field(self, n_positions: int) -> tuple[int, int]:
+        """The most positions that an output sees before and after its own; by default, all of the sentence."""
         return n_positions - 1, 0 if self.is_causal else n_positions - 1
 
     @abstractmethod
     def multiplications(self, n_positions: int) -> int:
-        """Products of two numbers in one layer over a sentence, as matrix products and attention make them."""
+        """The multiplications of one layer over a sentence, in matrix products and attention."""
