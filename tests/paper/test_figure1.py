@@ -73,16 +73,16 @@ def smooth(model: Transformer) -> None:
 def narrow_sighted(model: Transformer) -> None:
     attention = model.encoder[1].self_attention
     forward = attention.forward
-    attention.forward = lambda x, layout, *, allow_BTS, hook=None: forward(  # type: ignore[assignment]
-        x, layout, allow_BTS=causal_mask(layout.is_real_BT.shape[1], x.device), hook=hook
+    attention.forward = lambda x, padding, *, allow_BTS, hook=None: forward(  # type: ignore[assignment]
+        x, padding, allow_BTS=causal_mask(padding.is_real_BT.shape[1], x.device), hook=hook
     )
 
 
 def asking_something_else(model: Transformer) -> None:
     attention = model.decoder[0].cross_attention
     forward = attention.forward
-    attention.forward = lambda x, layout, memory, hook=None: forward(  # type: ignore[assignment]
-        x, layout, EncoderOutput(memory.states_MD + 1, memory.layout), hook=hook
+    attention.forward = lambda x, padding, memory, hook=None: forward(  # type: ignore[assignment]
+        x, padding, EncoderOutput(memory.states_MD + 1, memory.padding), hook=hook
     )
 
 
