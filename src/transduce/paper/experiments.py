@@ -37,12 +37,12 @@ from transduce.training import Record, newest_complete, read_state
 
 __all__ = [
     "Experiment",
+    "Experiments",
     "Follower",
-    "Laboratory",
     "RunRecord",
     "Scale",
     "Stopped",
-    "machine_in_words",
+    "machine_description",
     "machines",
     "sustained_flops",
 ]
@@ -102,7 +102,7 @@ class Stopped(Exception):
     """Somebody asked to stop; what was done is on the disk."""
 
 
-class Laboratory:
+class Experiments:
     """Finds records, and makes those that are missing."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Laboratory:
                     self._made(experiment)  # the record stays as it is until there is another
         return folder
 
-    def kept_beside(
+    def cached_measurement(
         self,
         experiment: Experiment,
         what: str,
@@ -309,7 +309,7 @@ class Laboratory:
             src_tokens=state.src_tokens,
             tgt_tokens=state.tgt_tokens,
             minutes=round(state.elapsed_s / 60, 4),
-            machine=machine_in_words(self.device),
+            machine=machine_description(self.device),
             torch=str(torch.__version__),
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
@@ -354,7 +354,7 @@ def machines(records: Iterable[RunRecord]) -> str:
     return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
 
 
-def machine_in_words(device: torch.device) -> str:
+def machine_description(device: torch.device) -> str:
     """In words: a GPU by its name, a processor by its model and the threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
