@@ -1,6 +1,6 @@
-"""The paper, table by table and figure by figure: what it prints beside what we compute, measure and train.
+"""Reproduction of the paper's tables and figures: its printed numbers beside those we count, measure and train.
 
-Each module makes one ``Report``; those that need trained models ask the ``Experiments`` for them.
+Each module makes one ``Report``. ``Experiments`` trains the models that a report needs, or reads their records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``transduce paper`` can make, by name."""
+"""The tables and figures that ``transduce paper`` can make, by name."""
 
 from __future__ import annotations
 
