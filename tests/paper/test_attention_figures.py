@@ -17,7 +17,7 @@ from said import naming
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
-from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Table, write_report
+from transduce.paper import ARTEFACTS, Experiments, Report, Request, Table, write_report
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
 from transduce.paper.attention.figure3 import farthest_look
@@ -412,20 +412,20 @@ def test_the_model_of_a_cpu_is_as_described() -> None:
 
 
 @pytest.fixture(scope="module")
-def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
-    folder = tmp_path_factory.mktemp("laboratory")
-    return Laboratory(folder / "runs", folder / "work", scale="cpu")
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
+    folder = tmp_path_factory.mktemp("experiments")
+    return Experiments(folder / "runs", folder / "work", scale="cpu")
 
 
-def made(laboratory: Laboratory, name: str, sentence: str | None = None) -> Report:
-    return ARTEFACTS[name](laboratory, Request(is_short=True, sentence=sentence))
+def made(experiments: Experiments, name: str, sentence: str | None = None) -> Report:
+    return ARTEFACTS[name](experiments, Request(is_short=True, sentence=sentence))
 
 
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
 def test_the_short_form_makes_a_report_with_drawings_and_a_page(
-    laboratory: Laboratory, name: str, tmp_path: Path
+    experiments: Experiments, name: str, tmp_path: Path
 ) -> None:
-    report = made(laboratory, name)
+    report = made(experiments, name)
     paths = write_report(report, tmp_path)
     assert list(report.drawings) == [name, f"{name}-all-heads"]
     text = paths[0].read_text(encoding="utf-8")
@@ -439,7 +439,7 @@ def test_the_short_form_makes_a_report_with_drawings_and_a_page(
     tables = [section for section in report.sections if isinstance(section, Table)]
     assert tables
     assert all(table.rows for table in tables)
-    again = write_report(made(laboratory, name), tmp_path / "again")
+    again = write_report(made(experiments, name), tmp_path / "again")
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
 
 
@@ -453,21 +453,21 @@ def test_the_short_form_makes_a_report_with_drawings_and_a_page(
     ],
 )
 def test_where_a_sentence_has_nothing_to_show_the_report_says_so(
-    laboratory: Laboratory, name: str, sentence: str, said: str
+    experiments: Experiments, name: str, sentence: str, said: str
 ) -> None:
-    report = made(laboratory, name, sentence)
+    report = made(experiments, name, sentence)
     assert list(report.drawings) == [f"{name}-all-heads"]
     assert any(re.search(said, section) for section in report.sections if isinstance(section, str))
 
 
-def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(laboratory: Laboratory) -> None:
-    report = made(laboratory, "figure4", "The law is right, but its use is not.")
+def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(experiments: Experiments) -> None:
+    report = made(experiments, "figure4", "The law is right, but its use is not.")
     assert "figure4" in report.drawings
     assert any(re.search(r"\bnoun\b.*\bagrees\b", str(section)) for section in report.sections)
 
 
-def test_sentences_that_cannot_be_drawn_are_refused(laboratory: Laboratory) -> None:
+def test_sentences_that_cannot_be_drawn_are_refused(experiments: Experiments) -> None:
     with pytest.raises(DataError, match=naming(60, 61)):
-        made(laboratory, "figure3", "word " * 61)
+        made(experiments, "figure3", "word " * 61)
     with pytest.raises(DataError, match=naming("no word")):
-        made(laboratory, "figure5", " ")
+        made(experiments, "figure5", " ")

@@ -13,7 +13,7 @@ from transduce.paper.attention.heads import FAR, HeadNumbers, everything_alike, 
 from transduce.paper.attention.scene import Scene, page_of, set_scene
 from transduce.paper.attention.structure import ABOUT_SEARCH, find_structure, structure_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words
-from transduce.paper.laboratory import Laboratory
+from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.view import HeadLines, LinePanel
@@ -33,9 +33,9 @@ class FarLook:
     far_weights: NDArray[np.floating[Any]]  # (H,), how much
 
 
-def make_figure3(laboratory: Laboratory, request: Request) -> Report:
+def make_figure3(experiments: Experiments, request: Request) -> Report:
     """Look for far dependencies in the sentence given, in the dev text, and in sentences whose trees are known."""
-    scene = set_scene(laboratory, request)
+    scene = set_scene(experiments, request)
     samples = attention_between_words(scene.translator, scene.dev)
     found = find_structure(scene.translator, n_sentences=scene.n_trees, farther_than=FAR)
     look = farthest_look(scene.sentence)

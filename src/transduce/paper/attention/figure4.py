@@ -15,7 +15,7 @@ from transduce.paper.attention.heads import Exam, Question, find_head, greatest_
 from transduce.paper.attention.scene import Scene, page_of, set_scene
 from transduce.paper.attention.structure import StructureFinding, structure_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words, untrained
-from transduce.paper.laboratory import Laboratory
+from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.tasks import Translator
@@ -61,9 +61,9 @@ class Pronouns:
         return np.mean(from_pronoun, axis=0), np.mean(from_others, axis=0)
 
 
-def make_figure4(laboratory: Laboratory, request: Request) -> Report:
+def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Choose the heads in which pronouns look at their nouns, measure them, and draw two in the sentence given."""
-    scene = set_scene(laboratory, request)
+    scene = set_scene(experiments, request)
     choosing, measuring = (Pronouns.of(scene.translator, texts) for texts in (scene.dev, scene.test))
     is_enough = min(len(choosing.anaphors), len(measuring.anaphors)) >= LEAST_PRONOUNS
     pronoun = pronoun_to_draw(scene.sentence.words[:-1])

@@ -10,7 +10,7 @@ from transduce.paper.attention.heads import Rule, greatest_other, steadiest_offs
 from transduce.paper.attention.scene import Scene, page_of, set_scene
 from transduce.paper.attention.structure import ABOUT_SEARCH, StructureFinding, find_structure, structure_table
 from transduce.paper.attention.word_attention import attention_between_words
-from transduce.paper.laboratory import Laboratory
+from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.view import HeadLines, LinePanel
@@ -21,9 +21,9 @@ N_DRAWN = 2  # as in the paper
 SHORTEST = 3  # words that have a structure to speak of
 
 
-def make_figure5(laboratory: Laboratory, request: Request) -> Report:
+def make_figure5(experiments: Experiments, request: Request) -> Report:
     """Ask every head about every relation, and draw two heads that follow different ones."""
-    scene = set_scene(laboratory, request)
+    scene = set_scene(experiments, request)
     found = find_structure(scene.translator, n_sentences=scene.n_trees)
     chosen = [greatest_other(sample) for sample in attention_between_words(scene.translator, scene.dev)]
     drawn = two_heads(found) if scene.sentence.n_words >= SHORTEST else []

@@ -12,7 +12,7 @@ from transduce.corpora import ParallelText
 from transduce.errors import DataError
 from transduce.files import write_text
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale
 from transduce.paper.report import Draw
 from transduce.paper.request import Request
 from transduce.paper.table3 import row_experiment
@@ -81,20 +81,20 @@ def _corpora(corpus: str | dict[str, float]) -> str:
     return corpus if isinstance(corpus, str) else ", ".join(corpus)
 
 
-def set_scene(laboratory: Laboratory, request: Request) -> Scene:
+def set_scene(experiments: Experiments, request: Request) -> Scene:
     """Train the model, or find it, and let it read the sentence.
 
     Raises DataError if there is no word in the sentence, or more than a drawing holds.
     """
-    experiment = attention_experiment(laboratory.scale, is_short=request.is_short)
-    record = laboratory.run(experiment)
-    translator = Translator.load(laboratory.model_folder(experiment), device=laboratory.device)
+    experiment = attention_experiment(experiments.scale, is_short=request.is_short)
+    record = experiments.run(experiment)
+    translator = Translator.load(experiments.model_folder(experiment), device=experiments.device)
     text = DEFAULT_SENTENCE if request.sentence is None else request.sentence
     (sentence,) = attention_between_words(translator, [text])
     if sentence.n_words > MOST_WORDS:
         raise DataError(f"the figures of attention hold {MOST_WORDS} words, the sentence has {sentence.n_words}")
     n_sentences = 60 if request.is_short else 1000
-    dev, test = (_sentences(experiment.config.data, laboratory.data_folder, split, n_sentences) for split in PARTS)
+    dev, test = (_sentences(experiment.config.data, experiments.data_folder, split, n_sentences) for split in PARTS)
     return Scene(record, translator, text, sentence, dev, test, n_trees=60 if request.is_short else 500)
 
 
