@@ -174,9 +174,10 @@ function renderColumns(view) {
     create("li", { children: [tokenSpan(token), create("span", { class: "number" })] })));
   element("columns").style.setProperty("--n-heads", view.heads.length);
   element("lines-note").textContent = state.head === null
-    ? `Lines: the mean over the ${view.nHeads} heads, for each query its ${N_STRONGEST} greatest weights. Select a query`
-      + " for the heads one by one."
-    : `Lines: head ${state.head + 1}, for each query its ${N_STRONGEST} greatest weights. Select a query for all of them.`;
+    ? `No query selected: lines show the ${N_STRONGEST} greatest weights of each query, in the mean over heads. Query `
+      + "selected: all its weights, one colour and one column of cells per head."
+    : `No query selected: lines show the ${N_STRONGEST} greatest weights of each query. Query selected: all of its`
+      + " weights.";
   const least = parseInt(getComputedStyle(element("columns")).getPropertyValue("--least-row")) || 20;
   const row = Math.max(least, Math.min(30, Math.floor(760 / Math.max(queries.length, keys.length))));
   element("columns").style.setProperty("--row", `${row}px`);
@@ -210,7 +211,7 @@ function drawLines(view, word) {
 /** Number the cells of the strip: every head, or every other one where the cells are too narrow. */
 function numberStrip(view) {
   const cell = (places.tokens - places.keys) / view.heads.length;
-  const step = Math.ceil(13 / cell);
+  const step = Math.ceil((view.heads.length < 10 ? 9 : 13) / cell); // room for one or two digits
   const numbered = state.head === null ? view.heads.filter((head) => head % step === 0) : [];
   element("strip-heads").replaceChildren(...numbered.map((head) => {
     const span = create("span", { text: head + 1 });
@@ -330,7 +331,8 @@ function reserveRoom(view) {
   const panel = element("readout").parentElement;
   const meansOf = (word) => view.keys.map((_, key) => meanOverHeads(view, word, key));
   const nShown = (word) => meansOf(word).filter((mean) => mean > 0).length;
-  const fullest = view.queries.map((_, word) => word).reduce((best, word) => (nShown(word) > nShown(best) ? word : best));
+  const words = view.queries.map((_, word) => word);
+  const fullest = words.reduce((best, word) => (nShown(word) > nShown(best) ? word : best));
   panel.style.setProperty("--reserved", "0");
   renderReadout(view, fullest, meansOf(fullest));
   panel.style.setProperty("--reserved", `${panel.offsetHeight}px`);
