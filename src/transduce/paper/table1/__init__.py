@@ -29,7 +29,7 @@ EXPONENTS = (
 
 
 def make_table1(experiments: Experiments, request: Request) -> Report:
-    """Table 1 and the claims of section 4, with the layers of ``transduce.model.mixers``.
+    """Table 1 and the claims of section 4, with the layers of ``transduce.model.sequence_layers``.
 
     Times are of the experiments's device, the rest is counted and does not depend on a machine.
     """
