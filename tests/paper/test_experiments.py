@@ -17,7 +17,7 @@ from transduce.metrics import TOKENISED_BLEUS
 from transduce.paper import Experiment, Experiments, Stopped
 from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared
-from transduce.tasks.run_lock import only_writer
+from transduce.tasks.run_lock import run_lock
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
 
@@ -133,7 +133,7 @@ def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experime
 
 def test_two_that_want_the_same_make_it_once(experiment: Experiment, tmp_path: Path) -> None:
     told: list[str] = []
-    with only_writer(tmp_path / "work" / "locks" / "cpu" / experiment.name):
+    with run_lock(tmp_path / "work" / "locks" / "cpu" / experiment.name):
         waiting = ThreadPoolExecutor().submit(experiments_in(tmp_path, told).run, experiment)
         while not any(says(line, "base-seed1") for line in told):
             assert not waiting.done()
