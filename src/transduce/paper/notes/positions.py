@@ -22,7 +22,7 @@ from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
 from transduce.paper.report import Cell, Table
-from transduce.text import SPECIAL_SYMBOLS
+from transduce.text import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,7 +189,7 @@ def make_positions(*, is_short: bool) -> Part:
 
 def _accuracies(option: Option, sizes: Sizes) -> list[float]:
     """Of a model that has learned to say the token before, at each tested length."""
-    n_special = len(SPECIAL_SYMBOLS)
+    n_special = len(SPECIAL_TOKENS)
     generator = torch.Generator().manual_seed(1)
     with seeded(1):
         model = new_model(n_special + N_TOKENS, option)
