@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.output import print_json, say, say_error
+from transduce.cli.output import echo, echo_error, print_json
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.errors import ConfigError, TransduceError, quoted
 
@@ -83,21 +83,21 @@ def paper(
         follow=lambda config: TrainingProgress(config.training),
         should_stop=asked,
         while_training=asked,
-        tell=say,
+        log=echo,
     )
     written: dict[str, list[str]] = {}
     n_failed = 0
     for each in names:
-        say(f"{each}:")
+        echo(f"{each}:")
         try:
             report = ARTEFACTS[each](experiments, Request(short, sentence, treebank))
         except Stopped:
-            say(f"stopped; the same command goes on with {each}")
+            echo(f"stopped; the same command goes on with {each}")
             return asked.exit_code
         except TransduceError as error:
             if len(names) == 1:
                 raise
-            say_error(f"{each}: {error}")
+            echo_error(f"{each}: {error}")
             n_failed += 1
             continue
         paths = write_report(report, reports)
