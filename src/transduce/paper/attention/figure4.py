@@ -38,7 +38,7 @@ class Pronouns:
     anaphors: list[tuple[int, Anaphor]]  # with the index of the sentence
 
     @staticmethod
-    def of(translator: Translator, texts: Sequence[str]) -> Pronouns:
+    def from_texts(translator: Translator, texts: Sequence[str]) -> Pronouns:
         """Return the pronouns of some texts."""
         samples = attention_between_words(translator, texts)
         anaphors = [(number, each) for number, sample in enumerate(samples) for each in find_anaphors(sample.words)]
@@ -64,7 +64,7 @@ class Pronouns:
 def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Probe heads for attention from pronouns to antecedents, and draw two heads in the sentence."""
     inputs = figure_inputs(experiments, request)
-    choosing, measuring = (Pronouns.of(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
+    choosing, measuring = (Pronouns.from_texts(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
     is_enough = min(len(choosing.anaphors), len(measuring.anaphors)) >= LEAST_PRONOUNS
     result = _probed(inputs, choosing, measuring) if is_enough else None
     pronoun = pronoun_to_draw(inputs.sentence.words[:-1])
@@ -199,7 +199,9 @@ def _too_few(inputs: FigureInputs) -> str:
 
 def _probed(inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns) -> RelationResult:
     initial = untrained(inputs.translator)
-    initial_choosing, initial_measuring = (Pronouns.of(initial, texts).probe() for texts in (inputs.dev, inputs.test))
+    initial_choosing, initial_measuring = (
+        Pronouns.from_texts(initial, texts).probe() for texts in (inputs.dev, inputs.test)
+    )
     return RelationResult(
         "pronoun → noun",
         best_head(choosing.probe(), measuring.probe()),
