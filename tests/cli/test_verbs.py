@@ -439,13 +439,13 @@ def test_paper_all_goes_on_after_what_cannot_be_made(
 ) -> None:
     pytest.importorskip("matplotlib")
 
-    def fail(laboratory: object, request: object) -> Report:
+    def fail(experiments: object, request: object) -> Report:
         raise DataError("there is no text")
 
-    def succeed(laboratory: object, request: object) -> Report:
+    def succeed(experiments: object, request: object) -> Report:
         return Report("figure1", "Figure 1", ("a drawing",))
 
-    def stop(laboratory: object, request: object) -> Report:
+    def stop(experiments: object, request: object) -> Report:
         raise Stopped
 
     monkeypatch.setattr("transduce.paper.ARTEFACTS", {"table2": fail, "figure1": succeed})

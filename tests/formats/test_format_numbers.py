@@ -26,7 +26,7 @@ from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
 from transduce.files import write_manifest
 from transduce.model import make_model
-from transduce.paper import Experiment, Laboratory
+from transduce.paper import Experiment, Experiments
 from transduce.tasks import open_prepared, read_run_config
 from transduce.tasks.model_folder import read_model_config, write_model_folder
 from transduce.tasks.run_file import changes_since, read_run_file
@@ -160,12 +160,12 @@ def test_prepared_text_of_before_is_that_of_the_same_task(run: Path) -> None:
 def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name: str) -> None:
     """As ``config`` was: fields of all systems, and none for what the search is."""
     records, now = tmp_path / "runs", json.loads((RECORDS / "cpu" / f"{name}.json").read_text(encoding="utf-8"))
-    laboratory = Laboratory(records, tmp_path / "work", scale="cpu")
+    experiments = Experiments(records, tmp_path / "work", scale="cpu")
     experiment = Experiment(name, config_from_mapping(RunConfig, now["config"], where="record"))
-    path = laboratory.record_path(experiment)
+    path = experiments.record_path(experiment)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(now), encoding="utf-8")
-    record = laboratory.run(experiment)
+    record = experiments.run(experiment)
     before = {each: value for each, value in now.items() if each != "format"}
     before["config"]["data"]["target"] = {"translation": "text", "parsing": "trees"}[
         before["config"]["data"].pop("task")
@@ -175,10 +175,10 @@ def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name:
         del before["config"]["model"]["system"]
     del before["config"]["search"]["kind"]
     path.write_text(json.dumps(before), encoding="utf-8")
-    assert laboratory.run(experiment) == record
+    assert experiments.run(experiment) == record
     edited(path, lambda values: values.update(format=2))
     with pytest.raises(DataError, match=naming(path, "format", 2, "0 to 1")):
-        laboratory.run(experiment)
+        experiments.run(experiment)
 
 
 def test_the_fields_of_before_are_dealt_to_the_systems_that_have_them() -> None:

@@ -27,7 +27,7 @@ def spread(n_rows: int, n_columns: int, *, causal: bool = False) -> np.ndarray:
 
 
 def example() -> AttentionMaps:
-    """Layer 2, head 10 looks, while writing the third piece, at the third source piece alone."""
+    """Layer 2, head 10 looks, mostly at the third source token for the third target token."""
     cross = spread(len(WRITTEN), len(SRC))
     cross[1, 9, 2] = [0.0, 0.2, 0.8, 0.0, 0.0]
     return AttentionMaps(
@@ -100,7 +100,7 @@ def values(document: ElementTree.Element, name: str) -> list[str]:
 
 
 QUERIES = ".//ol[@id='queries']/li/button"
-KEYS = ".//ol[@id='keys']/li/span[@class='piece']"
+KEYS = ".//ol[@id='keys']/li/span[@class='token']"
 NUMBERS = ".//ol[@id='keys']/li/span[@class='number']"
 
 
@@ -119,6 +119,33 @@ def test_a_plain_address_shows_the_whole_layer(page: Path, tmp_path: Path, rende
     assert len(by_id(document, "sentence-choice").findall(".//option")) == 2
 
 
+def test_kinds_of_attention_have_their_usual_names_and_columns_theirs(page: Path, tmp_path: Path, rendered: Render):
+    document = rendered(page, "#kind=decoder", tmp_path)
+    names = [element.attrib["aria-label"] for element in document.findall(".//input[@name='kind']")]
+    assert names == [
+        "Encoder self-attention",
+        "Decoder self-attention (masked)",
+        "Cross-attention (encoder-decoder attention)",
+    ]
+    assert text_of(by_id(document, "query-title")).startswith("Query")
+    assert text_of(by_id(document, "key-title")).startswith("Key")
+    assert "masked" in text_of(by_id(document, "explanation"))
+
+
+def test_marks_in_tokens_are_explained_where_they_are(page: Path, tmp_path: Path, rendered: Render):
+    plain = text_of(by_id(rendered(page, "#kind=encoder", tmp_path / "plain"), "marks"))
+    assert "</s>" in plain
+    assert "<s>" not in plain
+    assert "\u2581" not in plain
+    marked = dataclasses.replace(example(), src_tokens=("\u2581the", "\u2581un", "usual", "\\xe6", "</s>"))
+    write_attention_page(tmp_path / "marked.html", [marked], title="Attention")
+    marks = text_of(by_id(rendered(tmp_path / "marked.html", "#kind=encoder", tmp_path / "profile"), "marks"))
+    assert marks.startswith("\u2581 marks the beginning of a word")
+    assert "byte" in marks
+    decoder = text_of(by_id(rendered(tmp_path / "marked.html", "#kind=decoder", tmp_path / "other"), "marks"))
+    assert "<s> is the beginning of the sentence (BOS)" in decoder
+
+
 def test_text_that_looks_like_markup_stays_text(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#kind=encoder", tmp_path)
     assert text_of(by_id(document, "source")) == "the <b>source</b>"
@@ -135,9 +162,9 @@ def test_an_address_isolates_one_word_of_one_head(page: Path, tmp_path: Path, re
     assert texts(document, NUMBERS) == ["0.00", "0.20", "0.80", "0.00", "0.00"]
     shown = [element for element in document.findall(QUERIES) if element.get("class") == "shown"]
     assert [(text_of(element), element.attrib["aria-pressed"]) for element in shown] == [("&amp;", "true")]
-    assert text_of(by_id(document, "readout-title")) == "Writing \u201c&amp;\u201d: where head 10 looks"
+    assert text_of(by_id(document, "readout-title")) == "Query \u201c&amp;\u201d: greatest weights of head 10"
     assert [text_of(item) for item in by_id(document, "readout")] == [f"{SRC[2]}0.80", f"{SRC[1]}0.20"]
-    assert text_of(by_id(document, "heat-title")) == "Head 10 of layer 2"
+    assert text_of(by_id(document, "heat-title")) == "Layer 2, head 10"
 
 
 def test_all_heads_show_the_mean_and_the_best_of_each(page: Path, tmp_path: Path, rendered: Render):
@@ -161,7 +188,7 @@ def test_the_decoder_gives_the_future_no_number(page: Path, tmp_path: Path, rend
 def test_an_address_that_does_not_fit_is_put_right(page: Path, tmp_path: Path, rendered: Render):
     document = rendered(page, "#sentence=9&kind=constructor&layer=0&head=11&word=-1", tmp_path)
     assert document.attrib["data-ready"] == "true"
-    assert text_of(by_id(document, "heat-title")) == "Every head of layer 3"
+    assert text_of(by_id(document, "heat-title")) == "Layer 3, all heads"
     assert "isolated" not in by_id(document, "view").attrib.get("class", "")
 
 
@@ -218,6 +245,6 @@ def test_pointer_and_keyboard_isolate_and_keep_words(page: Path, tmp_path: Path,
         "escape /",
         "arrows 3/",
         "end 4/",
-        "Head 5 of layer 1",
-        f"Head 5 of layer 1: die \u2192 the {first_weight:.2f}",
+        "Layer 1, head 5",
+        f"Layer 1, head 5: die \u2192 the {first_weight:.2f}",
     ]

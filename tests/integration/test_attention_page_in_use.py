@@ -1,7 +1,8 @@
-"""The attention page at its full size, 60 pieces in 6 layers of 16 heads, under a real mouse, keys and fingers."""
+"""The attention page at its full size, 60 tokens in 6 layers of 16 heads, under a real mouse, keys and fingers."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 
 from transduce.view import AttentionMaps, write_attention_page
 
-N_LAYERS, N_HEADS, N_PIECES = 6, 16, 60
-PIECES = (*(f"\u2581piece{n}" for n in range(N_PIECES - 1)), "</s>")
+N_LAYERS, N_HEADS, N_TOKENS = 6, 16, 60
+TOKENS = (*(f"\u2581token{n}" for n in range(N_TOKENS - 1)), "</s>")
 N_HOVERS = 25
 WITHOUT_LAG_MS = 100  # what is answered within a tenth of a second seems immediate (Nielsen, 1993)
 
@@ -20,20 +21,20 @@ WITHOUT_LAG_MS = 100  # what is answered within a tenth of a second seems immedi
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "attention.html"
-    sharp = np.random.default_rng(5).random((3, N_LAYERS, N_HEADS, N_PIECES, N_PIECES)) ** 16
+    sharp = np.random.default_rng(5).random((3, N_LAYERS, N_HEADS, N_TOKENS, N_TOKENS)) ** 16
     sharp[1] = np.tril(sharp[1])
     encoder, decoder, cross = sharp / sharp.sum(axis=-1, keepdims=True)
     maps = AttentionMaps(
-        source=" ".join(PIECES[:-1]),
-        translation=" ".join(PIECES[:-1]),
-        src_tokens=PIECES,
-        tgt_tokens=("<s>", *PIECES[:-1]),
-        tgt_predicted=PIECES,
+        source=" ".join(TOKENS[:-1]),
+        translation=" ".join(TOKENS[:-1]),
+        src_tokens=TOKENS,
+        tgt_tokens=("<s>", *TOKENS[:-1]),
+        tgt_predicted=TOKENS,
         encoder=encoder,
         decoder=decoder,
         cross=cross,
     )
-    write_attention_page(path, [maps], title="Sixty pieces")
+    write_attention_page(path, [maps], title="Sixty tokens")
     return path.as_uri()
 
 
@@ -68,10 +69,10 @@ window.addEventListener("pointerover", ({ timeStamp }) => requestAnimationFrame(
 
 @pytest.mark.parametrize("view", ["kind=encoder&layer=2", "kind=decoder&layer=6&head=3", "kind=cross&layer=4"])
 def test_pointing_at_a_word_shows_its_row_without_lag(browser: Any, page: str, view: str) -> None:
-    browser.resize(1300, 2200)
+    browser.resize(1300, 3600)
     browser.open(f"{page}#{view}")
     words = boxes(browser, "#queries button")
-    assert len(words) == N_PIECES
+    assert len(words) == N_TOKENS
     panels = boxes(browser, ".panel")
     browser.evaluate(OBSERVE)
     browser.move_mouse(*middle(words[0]))  # the first is not counted: its code is not compiled yet
@@ -102,7 +103,7 @@ def test_another_layer_is_shown_without_lag(browser: Any, page: str) -> None:
         browser.evaluate(f"document.querySelector('input[name=layer][value=\"{layer}\"]').click()")
         browser.frame()
         work_ms.append(1000 * (browser.seconds_of_work() - before))
-        assert browser.evaluate("document.getElementById('heat-title').textContent") == f"Every head of layer {layer}"
+        assert browser.evaluate("document.getElementById('heat-title').textContent") == f"Layer {layer}, all heads"
     assert median(work_ms) < 2 * WITHOUT_LAG_MS
 
 
@@ -114,7 +115,7 @@ def test_everything_can_be_reached_with_keys(browser: Any, page: str) -> None:
         assert browser.evaluate("document.activeElement.name") == stop
     browser.press("Tab")  # the words are one stop
     assert shown_word(browser) == "1"
-    for key, word in [("ArrowDown", 2), ("ArrowDown", 3), ("ArrowUp", 2), ("End", N_PIECES), ("Home", 1)]:
+    for key, word in [("ArrowDown", 2), ("ArrowDown", 3), ("ArrowUp", 2), ("End", N_TOKENS), ("Home", 1)]:
         browser.press(key)
         assert shown_word(browser) == str(word)
     browser.press("ArrowDown")
@@ -123,7 +124,7 @@ def test_everything_can_be_reached_with_keys(browser: Any, page: str) -> None:
     assert shown_word(browser) == "2", "Enter keeps a word"
     assert "word=2" in browser.evaluate("location.hash")
     browser.press("Enter")  # the first map of the gallery
-    assert browser.evaluate("document.getElementById('heat-title').textContent") == "Head 1 of layer 6"
+    assert browser.evaluate("document.getElementById('heat-title').textContent") == "Layer 6, head 1"
     browser.press("Escape")
     assert shown_word(browser) == ""
 
@@ -139,8 +140,50 @@ def test_a_phone_shows_all_of_it_and_says_what_was_tapped(browser: Any, page: st
     ((_, top, _, height),) = boxes(browser, ".readout")
     assert top > 0
     assert top + height <= 740, "the readout stays in sight"
-    assert browser.evaluate("document.getElementById('readout-title').textContent").startswith("Reading")
+    assert browser.evaluate("document.getElementById('readout-title').textContent").startswith("Query")
     assert min(height for _, _, _, height in boxes(browser, "#queries button")) >= 24, "for fingers"
+
+
+def overlaps(spans: list[tuple[float, float]]) -> bool:
+    """Whether any of some intervals, in order, begins before the one before it ends."""
+    return any(end > start + 0.5 for (_, end), (start, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize(("width", "is_phone"), [(1400, False), (1000, False), (400, True)])
+def test_labels_of_a_map_of_sixty_tokens_are_readable_and_do_not_overlap(
+    browser: Any, page: str, width: int, is_phone: bool
+) -> None:
+    browser.resize(width, 1000, is_phone=is_phone)
+    browser.open(f"{page}#kind=cross&layer=2&head=3")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width, "only the map scrolls"
+    columns, rows = boxes(browser, "#heat-columns span"), boxes(browser, "#heat-rows span")
+    assert len(columns) == len(rows) == N_TOKENS
+    assert not overlaps([(left, left + across) for left, _, across, _ in columns])
+    assert not overlaps([(top, top + height) for _, top, _, height in rows])
+    size = browser.evaluate("parseFloat(getComputedStyle(document.querySelector('#heat-columns span')).fontSize)")
+    assert size >= 11
+    ((left, top, across, height),) = boxes(browser, "#heat .map")
+    assert middle(columns[-1])[0] == pytest.approx(left + across * (1 - 0.5 / N_TOKENS), abs=1)
+    assert middle(rows[-1])[1] == pytest.approx(top + height * (1 - 0.5 / N_TOKENS), abs=1)
+    ((panel_left, _, panel_width, _),) = boxes(browser, ".maps")
+    assert width < 1400 or left + across <= panel_left + panel_width, "no scrolling where there is room"
+    browser.evaluate("document.getElementById('heat').scrollLeft = 1e6")
+    browser.frame()
+    assert boxes(browser, "#heat-rows span")[0][0] >= panel_left, "labels of rows stay in sight"
+
+
+def test_cells_of_the_strip_are_numbered(browser: Any, page: str) -> None:
+    browser.resize(1400, 1000)
+    browser.open(f"{page}#kind=encoder&layer=2&word=5")
+    numbers = browser.evaluate("[...document.querySelectorAll('#strip-heads span')].map((each) => each.textContent)")
+    assert numbers == [str(head) for head in range(1, N_HEADS + 1, 2)]
+    spans = [(left, left + across) for left, _, across, _ in boxes(browser, "#strip-heads span")]
+    assert not overlaps(spans)
+    ((left, _, _, _),) = boxes(browser, "#strip-heads")
+    ((tokens_left, _, _, _), *_) = boxes(browser, "#keys .token")
+    cell = (tokens_left - left) / N_HEADS
+    middles = [(start + end) / 2 for start, end in spans]
+    assert middles == pytest.approx([left + (head + 0.5) * cell for head in range(0, N_HEADS, 2)], abs=1)
 
 
 def luminance(colour: str) -> float:
@@ -164,7 +207,7 @@ def test_text_and_heads_stand_out_in_both_schemes(browser: Any, page: str, schem
 
     panel, ground = colour(".panel", "backgroundColor"), colour("body", "backgroundColor")
     assert (panel < 0.1) == (scheme == "dark")
-    for selector in ("#queries .shown", "#keys .faint .piece", "#keys .number", "#readout .number"):
+    for selector in ("#queries .shown", "#keys .faint .token", "#keys .number", "#readout .number"):
         assert contrast(colour(selector, "color"), panel) >= 4.5, selector
     for selector in ("h1", ".label", "#explanation", "footer p"):
         assert contrast(colour(selector, "color"), ground) >= 4.5, selector

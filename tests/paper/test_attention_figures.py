@@ -17,32 +17,32 @@ from said import naming
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
-from transduce.paper import ARTEFACTS, Laboratory, Report, Request, Table, write_report
+from transduce.paper import ARTEFACTS, Experiments, Report, Request, Table, write_report
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
-from transduce.paper.attention.figure3 import farthest_look
+from transduce.paper.attention.figure3 import most_distant_attention
 from transduce.paper.attention.figure4 import Pronouns, pronoun_to_draw
 from transduce.paper.attention.figure5 import two_heads
 from transduce.paper.attention.heads import (
-    FAR,
-    Exam,
-    Finding,
-    Question,
-    Rule,
-    everything_alike,
-    find_head,
-    greatest_other,
-    measure_heads,
-    steadiest_offsets,
+    DISTANT,
+    HeadResult,
+    PositionBaseline,
+    Probe,
+    ProbeItem,
+    best_head,
+    commonest_offsets,
+    head_statistics,
+    strongest_other,
+    uniform_attention,
     wilson,
 )
-from transduce.paper.attention.scene import DEFAULT_SENTENCE, attention_experiment
-from transduce.paper.attention.structure import StructureFinding, questions_of
+from transduce.paper.attention.inputs import DEFAULT_SENTENCE, PAGE, attention_experiment
+from transduce.paper.attention.structure import RelationResult, compared, relation_probes
 from transduce.paper.attention.word_attention import (
     WordAttention,
     attention_between_words,
-    between_words,
     lengths_of_words,
+    merge_subwords,
     untrained,
 )
 from transduce.paper.table3 import row_experiment
@@ -81,7 +81,7 @@ def test_pieces_are_counted_word_by_word(train: Callable) -> None:
 def test_attention_between_words_is_a_sum_over_keys_and_a_mean_over_queries() -> None:
     pieces = np.random.default_rng(1).random((2, 3, 6, 6)).astype(np.float32)
     groups = [[0], [1, 2, 3], [4], [5]]
-    got = between_words(pieces, np.array([len(group) for group in groups]))
+    got = merge_subwords(pieces, np.array([len(group) for group in groups]))
     for query, rows in enumerate(groups):
         for key, columns in enumerate(groups):
             expected = np.mean([sum(pieces[:, :, row, column] for column in columns) for row in rows], axis=0)
@@ -130,7 +130,7 @@ def looks(samples: list[WordAttention], layer: int, head: int) -> Iterator[tuple
 
 def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
     samples = [sample(3, seed=1), sample(9, seed=2), sample(1, seed=3)]
-    numbers = measure_heads(samples)
+    numbers = head_statistics(samples)
     for layer in range(N_LAYERS):
         for head in range(N_HEADS):
             rows = list(looks(samples, layer, head))
@@ -144,7 +144,9 @@ def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
             end = mean(lambda each, i, row: row[-1])
             expected = {
                 "entropy_nats": mean(lambda each, i, row: -sum(w * log(w) for w in row if w > 0)),
-                "far_mass": mean(lambda each, i, row: sum(row[j] for j in range(each.n_words) if abs(i - j) > FAR)),
+                "distant_mass": mean(
+                    lambda each, i, row: sum(row[j] for j in range(each.n_words) if abs(i - j) > DISTANT)
+                ),
                 "distance": mean(lambda each, i, row: sum(row[j] * abs(i - j) for j in range(each.n_words)))
                 / (1 - end),
                 "end_mass": end,
@@ -158,26 +160,26 @@ def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
 
 def test_looking_at_everything_alike_has_the_greatest_entropy() -> None:
     samples = [sample(5, seed=1), sample(9, seed=2)]
-    alike = measure_heads(everything_alike(samples))
+    alike = head_statistics(uniform_attention(samples))
     assert alike.entropy_nats.shape == (1, 1)
     assert float(alike.entropy_nats[0, 0]) == pytest.approx((5 * log(6) + 9 * log(10)) / 14, rel=1e-6)
-    assert (measure_heads(samples).entropy_nats < alike.entropy_nats).all()
+    assert (head_statistics(samples).entropy_nats < alike.entropy_nats).all()
 
 
 def test_the_greatest_other_weight_is_neither_on_the_word_itself_nor_on_the_end() -> None:
     each = sample(7, seed=4)
-    chosen = greatest_other(each)
+    chosen = strongest_other(each)
     assert chosen.shape == (N_LAYERS, N_HEADS, 7)
     for (layer, head, word), found in np.ndenumerate(chosen):
         row = each.weights[layer, head, word]
         assert found == max((other for other in range(7) if other != word), key=row.__getitem__)
-    assert greatest_other(sample(1, seed=1)).tolist() == [[[-1]] * N_HEADS] * N_LAYERS
+    assert strongest_other(sample(1, seed=1)).tolist() == [[[-1]] * N_HEADS] * N_LAYERS
 
 
 def test_a_head_that_looks_at_a_fixed_distance_is_known_by_it() -> None:
     words = np.arange(8)
     chosen = np.stack([words - 1, words + 2, np.array([5, 5, 5, 5, 5, 1, 1, 1])])[None]
-    offsets, shares = steadiest_offsets([chosen, chosen[:, :, :3]])
+    offsets, shares = commonest_offsets([chosen, chosen[:, :, :3]])
     assert offsets[0, :2].tolist() == [-1, 2]
     assert shares[0, :2].tolist() == [1, 1]
     assert shares[0, 2] < 0.4
@@ -186,60 +188,58 @@ def test_a_head_that_looks_at_a_fixed_distance_is_known_by_it() -> None:
 # Searches
 
 
-def planted(n_sentences: int, *, seed: int) -> Exam:
-    """Head (1, 2) answers nine questions of ten, head (0, 0) always says the next word, the others guess."""
+def planted(n_sentences: int, *, seed: int) -> Probe:
+    """Head (1, 2) answers nine items of ten, head (0, 0) always says the next word, the others guess."""
     random = np.random.default_rng(seed)
-    chosen, questions = [], []
+    chosen, items = [], []
     for sentence in range(n_sentences):
         answers = random.permutation(10)
         guesses = random.integers(0, 10, size=(N_LAYERS, N_HEADS, 10))
         guesses[1, 2] = np.where(random.random(10) < 0.9, answers, guesses[1, 2])
         guesses[0, 0] = np.arange(10) + 1
         chosen.append(guesses)
-        questions += [Question(sentence, word, (int(answers[word]),)) for word in range(10)]
-    return Exam(chosen, questions)
+        items += [ProbeItem(sentence, word, (int(answers[word]),)) for word in range(10)]
+    return Probe(chosen, items)
 
 
 def test_a_search_finds_the_head_that_answers_and_measures_it_elsewhere() -> None:
     choosing, measuring = planted(30, seed=1), planted(30, seed=2)
-    found = find_head(choosing, measuring)
-    assert (found.layer, found.head, found.n_questions) == (1, 2, 300)
-    assert found.share == pytest.approx(0.91, abs=0.04)
-    assert found.low < found.share < found.high
-    assert found.share == measuring.shares()[1, 2] != choosing.shares()[1, 2]
-    assert found.rule_share < 0.25
-    assert found.beats_rule
+    found = best_head(choosing, measuring)
+    assert (found.layer, found.head, found.n_items) == (1, 2, 300)
+    assert found.accuracy == pytest.approx(0.91, abs=0.04)
+    assert found.low < found.accuracy < found.high
+    assert found.accuracy == measuring.accuracies()[1, 2] != choosing.accuracies()[1, 2]
+    assert found.baseline_accuracy < 0.25
+    assert found.beats_baseline
 
 
 def test_a_head_that_only_looks_at_the_next_word_beats_no_rule() -> None:
-    exam = planted(20, seed=3)
-    next_word = Exam(
-        exam.chosen, [Question(question.sentence, question.word, (question.word + 1,)) for question in exam.questions]
-    )
-    found = find_head(next_word, next_word)
-    assert (found.layer, found.head, found.share) == (0, 0, 1.0)
-    assert (found.rule, found.rule_share) == (Rule("offset", 1), 1.0)
-    assert not found.beats_rule
+    probe = planted(20, seed=3)
+    next_word = Probe(probe.answers, [ProbeItem(item.sentence, item.word, (item.word + 1,)) for item in probe.items])
+    found = best_head(next_word, next_word)
+    assert (found.layer, found.head, found.accuracy) == (0, 0, 1.0)
+    assert (found.baseline, found.baseline_accuracy) == (PositionBaseline("offset", 1), 1.0)
+    assert not found.beats_baseline
 
 
 def test_any_of_several_answers_is_right() -> None:
-    exam = Exam([np.array([[[2, 0, 1]]])], [Question(0, 0, (1, 2)), Question(0, 1, (2,)), Question(0, 2, (0, 1))])
-    assert exam.shares().tolist() == [[pytest.approx(2 / 3)]]
+    probe = Probe([np.array([[[2, 0, 1]]])], [ProbeItem(0, 0, (1, 2)), ProbeItem(0, 1, (2,)), ProbeItem(0, 2, (0, 1))])
+    assert probe.accuracies().tolist() == [[pytest.approx(2 / 3)]]
 
 
 @pytest.mark.parametrize(
-    ("rule", "answers", "words"),
+    ("baseline", "answers", "words"),
     [
-        (Rule("offset", -1), [-1, 0, 1], "next word before"),
-        (Rule("offset", 2), [2, 3, 4], "2 words after"),
-        (Rule("place", 0), [0, 0, 0], "word 1"),
-        (Rule("place", -2), [1, 1, 1], "word 2 from the end"),
-        (Rule("place", 5), [-1, -1, -1], "word 6"),
+        (PositionBaseline("offset", -1), [-1, 0, 1], "next word before"),
+        (PositionBaseline("offset", 2), [2, 3, 4], "2 words after"),
+        (PositionBaseline("position", 0), [0, 0, 0], "word 1"),
+        (PositionBaseline("position", -2), [1, 1, 1], "word 2 from the end"),
+        (PositionBaseline("position", 5), [-1, -1, -1], "word 6"),
     ],
 )
-def test_rules(rule: Rule, answers: list[int], words: str) -> None:
-    assert [rule.answer(word, 3) for word in range(3)] == answers
-    assert str(rule) == words
+def test_position_baselines(baseline: PositionBaseline, answers: list[int], words: str) -> None:
+    assert [baseline.answer(word, 3) for word in range(3)] == answers
+    assert str(baseline) == words
 
 
 def test_wilson_is_as_published() -> None:
@@ -308,12 +308,12 @@ def test_every_word_of_the_grammar_depends_on_one_other_at_most_and_never_on_its
 
 def test_questions_go_both_ways_and_only_as_far_as_asked() -> None:
     tree = parse_tree("(S (NP (DT the) (JJ old) (JJ red) (NN car)) (VP (VBZ is) (ADJP (JJ fast))))")
-    questions = questions_of([tree])
-    assert questions["adjective → noun"] == [Question(0, 1, (3,)), Question(0, 2, (3,))]
-    assert questions["noun → adjective"] == [Question(0, 3, (1, 2))]
-    assert questions_of([tree], farther_than=2) == {
-        "determiner → noun": [Question(0, 0, (3,))],
-        "noun → determiner": [Question(0, 3, (0,))],
+    items = relation_probes([tree])
+    assert items["adjective → noun"] == [ProbeItem(0, 1, (3,)), ProbeItem(0, 2, (3,))]
+    assert items["noun → adjective"] == [ProbeItem(0, 3, (1, 2))]
+    assert relation_probes([tree], farther_than=2) == {
+        "determiner → noun": [ProbeItem(0, 0, (3,))],
+        "noun → determiner": [ProbeItem(0, 3, (0,))],
     }
 
 
@@ -360,7 +360,7 @@ def test_mass_on_the_noun_is_told_apart_from_what_other_words_give_it() -> None:
     from_pronoun, from_others = pronouns.noun_mass()
     np.testing.assert_allclose(from_pronoun, [[0.9, 0.7]], rtol=1e-5)
     np.testing.assert_allclose(from_others, [[0.1, 0.7]], rtol=1e-5)
-    assert pronouns.exam().shares().tolist() == [[1, 1]]
+    assert pronouns.probe().accuracies().tolist() == [[1, 1]]
 
 
 # What is drawn
@@ -373,21 +373,21 @@ def test_the_farthest_look_is_found_among_words_alone() -> None:
     weights[0, :, 0, 7] = 0.9  # nor the end symbol,
     weights[0, :, 5, 3] = 0.9  # nor what is near
     weights[1, 0, 5, 0], weights[1, 2, 5, 0] = 0.6, 0.5
-    look = farthest_look(WordAttention(words, weights))
-    assert look is not None
-    assert (look.layer, look.word) == (1, 5)
-    assert look.far_words[[0, 2]].tolist() == [0, 0]
-    np.testing.assert_allclose(look.far_weights, [0.6, 0.01, 0.5], rtol=1e-5)
-    assert farthest_look(sample(4, seed=1)) is None
-    look = farthest_look(sample(5, seed=1))
-    assert look is not None
-    assert {look.word, *look.far_words.tolist()} == {0, 4}  # of five words only the first and the last are far apart
+    found = most_distant_attention(WordAttention(words, weights))
+    assert found is not None
+    assert (found.layer, found.query) == (1, 5)
+    assert found.keys[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(found.weights, [0.6, 0.01, 0.5], rtol=1e-5)
+    assert most_distant_attention(sample(4, seed=1)) is None
+    found = most_distant_attention(sample(5, seed=1))
+    assert found is not None
+    assert {found.query, *found.keys.tolist()} == {0, 4}  # of five words only the first and the last are far apart
 
 
 def test_two_heads_are_different_and_follow_different_relations() -> None:
-    def finding(name: str, layer: int, head: int) -> StructureFinding:
-        each = Finding(layer, head, 50, 0.9, 0.8, 0.95, Rule("offset", 1), 0.5)
-        return StructureFinding(name, each, each)
+    def finding(name: str, layer: int, head: int) -> RelationResult:
+        each = HeadResult(layer, head, 50, 0.9, 0.8, 0.95, PositionBaseline("offset", 1), 0.5)
+        return RelationResult(name, each, each)
 
     found = [
         finding("a → b", 0, 1), finding("b → a", 1, 1), finding("c → d", 0, 1), finding("e → f", 1, 0),
@@ -408,38 +408,56 @@ def test_the_model_of_a_cpu_is_as_described() -> None:
         assert attention_experiment(scale, is_short=False) == row_experiment("base", scale, seed=1)
 
 
+def test_a_verdict_has_the_deciding_numbers() -> None:
+    each = HeadResult(2, 0, 68, 0.2206, 0.14, 0.33, PositionBaseline("offset", -5), 0.19)
+    assert compared(RelationResult("relative clause → noun", each, each)) == (
+        "relative clause → noun, layer 3, head 1: 22 % (95 % interval 14 to 33) against 19 % for “5 words before”"
+    )
+
+
 # The short form, whole
 
 
 @pytest.fixture(scope="module")
-def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
-    folder = tmp_path_factory.mktemp("laboratory")
-    return Laboratory(folder / "runs", folder / "work", scale="cpu")
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
+    folder = tmp_path_factory.mktemp("experiments")
+    return Experiments(folder / "runs", folder / "work", scale="cpu")
 
 
-def made(laboratory: Laboratory, name: str, sentence: str | None = None) -> Report:
-    return ARTEFACTS[name](laboratory, Request(is_short=True, sentence=sentence))
+def made(experiments: Experiments, name: str, sentence: str | None = None) -> Report:
+    return ARTEFACTS[name](experiments, Request(is_short=True, sentence=sentence))
 
 
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
 def test_the_short_form_makes_a_report_with_drawings_and_a_page(
-    laboratory: Laboratory, name: str, tmp_path: Path
+    experiments: Experiments, name: str, tmp_path: Path
 ) -> None:
-    report = made(laboratory, name)
+    report = made(experiments, name)
     paths = write_report(report, tmp_path)
     assert list(report.drawings) == [name, f"{name}-all-heads"]
     text = paths[0].read_text(encoding="utf-8")
     assert DEFAULT_SENTENCE in text
     assert str(tmp_path) not in text
+    verdict = text.split("\n\n")[1]
+    assert verdict.startswith("**")
+    assert verdict.endswith(".**")
+    assert name.removeprefix("figure") in verdict or "Undecided" in verdict
+    assert text.index(f"]({name}.svg)") < text.index("How it was measured")
+    assert text.count(f"]({name}.svg)") == text.count(f"]({name}-all-heads.svg)") == 1
+    assert f"]({PAGE})" in text
     for drawing in report.drawings:
+        assert not re.search(rf"!\[({drawing})?\]", text), "a description for readers who do not see the drawing"
         words = [element.text for element in ElementTree.parse(tmp_path / f"{drawing}.svg").iter() if element.text]
         assert drawing.endswith("all-heads") or words.count("throwing") in (2, 4)  # each side of a panel
-    page = (tmp_path / f"{name}-attention.html").read_text(encoding="utf-8")
+    columns = report.table("-paper").columns[1:]
+    assert re.search(r"paper .*\b6 layers", columns[0])
+    assert re.search(r"ours .*\b2 \+ 1 layers, d_model 32\b", columns[1])
+    page = (tmp_path / PAGE).read_text(encoding="utf-8")
     assert "attention-data" in page
     tables = [section for section in report.sections if isinstance(section, Table)]
     assert tables
     assert all(table.rows for table in tables)
-    again = write_report(made(laboratory, name), tmp_path / "again")
+    again = write_report(made(experiments, name), tmp_path / "again")
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
 
 
@@ -453,21 +471,21 @@ def test_the_short_form_makes_a_report_with_drawings_and_a_page(
     ],
 )
 def test_where_a_sentence_has_nothing_to_show_the_report_says_so(
-    laboratory: Laboratory, name: str, sentence: str, said: str
+    experiments: Experiments, name: str, sentence: str, said: str
 ) -> None:
-    report = made(laboratory, name, sentence)
+    report = made(experiments, name, sentence)
     assert list(report.drawings) == [f"{name}-all-heads"]
     assert any(re.search(said, section) for section in report.sections if isinstance(section, str))
 
 
-def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(laboratory: Laboratory) -> None:
-    report = made(laboratory, "figure4", "The law is right, but its use is not.")
+def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(experiments: Experiments) -> None:
+    report = made(experiments, "figure4", "The law is right, but its use is not.")
     assert "figure4" in report.drawings
     assert any(re.search(r"\bnoun\b.*\bagrees\b", str(section)) for section in report.sections)
 
 
-def test_sentences_that_cannot_be_drawn_are_refused(laboratory: Laboratory) -> None:
+def test_sentences_that_cannot_be_drawn_are_refused(experiments: Experiments) -> None:
     with pytest.raises(DataError, match=naming(60, 61)):
-        made(laboratory, "figure3", "word " * 61)
+        made(experiments, "figure3", "word " * 61)
     with pytest.raises(DataError, match=naming("no word")):
-        made(laboratory, "figure5", " ")
+        made(experiments, "figure5", " ")

@@ -14,7 +14,7 @@ import torch
 from said import naming
 from transduce.errors import DataError
 from transduce.model.embedding import sinusoid
-from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
+from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.curves import deviation_of_shift, peak, shift_matrix
 from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, by_length, experiment, pairs_of_classes
 from transduce.tasks import Translator
@@ -22,13 +22,13 @@ from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 
 
 @pytest.fixture(scope="module")
-def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiments]:
     """One for all tests: the short runs take seconds. With little text to translate at the end of each."""
-    folder = tmp_path_factory.mktemp("laboratory")
+    folder = tmp_path_factory.mktemp("experiments")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", 60)
         patch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", 5)
-        yield Laboratory(folder / "runs", folder / "work", scale="cpu")
+        yield Experiments(folder / "runs", folder / "work", scale="cpu")
 
 
 def test_the_peaks_of_equation_3() -> None:
@@ -80,13 +80,13 @@ def test_pairs_are_where_their_longer_side_belongs() -> None:
             assert each.shortest <= max(len(tokenizer.encode(normalise(side))) + 1 for side in pair) <= each.longest
 
 
-def test_what_was_judged_is_kept_with_its_record(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_judged_is_kept_with_its_record(experiments: Experiments, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(laboratory, "tell", told.append)
+    monkeypatch.setattr(experiments, "tell", told.append)
     short = experiment("sinusoidal", is_short=True)
-    found = by_length(laboratory, short, is_short=True)
+    found = by_length(experiments, short, is_short=True)
     assert len(found) == len(CLASSES)
-    translator = Translator.load(laboratory.model_folder(short))
+    translator = Translator.load(experiments.model_folder(short))
     for each, pairs in zip(found, pairs_of_classes(translator.tokenizers, n_pairs=300, n_in_class=2), strict=True):
         nats, n_tokens = 0.0, 0
         for src, tgt in pairs:  # one by one, so without padding
@@ -100,30 +100,30 @@ def test_what_was_judged_is_kept_with_its_record(laboratory: Laboratory, monkeyp
         assert each.perplexity == pytest.approx(math.exp(nats / n_tokens), rel=1e-4)
     assert any(short.name in line for line in told)
     told.clear()
-    assert by_length(laboratory, short, is_short=True) == found
+    assert by_length(experiments, short, is_short=True) == found
     assert told == []
-    record = laboratory.record_path(short)
+    record = experiments.record_path(short)
     kept = record.with_suffix(".by_length.json")
     good = kept.read_text(encoding="utf-8")
-    weights = laboratory.run(short).weights_sha256
+    weights = experiments.run(short).weights_sha256
     for other in (good.replace(weights, "0" * 64), good.replace('"n_in_class": 2', '"n_in_class": 3')):
         assert other != good
         kept.write_text(other, encoding="utf-8")  # of another model, or of other sizes: measured anew
-        assert by_length(laboratory, short, is_short=True) == found
+        assert by_length(experiments, short, is_short=True) == found
         assert any(short.name in line for line in told)
         assert kept.read_text(encoding="utf-8") == good
         told.clear()
     kept.write_text(good.replace('"bleu"', '"blue"'), encoding="utf-8")
     with pytest.raises(DataError, match=naming(short.name, "'blue'")):
-        by_length(laboratory, short, is_short=True)
+        by_length(experiments, short, is_short=True)
     kept.write_text(good.replace('"by_length"', '"by_size"'), encoding="utf-8")
     with pytest.raises(DataError, match=naming("by_length")):
-        by_length(laboratory, short, is_short=True)
+        by_length(experiments, short, is_short=True)
     kept.write_text(good, encoding="utf-8")
 
 
-def test_the_short_form(laboratory: Laboratory, tmp_path: Path) -> None:
-    report = ARTEFACTS["curves"](laboratory, Request(is_short=True))
+def test_the_short_form(experiments: Experiments, tmp_path: Path) -> None:
+    report = ARTEFACTS["curves"](experiments, Request(is_short=True))
     names = {path.name for path in write_report(report, tmp_path / "out")}
     assert names == {
         "curves.md",

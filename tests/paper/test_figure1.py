@@ -22,7 +22,7 @@ from transduce.model import EncoderOutput, Transformer, cost_of
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.layers import FeedForward
 from transduce.model.padding import causal_mask
-from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
+from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, run_through
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import check_wiring
@@ -248,8 +248,8 @@ def test_nothing_lies_outside_the_picture() -> None:
 
 
 def test_the_short_form(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["figure1"](laboratory, Request(is_short=True, sentence="Two words"))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    report = ARTEFACTS["figure1"](experiments, Request(is_short=True, sentence="Two words"))
     paths = write_report(report, tmp_path / "out")
     assert [path.name for path in paths] == [
         "figure1.md",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import transduce.model.attention
 from transduce.config import ModelConfig
-from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
+from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.figure2 import COMPONENTS, _softmax_of, saturation, variance_of_products
 from transduce.paper.figure2.numpy_attention import agreements, multi_head, scaled_dot_product
 
@@ -107,8 +107,8 @@ def test_the_layers_agree_and_a_wrong_one_would_not(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_short_form(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["figure2"](laboratory, Request(is_short=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    report = ARTEFACTS["figure2"](experiments, Request(is_short=True))
     names = {path.name for path in write_report(report, tmp_path / "out")}
     assert names == {
         "figure2.md",
@@ -119,6 +119,6 @@ def test_the_short_form(tmp_path: Path) -> None:
     }
     with (tmp_path / "out" / "figure2-multi-head.csv").open(encoding="utf-8", newline="") as lines:
         assert all(float(row["largest difference"]) < 1e-13 for row in csv.DictReader(lines))
-    again = write_report(ARTEFACTS["figure2"](laboratory, Request(is_short=True)), tmp_path / "again")
+    again = write_report(ARTEFACTS["figure2"](experiments, Request(is_short=True)), tmp_path / "again")
     for path in again:
         assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from transduce.files import sha256_of_file, write_json
-from transduce.paper import Laboratory, Request, RunRecord, Scale, Table, write_report
+from transduce.paper import Experiments, Request, RunRecord, Scale, Table, write_report
 from transduce.paper.notes import make_notes
 from transduce.paper.notes.smoothing import EPSILONS, _predictions, best_logits, experiment_with, make_smoothing
 from transduce.recipes import TABLE_3
@@ -48,13 +48,13 @@ def test_the_best_logits_are_where_torchs_loss_is_flat(eps_ls: float, n_classes:
     assert best_logits(eps_ls, n_classes, "authors")[0] == pytest.approx(authors, abs=1e-6)
 
 
-def laboratory(folder: Path, *, scale: Scale = "cpu") -> Laboratory:
-    return Laboratory(folder / "runs", folder / "work", scale=scale)
+def experiments_in(folder: Path, *, scale: Scale = "cpu") -> Experiments:
+    return Experiments(folder / "runs", folder / "work", scale=scale)
 
 
 def test_the_runs_differ_in_epsilon_alone(tmp_path: Path) -> None:
     for scale in ("cpu", "gpu", "paper"):
-        runs = [experiment_with(eps_ls, laboratory(tmp_path, scale=scale), is_short=False) for eps_ls in EPSILONS]
+        runs = [experiment_with(eps_ls, experiments_in(tmp_path, scale=scale), is_short=False) for eps_ls in EPSILONS]
         assert len({run.name for run in runs}) == 3
         assert [run.config.training.eps_ls for run in runs] == list(EPSILONS) == [0.0, 0.1, 0.2]
         alike = {run.config.model_copy(update={"training": None}).model_dump_json(warnings=False) for run in runs}
@@ -68,10 +68,10 @@ def test_they_are_the_rows_of_table_3() -> None:
 
 
 @pytest.fixture
-def finished(tmp_path: Path, micro_model: Path) -> Laboratory:
-    """A laboratory in which the run of the short form is over; its model is one that other tests look at, too."""
-    lab = laboratory(tmp_path)
-    experiment = experiment_with(0.1, lab, is_short=True)
+def finished(tmp_path: Path, micro_model: Path) -> Experiments:
+    """A experiments in which the run of the short form is over; its model is one that other tests look at, too."""
+    experiments = experiments_in(tmp_path)
+    experiment = experiment_with(0.1, experiments, is_short=True)
     record = RunRecord(
         name=experiment.name,
         config=experiment.config.model_dump(),
@@ -93,14 +93,14 @@ def finished(tmp_path: Path, micro_model: Path) -> Laboratory:
         test_text=None,
         test_scores=None,
     )
-    write_json(lab.record_path(experiment), asdict(record))
-    shutil.copytree(micro_model, lab.run_folder(experiment) / "model")
-    return lab
+    write_json(experiments.record_path(experiment), asdict(record))
+    shutil.copytree(micro_model, experiments.run_folder(experiment) / "model")
+    return experiments
 
 
-def test_the_short_form_of_all(finished: Laboratory, tmp_path: Path) -> None:
-    lab = finished
-    report = make_notes(lab, Request(is_short=True))
+def test_the_short_form_of_all(finished: Experiments, tmp_path: Path) -> None:
+    experiments = finished
+    report = make_notes(experiments, Request(is_short=True))
     paths = write_report(report, tmp_path / "out")
     text = paths[0].read_text(encoding="utf-8")
     titles = [line for line in text.splitlines() if line.startswith("## ")]
@@ -123,13 +123,13 @@ def test_the_short_form_of_all(finished: Laboratory, tmp_path: Path) -> None:
     [kept] = (tmp_path / "runs" / "cpu").glob("*.calibration.json")
     as_made = kept.read_bytes()
     kept.write_text('{"weights_sha256": "0", "settings": {"n_bins": 10}, "calibration": []}', encoding="utf-8")
-    make_smoothing(lab, is_short=True)
+    make_smoothing(experiments, is_short=True)
     assert kept.read_bytes() == as_made
 
     # The next time, the record and the bins beside it are enough.
     shutil.rmtree(tmp_path / "work")
-    part = make_smoothing(lab, is_short=True)
-    assert not lab.run_folder(experiment_with(0.1, lab, is_short=True)).exists()
+    part = make_smoothing(experiments, is_short=True)
+    assert not experiments.run_folder(experiment_with(0.1, experiments, is_short=True)).exists()
     first, second = (
         next(each for each in sections if isinstance(each, Table) and each.name == "-calibration")
         for sections in (report.sections, part.sections)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from said import naming
 from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recurrent, SequenceLayer
-from transduce.paper import ARTEFACTS, Laboratory, Request, write_report
+from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.growth import crossing, exponent, per_unit
 from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_settled
 from transduce.paper.table1.graph_measures import links_of, longest_chain, longest_path
@@ -225,9 +225,9 @@ def test_times_are_of_every_place() -> None:
 
 
 def test_the_short_form(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     state = torch.random.get_rng_state()
-    report = ARTEFACTS["table1"](laboratory, Request(is_short=True))
+    report = ARTEFACTS["table1"](experiments, Request(is_short=True))
     assert torch.equal(state, torch.random.get_rng_state())
     paths = write_report(report, tmp_path / "out")
     names = {path.name for path in paths}

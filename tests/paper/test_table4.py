@@ -10,7 +10,7 @@ import pytest
 
 from said import naming
 from transduce.errors import ConfigError, DataError
-from transduce.paper import ARTEFACTS, Laboratory, Request, RunRecord, write_report
+from transduce.paper import ARTEFACTS, Experiments, Request, RunRecord, write_report
 from transduce.paper.table4 import PRINTED, parser_at_scale, printed_and_ours
 from transduce.recipes import read_recipe
 
@@ -18,8 +18,8 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 def test_the_short_form(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["table4"](laboratory, Request(is_short=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    report = ARTEFACTS["table4"](experiments, Request(is_short=True))
     measured, printed = report.table(), report.table("-printed")
     rows = [dict(zip(measured.columns, row, strict=True)) for row in measured.rows]
     assert len(rows) == 2  # dev and test
@@ -40,7 +40,7 @@ def test_the_short_form(tmp_path: Path) -> None:
     record["test_scores"] |= {"recall": 20.0, "precision": 80.0, "f1": 32.0, "complete_match": 0.0, "skipped": 2}
     record["dev_scores"]["length_40"]["f1"], record["test_scores"]["length_40"]["f1"] = 51.0, 33.0
     path.write_text(json.dumps(record), encoding="utf-8")
-    again = ARTEFACTS["table4"](laboratory, Request(is_short=True)).table()
+    again = ARTEFACTS["table4"](experiments, Request(is_short=True)).table()
     assert [again.column(column) for column in columns] == [[60, 20], [40, 80], [48, 32], [25, 0], [51, 33]]
     assert (again.column("errors"), again.column("skipped")) == ([1, 0], [0, 2])
 
@@ -55,8 +55,8 @@ def test_the_recipes_are_what_it_runs(name: str, recipe: str) -> None:
 
 
 def test_only_what_is_of_section_23_stands_beside_the_papers(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    ARTEFACTS["table4"](laboratory, Request(is_short=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    ARTEFACTS["table4"](experiments, Request(is_short=True))
     (path,) = (tmp_path / "runs" / "cpu").glob("*.json")
     values = json.loads(path.read_text(encoding="utf-8"))
     assert values.pop("format") == 1
@@ -72,8 +72,8 @@ def test_only_what_is_of_section_23_stands_beside_the_papers(tmp_path: Path) -> 
 
 
 def test_the_papers_own_runs_need_the_treebank(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path / "runs", tmp_path / "work", scale="paper")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="paper")
     with pytest.raises(ConfigError, match=naming("table4", "--scale paper", "--treebank")):
-        ARTEFACTS["table4"](laboratory, Request())
+        ARTEFACTS["table4"](experiments, Request())
     with pytest.raises(DataError, match=naming(tmp_path, "00", "24")):
-        ARTEFACTS["table4"](laboratory, Request(treebank=tmp_path))
+        ARTEFACTS["table4"](experiments, Request(treebank=tmp_path))

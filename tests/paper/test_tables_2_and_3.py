@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from transduce.model import cost_of
-from transduce.paper import ARTEFACTS, Laboratory, Request, Scale, write_report
+from transduce.paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce.paper.table2 import PRINTED as SYSTEMS_PRINTED
 from transduce.paper.table2 import SYSTEMS, flops_per_token, system_at_scale
 from transduce.paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
 from transduce.recipes import TABLE_3
 
 
-def laboratory(folder: Path, scale: Scale = "cpu") -> Laboratory:
-    return Laboratory(folder / "runs", folder / "work", scale=scale)
+def experiments_in(folder: Path, scale: Scale = "cpu") -> Experiments:
+    return Experiments(folder / "runs", folder / "work", scale=scale)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def told_by_the_run(folder: Path, name: str) -> dict[str, dict[str, Any]]:
 
 
 def test_table_3_in_short(folder: Path) -> None:
-    report = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
+    report = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
     table = report.table()
     assert table.column("row") == ["base", "C-N2"]
     assert table.column("paper PPL") == [4.92, 6.11]
@@ -50,7 +50,7 @@ def test_table_3_in_short(folder: Path) -> None:
     expected = "only there" if abs(effect) <= margin else "agrees" if effect > 0 else "against"
     assert table.column("PPL's effect") == [None, expected]
     # A second time all is read, not run.
-    again = ARTEFACTS["table3"](laboratory(folder), Request(is_short=True))
+    again = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
     assert again.table().rows == table.rows
     paths = write_report(report, folder / "out")
     assert "V = 37,000" in paths[0].read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def test_table_3_in_short(folder: Path) -> None:
 
 
 def test_table_2_in_short(folder: Path) -> None:
-    report = ARTEFACTS["table2"](laboratory(folder), Request(is_short=True))
+    report = ARTEFACTS["table2"](experiments_in(folder), Request(is_short=True))
     measured = report.table()
     assert measured.column("system") == ["LSTM, last state only", "Transformer"]
     # Six operations for each weight of a matrix that a target token meets: width 64, 256 inside, 400 tokens.
@@ -116,11 +116,11 @@ def test_every_row_keeps_the_papers_ratios() -> None:
 
 @pytest.mark.parametrize("scale", ["cpu", "gpu"])
 def test_systems_cost_about_as_much(tmp_path: Path, scale: Scale) -> None:
-    lab = laboratory(tmp_path, scale)
-    costs = {name: flops_per_token(system_at_scale(name, lab)) for name in SYSTEMS}
+    experiments = experiments_in(tmp_path, scale)
+    costs = {name: flops_per_token(system_at_scale(name, experiments)) for name in SYSTEMS}
     for name, cost in costs.items():
         assert cost == pytest.approx(costs["Transformer"], rel=0.1), name
-    assert {system_at_scale(name, lab).training.average_last for name in SYSTEMS} == {5}
+    assert {system_at_scale(name, experiments).training.average_last for name in SYSTEMS} == {5}
 
 
 def test_the_vocabularies_that_fit_are_those_that_round_to_what_is_printed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import resources
+from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
@@ -43,12 +44,19 @@ def groups_of_lines(root: ElementTree.Element) -> list[ElementTree.Element]:
     return [group for group in root.findall(f"{SVG}g") if "stroke" in group.attrib]
 
 
-def test_every_weight_that_can_be_seen_is_one_line_of_its_strength() -> None:
+def drawn_weights(row: np.ndarray) -> list[float]:
+    """The three greatest weights of a query, from 0.04 on, in the order of the keys."""
+    least = max(0.04, sorted(row.tolist())[-3])
+    return [weight for weight in row.tolist() if weight >= least]
+
+
+def test_all_queries_have_lines_for_their_three_greatest_weights() -> None:
     weights = random_weights(3, 6, 6)
     groups = groups_of_lines(parsed(attention_lines([panel(weights)], title="t")))
     assert [group.attrib["stroke"] for group in groups] == list(HEAD_COLOURS[:3])
     for group, of_head in zip(groups, weights, strict=True):
-        seen = [float(weight) for weight in of_head.flatten() if weight >= 0.04]
+        seen = [weight for row in of_head for weight in drawn_weights(row)]
+        assert len(seen) < (of_head >= 0.04).sum()
         assert [float(path.attrib["opacity"]) for path in group] == pytest.approx(
             [weight**0.7 for weight in seen], abs=0.005
         )
@@ -63,7 +71,9 @@ def test_a_line_goes_from_the_word_that_looks_to_the_word_it_looks_at() -> None:
     root = parsed(attention_lines([panel(weights)], title="t"))
     (group,) = groups_of_lines(root)
     left = [text for text in root.findall(f"{SVG}text") if text.get("text-anchor") == "end"]
+    header, *left = left
     right = root.findall(f"{SVG}text")[-6:]
+    assert header.text == "query"
     assert len(left) == 6
     for path, row, column in zip(group, range(6), [3, 0, 5, 1, 2, 4], strict=True):
         (x1, y1), (x2, y2) = ends(path)
@@ -101,7 +111,16 @@ def test_any_text_is_text_and_what_xml_cannot_hold_is_replaced() -> None:
     drawing = attention_lines([panel(random_weights(1, 6, 6))], title='<title> & "more" \x00')
     root = parsed(drawing)
     texts = [text.text for text in root.findall(f"{SVG}text")]
-    assert texts[2:8] == ["the", "<dog> & \ufffd", WORDS[2], WORDS[3], "Donaudampfschifff\u2026", "</s>"]
+    assert texts[2:10] == [
+        "query",
+        "key",
+        "the",
+        "<dog> & \ufffd",
+        WORDS[2],
+        WORDS[3],
+        "Donaudampfschifff\u2026",
+        "</s>",
+    ]
     assert root.findtext(f"{SVG}title") == '<title> & "more" \ufffd'
 
 
@@ -124,6 +143,72 @@ def test_all_of_a_drawing_is_inside_of_it_and_panels_share_their_rows() -> None:
     dashes = [group.get("stroke-dasharray") for group in groups_of_lines(root)][1:]
     assert dashes == [None] * 8 + ["6 3"] * 8
     assert sum(text.text == "head 16" for text in root.findall(f"{SVG}text")) == 1
+
+
+def test_cells_of_a_strip_have_the_marks_of_their_heads_above_them() -> None:
+    weights = random_weights(3, 6, 6)
+    heads = tuple(HeadLines(f"head {n + 1}", n, of_head, mark=f"#{n + 1}") for n, of_head in enumerate(weights))
+    root = parsed(attention_lines([LinePanel((), WORDS, WORDS, heads, query=1)], title="t", note="What lines mean."))
+    texts = {text.text: text for text in root.findall(f"{SVG}text")}
+    strips = [group for group in root.findall(f"{SVG}g") if "fill" in group.attrib and "stroke" not in group.attrib]
+    for n, strip in enumerate(strips):
+        cell, mark = strip[0].attrib, texts[f"#{n + 1}"].attrib
+        assert float(mark["x"]) == pytest.approx(float(cell["x"]) + float(cell["width"]) / 2)
+        assert float(mark["y"]) < float(texts["the"].attrib["y"]) - 12
+    note = texts["What lines mean."].attrib
+    assert float(texts["</s>"].attrib["y"]) < float(note["y"]) < float(root.attrib["height"])
+
+
+def linear(colour: str) -> np.ndarray:
+    channels = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
+def oklab(rgb: np.ndarray) -> np.ndarray:
+    """Ottosson (2020): Euclidean distances are about those that are seen."""
+    to_lms = [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+    to_lab = [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+    return np.cbrt(np.clip(rgb @ np.array(to_lms).T, 0, None)) @ np.array(to_lab).T
+
+
+# Colour vision deficiencies of full severity in linear RGB, Machado et al. (2009)
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900],
+    ],
+}  # fmt: skip
+OKABE_ITO = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#000000")
+
+
+def least_difference(colours: tuple[str, ...], deficiency: str) -> float:
+    rgb = np.array([linear(colour) for colour in colours]) @ np.array(DEFICIENCIES[deficiency]).T
+    lab = oklab(np.clip(rgb, 0, 1))
+    return float(min(np.linalg.norm(lab[one] - lab[two]) for one, two in combinations(range(len(colours)), 2)))
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_heads_have_colours_that_differ_with_any_colour_vision(deficiency: str) -> None:
+    style = (resources.files("transduce.view") / "attention_page.css").read_text(encoding="utf-8")
+    colours = tuple(re.findall(r"--head-\d: (#[0-9a-f]{6})", style))
+    light, dark = colours[:8], colours[8:]
+    assert len(light) == len(dark) == len(HEAD_COLOURS)
+    hardest = min(least_difference(OKABE_ITO, each) for each in DEFICIENCIES)
+    assert min(least_difference(light, deficiency), least_difference(dark, deficiency)) > max(0.13, 1.5 * hardest)
 
 
 def test_colours_are_those_of_the_attention_page() -> None:
@@ -160,7 +245,9 @@ def test_a_grid_has_a_map_for_each_head_with_its_weights_where_they_are() -> Non
     frames = [each.find(f"{SVG}rect") for each in maps]
     assert [n for n, frame in enumerate(frames) if frame is not None and frame.attrib["stroke-width"] == "2.5"] == [19]
     labels = [text.text for text in root.findall(f"{SVG}text")]
-    assert labels == [*(f"head {n}" for n in range(1, 11)), "layer 1", "layer 2"]
+    assert labels[:-1] == [*(f"head {n}" for n in range(1, 11)), "layer 1", "layer 2"]
+    assert labels[-1] is not None
+    assert re.search(r"\brows\b.*\bqueries\b.*\bcolumns\b.*\bkeys\b", labels[-1].lower())
 
 
 def test_maps_of_long_sentences_stay_small() -> None:

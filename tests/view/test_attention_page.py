@@ -121,6 +121,18 @@ def test_title_is_escaped(tmp_path: Path):
     assert "<b>" not in page
 
 
+def test_a_long_title_is_cut_in_the_heading_and_whole_in_its_tooltip(tmp_path: Path):
+    title = "Attention: " + "a rather long sentence, " * 20 + "the end"
+    page = written(tmp_path / "page.html", example(), title=title)
+    ((tooltip, heading),) = re.findall(r'<h1 title="([^"]*)">([^<]*)</h1>', page)
+    assert tooltip == title
+    assert len(heading) <= 72
+    assert heading.endswith("\u2026")
+    assert title.startswith(heading[:-1])
+    page = written(tmp_path / "page.html", example(), title="Attention: a cat")
+    assert '<h1 title="Attention: a cat">Attention: a cat</h1>' in page
+
+
 def test_all_examples_are_kept_in_order(tmp_path: Path):
     page = written(tmp_path / "page.html", example("one"), example("two"), example("three"))
     assert [record["source"] for record in embedded(page)] == ["one", "two", "three"]
@@ -140,7 +152,7 @@ def test_no_example_is_refused_and_nothing_is_written(tmp_path: Path):
         ({"cross": random_weights(N_SRC, N_TGT, seed=1)}, r"\bcross\b.*\(2, 3, 4, 5\).*, 5, 4\)"),
         ({"cross": random_weights(N_TGT, N_SRC, seed=1)[0]}, r"\bcross\b.*\(3, 5, 4\)"),
         ({"cross": random_weights(N_TGT, N_SRC, seed=1)[:0]}, r"\bcross\b.*\(0, 3, 5, 4\)"),
-        ({"tgt_predicted": ("eine", "</s>")}, r"\btgt_predicted\b.*\b2\b.*\btgt_pieces\b.*\b5\b"),
+        ({"tgt_predicted": ("eine", "</s>")}, r"\btgt_predicted\b.*\b2\b.*\btgt_tokens\b.*\b5\b"),
         ({"decoder": random_weights(N_TGT, N_TGT, seed=1)}, r"\bdecoder\b.*\bdiagonal\b"),
         ({"encoder": random_weights(N_SRC, N_SRC, seed=1) - 0.5}, r"\bencoder\b.* -0.*\b0 and 1\b"),
         ({"encoder": np.full((1, 1, N_SRC, N_SRC), 1.5)}, r"\bencoder\b.* 1\.5 .*\b1\.5\b"),
@@ -152,15 +164,15 @@ def test_maps_that_do_not_fit_are_refused(changes: dict, message: str):
         dataclasses.replace(example(), **changes)
 
 
-def test_sixty_pieces_in_six_layers_of_sixteen_heads_stay_small(tmp_path: Path):
+def test_sixty_tokens_in_six_layers_of_sixteen_heads_stay_small(tmp_path: Path):
     weights = np.tile(np.eye(60, dtype=np.float32), (6, 16, 1, 1))
-    pieces = tuple(f"piece{i}" for i in range(60))
+    tokens = tuple(f"token{i}" for i in range(60))
     maps = AttentionMaps(
         source="long",
         translation="lang",
-        src_tokens=pieces,
-        tgt_tokens=pieces,
-        tgt_predicted=pieces,
+        src_tokens=tokens,
+        tgt_tokens=tokens,
+        tgt_predicted=tokens,
         encoder=weights,
         decoder=weights,
         cross=weights,

@@ -58,7 +58,7 @@ def paper(
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.config import nearest_name
-    from transduce.paper import ARTEFACTS, Laboratory, Request, Stopped, write_report
+    from transduce.paper import ARTEFACTS, Experiments, Request, Stopped, write_report
 
     names = list(ARTEFACTS) if name == "all" else [name]
     if name != "all" and name not in ARTEFACTS:
@@ -74,7 +74,7 @@ def paper(
         require_folder(option, folder)
         require_utf8_name(option, folder.resolve())
     asked = StopRequest()
-    laboratory = Laboratory(
+    experiments = Experiments(
         out / "runs",
         work or out / "work",
         scale=chosen_scale,
@@ -90,7 +90,7 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](laboratory, Request(short, sentence, treebank))
+            report = ARTEFACTS[each](experiments, Request(short, sentence, treebank))
         except Stopped:
             echo(f"stopped; the same command goes on with {each}")
             return asked.exit_code

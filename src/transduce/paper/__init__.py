@@ -1,19 +1,19 @@
-"""The paper, table by table and figure by figure: what it prints beside what we compute, measure and train.
+"""Reproduction of the paper's tables and figures: its printed numbers beside those we count, measure and train.
 
-Each module makes one ``Report``; those that need trained models ask the ``Laboratory`` for them.
+Each module makes one ``Report``. ``Experiments`` trains the models that a report needs, or reads their records.
 """
 
 from __future__ import annotations
 
 from transduce.paper.artefacts import ARTEFACTS
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, Stopped
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, Stopped
 from transduce.paper.report import Report, Table, write_report
 from transduce.paper.request import Request
 
 __all__ = [
     "ARTEFACTS",
     "Experiment",
-    "Laboratory",
+    "Experiments",
     "Report",
     "Request",
     "RunRecord",

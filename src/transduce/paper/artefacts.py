@@ -1,4 +1,4 @@
-"""What ``transduce paper`` can make, by name."""
+"""The tables and figures that ``transduce paper`` can make, by name."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from transduce.paper.attention.figure3 import make_figure3
 from transduce.paper.attention.figure4 import make_figure4
 from transduce.paper.attention.figure5 import make_figure5
 from transduce.paper.curves import make_curves
+from transduce.paper.experiments import Experiments
 from transduce.paper.figure1 import make_figure1
 from transduce.paper.figure2 import make_figure2
-from transduce.paper.laboratory import Laboratory
 from transduce.paper.notes import make_notes
 from transduce.paper.report import Report
 from transduce.paper.request import Request
@@ -21,7 +21,7 @@ from transduce.paper.table4 import make_table4
 
 __all__ = ["ARTEFACTS", "Maker"]
 
-Maker = Callable[[Laboratory, Request], Report]
+Maker = Callable[[Experiments, Request], Report]
 
 # In the order of the paper.
 ARTEFACTS: Mapping[str, Maker] = {

@@ -1,9 +1,12 @@
-"""How all curves look, and how they are written: as SVG whose text is text, the same bytes each time."""
+"""Common style of all plots, and reproducible SVG files whose text stays text."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from math import ceil, floor, log10
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Literal
 
 from transduce.errors import ConfigError
@@ -13,27 +16,31 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "GREY", "INK", "new_figure", "new_panels", "save_svg", "style"]
+__all__ = [
+    "COLOURS", "GREY", "INK", "label_ends", "log_ticks", "new_figure", "new_panels", "save_svg", "set_log_axis",
+    "spread", "style",
+]  # fmt: skip
 
-# Told apart by those who do not see all colours, too (Okabe and Ito, 2008).
+# Distinguishable with colour vision deficiency (Okabe and Ito, 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5c00", "#444444")
-INK, GREY = "#222222", "#9a9a9a"
+INK, GREY = "#222222", "#767676"  # grey text keeps a contrast of 4.5 on white
+LONGEST_FINE_AXIS = 2.3  # decades with ticks at 1, 2 and 5
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches, whose panels make room for each other.
+    """Return an empty figure of a size in inches, with constrained layout.
 
     Raises ConfigError if matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("drawing curves needs matplotlib; install transduce[plot]") from error
+        raise ConfigError("plots need matplotlib; install transduce[plot]") from error
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def new_panels(width: float, height: float, n_rows: int = 1, n_columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure of so many inches, and its panels row by row, in the common style."""
+    """Return a figure of a size in inches and its panels, row by row, in the common style."""
     figure = new_figure(width, height)
     panels = [figure.add_subplot(n_rows, n_columns, number + 1) for number in range(n_rows * n_columns)]
     for panel in panels:
@@ -42,7 +49,7 @@ def new_panels(width: float, height: float, n_rows: int = 1, n_columns: int = 1)
 
 
 def style(panel: Axes, *, grid: Literal["both", "x", "y"] | None = "both") -> None:
-    """Two lines instead of a box, and a faint grid behind the curves, or none."""
+    """Apply the common style to a panel: no box, a faint grid behind the curves or none."""
     panel.spines[["top", "right"]].set_visible(False)
     panel.spines[["left", "bottom"]].set_color(GREY)
     panel.tick_params(colors=INK, which="both", labelsize=9)
@@ -51,8 +58,77 @@ def style(panel: Axes, *, grid: Literal["both", "x", "y"] | None = "both") -> No
         panel.grid(axis=grid, color="#e6e6e6", linewidth=0.7)
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return round ticks of a logarithmic axis from ``low`` to ``high``: 1, 2 and 5 of each decade, or decades only.
+
+    >>> log_ticks(1.3, 67), log_ticks(0.1, 10_000)
+    ([2, 5, 10, 20, 50], [0.1, 1, 10, 100, 1000, 10000])
+    """
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    steps = (1, 2, 5) if log10(high / low) < LONGEST_FINE_AXIS else (1,)
+    ticks = (float(f"{step}e{decade}") for decade in decades for step in steps)
+    return [int(tick) if tick >= 1 else tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+
+
+def set_log_axis(panel: Axes, axis: Literal["x", "y"], ticks: Sequence[float] | None = None, *, base: int = 10) -> None:
+    """Make an axis logarithmic, with plain numbers (0.5, 2, 1,000) at ``ticks`` and no minor ticks.
+
+    Without ``ticks``, round ones are chosen; call it after plotting.
+    """
+    which = panel.xaxis if axis == "x" else panel.yaxis
+    (panel.set_xscale if axis == "x" else panel.set_yscale)("log", base=base)
+    if ticks is None:
+        limits = panel.get_xlim() if axis == "x" else panel.get_ylim()
+        ticks = log_ticks(*limits)
+        (panel.set_xlim if axis == "x" else panel.set_ylim)(limits)
+    which.set_ticks(list(ticks), labels=[_plain(tick) for tick in ticks])
+    panel.minorticks_off()
+
+
+def _plain(number: float) -> str:
+    """Write a tick as one reads it: 0.5, 1,000, 10 million."""
+    for unit, name in ((1e9, " billion"), (1e6, " million")):
+        if number >= unit:
+            return f"{number / unit:,g}{name}"
+    return f"{number:,.10g}"
+
+
+def label_ends(
+    figure: Figure, panel: Axes, labels: Sequence[tuple[float, float, str, str]], *, least_points: float = 11.5
+) -> None:
+    """Label curves at their right ends instead of in a legend; ``labels`` are (x, y, text, colour).
+
+    Labels that would overlap are moved apart to ``least_points``. Call it when limits and scales of the axes are final.
+    """
+    figure.draw_without_rendering()  # settles the layout, so that data have places
+    in_order = sorted(labels, key=lambda label: label[1])
+    wanted = [float(panel.transData.transform(label[:2])[1]) * 72 / figure.dpi for label in in_order]
+    for (x, y, text, colour), at, to in zip(in_order, wanted, spread(wanted, least_points), strict=True):
+        offset = (7, to - at)
+        panel.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=colour, fontsize=9, va="center")
+
+
+def spread(wanted: Sequence[float], least: float) -> list[float]:
+    """Return positions at least ``least`` apart, as near as possible to ascending ``wanted`` ones.
+
+    >>> spread([0, 1, 30], 10)
+    [-4.5, 5.5, 30.0]
+    """
+    groups: list[list[float]] = []  # labels that touch each other, by their wanted positions
+
+    def placed(group: Sequence[float]) -> list[float]:
+        return [mean(group) + least * (number - (len(group) - 1) / 2) for number in range(len(group))]
+
+    for each in wanted:
+        groups.append([each])
+        while len(groups) > 1 and placed(groups[-1])[0] - placed(groups[-2])[-1] < least:
+            last = groups.pop()
+            groups[-1] += last
+    return [position for group in groups for position in placed(group)]
+
+
 def save_svg(figure: Figure, path: Path) -> None:
-    """Write a figure whole or not at all, without the time of writing."""
+    """Write a figure as SVG, atomically and without a time stamp."""
     from matplotlib import rc_context
 
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""How fast a quantity grows: the exponent of a power law, by a straight line through logarithms."""
+"""Growth rates of measured costs: power-law exponents, slopes and crossing points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["crossing", "exponent", "per_unit"]
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The b of values = a * sizes^b that fits best: the slope by least squares of log values over log sizes.
+    """Return b of the best fit values = a * sizes^b, by least squares of log values over log sizes.
 
     Raises ValueError for fewer than two sizes or a number that is not above 0.
 
@@ -19,12 +19,12 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """
     _require(sizes, values)
     if min(*sizes, *values) <= 0:
-        raise ValueError(f"a power law is of positive numbers, got {list(sizes)} and {list(values)}")
+        raise ValueError(f"a power law needs positive numbers, got {list(sizes)} and {list(values)}")
     return round(_slope(np.log(sizes), np.log(values)), 12)
 
 
 def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """How much a value grows for each further unit of size: the slope by least squares, without logarithms.
+    """Return the slope of values over sizes, by least squares.
 
     Raises ValueError for fewer than two sizes.
 
@@ -36,9 +36,9 @@ def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[float]) -> float | None:
-    """The size from which on ``rising`` stays above ``other``, between two sizes along power laws.
+    """Return the size above which ``rising`` stays larger than ``other``, interpolated along power laws.
 
-    None where ``rising`` is not above at the largest size; 0 where it is above at all of them.
+    None if ``rising`` is not larger at the largest size; 0 if it is larger at every size.
 
     >>> f"{crossing([10, 1000], [100, 1_000_000], [1000, 100_000]):.1f}"
     '100.0'

@@ -1,4 +1,4 @@
-"""What a reproduction gives: tables and pictures, with the paper's numbers beside ours, as Markdown, CSV and SVG."""
+"""Reports: tables and drawings with the paper's numbers beside ours, written as Markdown, CSV and SVG."""
 
 from __future__ import annotations
 
@@ -11,34 +11,38 @@ from typing import Any
 
 from transduce.files import write_text
 
-__all__ = ["Cell", "Report", "Table", "write_report"]
+__all__ = ["Cell", "Draw", "Report", "Table", "how_to_reproduce", "picture", "verdict_line", "write_report"]
 
 Cell = str | int | float | None  # None: not printed by the paper, or not measured
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under named columns. ``formats`` say how numbers of a column are shown in Markdown; CSV has them whole."""
+    """A table of named columns.
 
-    name: str  # of its CSV file, after that of the report: "" or "-something"
+    ``formats`` are the number formats of its columns in Markdown; CSV has full precision. Raises ValueError if a row
+    does not have one cell per column.
+    """
+
+    name: str  # suffix of its CSV file after the name of the report: "" or "-something"
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
     formats: Mapping[str, str] = field(default_factory=dict)  # column -> as in format(value, ".2f")
 
     def __post_init__(self) -> None:
-        """Raises ValueError if a row has not one cell for each column."""
+        """Check the number of cells of each row."""
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"{len(row)} cells in a table of {len(self.columns)} columns: {row}")
 
     def column(self, name: str) -> list[Any]:
-        """The cells under a name, from the top. Raises ValueError if no column has it."""
+        """Return the cells of a column. Raises ValueError if there is no such column."""
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
     def as_markdown(self) -> str:
-        """A pipe table with its caption above.
+        """Return a Markdown table with its caption above.
 
         >>> print(Table("", ("n", "ms"), ((8, 1.234), (16, None)), formats={"ms": ".1f"}).as_markdown())
         | n | ms |
@@ -52,7 +56,7 @@ class Table:
         return "\n".join(lines)
 
     def as_csv(self) -> str:
-        """Comma-separated, numbers in full; an empty field is a cell that has none."""
+        """Return the table as comma-separated values in full precision; None is an empty field."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(self.columns)
@@ -74,26 +78,51 @@ Draw = Callable[[Path], None]  # writes one SVG file
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One table or figure of the paper, made again."""
+    """A reproduced table or figure of the paper."""
 
     name: str  # table1, figure2, notes, ...
     title: str
-    sections: tuple[str | Table, ...]  # Markdown text and tables, in the order of reading
-    drawings: Mapping[str, Draw] = field(default_factory=dict)  # name of the file without .svg -> what draws it
+    sections: tuple[str | Table, ...]  # Markdown text and tables in reading order
+    drawings: Mapping[str, Draw] = field(default_factory=dict)  # file name without .svg -> drawing function
     pages: Mapping[str, str] = field(default_factory=dict)  # other files: name -> content
 
     def table(self, name: str = "") -> Table:
-        """The table of that name; the main one has none. Raises ValueError if it is not there exactly once."""
+        """Return the table of that name; the main table's is empty. Raises ValueError unless there is exactly one."""
         (table,) = (section for section in self.sections if isinstance(section, Table) and section.name == name)
         return table
 
 
+def verdict_line(sentence: str) -> str:
+    """Return the first line of a report: what was found, in one bold sentence."""
+    return f"**{sentence}**"
+
+
+def picture(name: str, alt: str) -> str:
+    """Return the Markdown of a report's drawing, with a description for readers who do not see it."""
+    return f"![{alt}]({name}.svg)"
+
+
+def how_to_reproduce(name: str, *, seeds: str, hardware: str, scale: str = "cpu", note: str = "") -> str:
+    """Return the paragraph with the command, seeds and hardware of a report.
+
+    >>> how_to_reproduce("table2", seeds="seed 1", hardware="a CPU, torch 2")
+    'To reproduce: `transduce paper table2 --scale cpu --out DIR`; seed 1; a CPU, torch 2.'
+    """
+    return f"To reproduce: `transduce paper {name} --scale {scale} --out DIR`; {seeds}; {hardware}." + (
+        f" {note}" if note else ""
+    )
+
+
 def write_report(report: Report, folder: Path) -> list[Path]:
-    """Write ``NAME.md``, its CSV files and drawings; returns their paths, the Markdown first."""
+    """Write ``NAME.md``, its CSV files and drawings; return their paths, the Markdown first.
+
+    Drawings that no section shows (``picture``) are shown at the end.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tables = [section for section in report.sections if isinstance(section, Table)]
     body = [section.as_markdown() if isinstance(section, Table) else section for section in report.sections]
-    body += [f"![{name}]({name}.svg)" for name in report.drawings]
+    shown = "\n".join(body)
+    body += [picture(name, name) for name in report.drawings if f"]({name}.svg)" not in shown]
     written = [folder / f"{report.name}.md"]
     for table in tables:
         path = folder / f"{report.name}{table.name}.csv"

@@ -1,4 +1,4 @@
-"""What is asked of a reproduction."""
+"""Options of a reproduction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The whole, or a form for tests that takes seconds and shows only that it works; and what a user has."""
+    """Options of ``transduce paper``.
+
+    ``is_short`` makes a test version in seconds; its numbers mean nothing.
+    """
 
     is_short: bool = False
-    sentence: str | None = None  # for the figures of attention
-    treebank: Path | None = None  # the folder of the Penn Treebank, for Table 4 at the paper's scale
+    sentence: str | None = None  # to be shown by the attention figures
+    treebank: Path | None = None  # folder of the Penn Treebank, for Table 4 at the paper's scale
+    rows: tuple[str, ...] = ()  # of Table 3; empty: all

@@ -9,7 +9,7 @@ from typing import Any
 
 from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, machines
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.paper.table3 import learning_rate_in_words, row_at_scale
@@ -58,15 +58,15 @@ SYSTEMS: dict[str, tuple[str, Mapping[str, Any]]] = {
 FLOPS = ".1e"
 
 
-def make_table2(laboratory: Laboratory, request: Request) -> Report:
+def make_table2(experiments: Experiments, request: Request) -> Report:
     """Train every system on the same text with the same tokenizer, search and number of updates."""
     names = ["LSTM, last state only", "Transformer"] if request.is_short else list(SYSTEMS)
-    records = {name: laboratory.run(_experiment(laboratory, name, is_short=request.is_short)) for name in names}
+    records = {name: experiments.run(_experiment(experiments, name, is_short=request.is_short)) for name in names}
     return Report(
         "table2",
         "Table 2: BLEU and the cost of training",
         (
-            _words(laboratory.scale, list(records.values()), records["Transformer"]),
+            _words(experiments.scale, list(records.values()), records["Transformer"]),
             _measured(records),
             "What the paper prints, on newstest2014 (for the big model's English to French its text has 41.0, its table"
             " 41.8). For its own models also what its rule gives (time x GPUs x"
@@ -76,15 +76,15 @@ def make_table2(laboratory: Laboratory, request: Request) -> Report:
     )
 
 
-def system_at_scale(name: str, laboratory: Laboratory) -> RunConfig:
+def system_at_scale(name: str, experiments: Experiments) -> RunConfig:
     """The base run of Table 3 with another system; the others have about as many weights as the Transformer."""
     _, changes = SYSTEMS[name]
-    config = row_at_scale("base", laboratory.scale)
+    config = row_at_scale("base", experiments.scale)
     settings = [f"model.{key}={value}" for key, value in changes.items()]
     settings.append(f"training.average_last={TABLE_3['base']().training.average_last}")  # as in section 6.1
     if "n_experts" in changes and isinstance(config.model, TransformerConfig):  # two of them are at work on a token
         settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
-    if laboratory.scale == "cpu":
+    if experiments.scale == "cpu":
         max_updates = 3 * config.training.max_updates // 2
         settings += [f"training.max_updates={max_updates}", f"training.validate_every_updates={max_updates}"]
     return _as_large_as_the_transformer(with_settings(config, settings), config)
@@ -111,11 +111,11 @@ def flops_per_token(config: RunConfig) -> int:
     return cost_of(config.model.with_vocabulary(config.data.vocab_size, config.data.vocab_size)).flops_per_token
 
 
-def _experiment(laboratory: Laboratory, name: str, *, is_short: bool) -> Experiment:
-    config = system_at_scale(name, laboratory)
+def _experiment(experiments: Experiments, name: str, *, is_short: bool) -> Experiment:
+    config = system_at_scale(name, experiments)
     slug = SYSTEMS[name][1].get("system", "experts" if SYSTEMS[name][1] else "transformer")
     if is_short:
-        config = with_settings(laboratory.shortened(config), ["model.n_encoder_layers=1", "model.n_decoder_layers=1"])
+        config = with_settings(experiments.shortened(config), ["model.n_encoder_layers=1", "model.n_decoder_layers=1"])
     return Experiment(f"table2-{'short-' if is_short else ''}{slug}-seed1", config)
 
 

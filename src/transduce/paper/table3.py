@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from transduce.config import RunConfig
 from transduce.model import cost_of
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, machines
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.recipes import TABLE_3, with_settings
@@ -80,13 +80,13 @@ MIXTURE = (
 )  # fmt: skip
 
 
-def make_table3(laboratory: Laboratory, request: Request) -> Report:
+def make_table3(experiments: Experiments, request: Request) -> Report:
     """Train every row and set it beside the paper's."""
     names = ["base", "C-N2"] if request.is_short else list(PRINTED)
     n_seeds = 2 if request.is_short else N_BASE_SEEDS
     records = {
         name: [
-            laboratory.run(_experiment(laboratory, name, seed, is_short=request.is_short))
+            experiments.run(_experiment(experiments, name, seed, is_short=request.is_short))
             for seed in range(1, 1 + (n_seeds if name == "base" else 1))
         ]
         for name in names
@@ -95,7 +95,7 @@ def make_table3(laboratory: Laboratory, request: Request) -> Report:
         "table3",
         "Table 3: variations on the Transformer",
         (
-            _words(laboratory.scale, records["base"]),
+            _words(experiments.scale, records["base"]),
             _effects(records),
             "What a model of the paper's size has by formula, beside what the paper prints, in millions:",
             _parameters(),
@@ -162,11 +162,11 @@ def row_experiment(name: str, scale: Scale, *, seed: int) -> Experiment:
     return Experiment(f"table3-{name}-seed{seed}", row_at_scale(name, scale, seed=seed))
 
 
-def _experiment(laboratory: Laboratory, name: str, seed: int, *, is_short: bool) -> Experiment:
-    whole = row_experiment(name, laboratory.scale, seed=seed)
+def _experiment(experiments: Experiments, name: str, seed: int, *, is_short: bool) -> Experiment:
+    whole = row_experiment(name, experiments.scale, seed=seed)
     if not is_short:
         return whole
-    return Experiment(f"table3-short-{name}-seed{seed}", laboratory.shortened(whole.config))
+    return Experiment(f"table3-short-{name}-seed{seed}", experiments.shortened(whole.config))
 
 
 def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:

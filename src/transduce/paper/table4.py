@@ -9,7 +9,7 @@ from typing import Any
 from transduce.config import RunConfig
 from transduce.corpora import WSJ
 from transduce.errors import ConfigError
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord, Scale, machines
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.recipes import preset, with_settings
@@ -74,17 +74,19 @@ N_SECTION_23 = 2_416  # sentences
 SHARE_AT_CPU_SCALE = 4  # of the updates
 
 
-def make_table4(laboratory: Laboratory, request: Request) -> Report:
+def make_table4(experiments: Experiments, request: Request) -> Report:
     """Train parsers and judge them by PARSEVAL. Raises ConfigError if the scale is the paper's and has no treebank."""
-    names = ["wsj"] if laboratory.scale == "paper" else ["gum", "free-trees"]
-    if laboratory.scale == "paper" and request.treebank is None:
+    names = ["wsj"] if experiments.scale == "paper" else ["gum", "free-trees"]
+    if experiments.scale == "paper" and request.treebank is None:
         raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
-    records = [laboratory.run(_experiment(laboratory, name, request)) for name in names[: 1 if request.is_short else 2]]
+    records = [
+        experiments.run(_experiment(experiments, name, request)) for name in names[: 1 if request.is_short else 2]
+    ]
     return Report(
         "table4",
         "Table 4: English constituency parsing",
         (
-            _words(laboratory.scale, records),
+            _words(experiments.scale, records),
             _measured(records),
             "What the paper prints: F1 on section 23 of the Wall Street Journal.",
             printed_and_ours(records),
@@ -101,13 +103,13 @@ def parser_at_scale(name: str, scale: Scale) -> RunConfig:
     return with_settings(config, [f"training.max_updates={config.training.max_updates // SHARE_AT_CPU_SCALE}"])
 
 
-def _experiment(laboratory: Laboratory, name: str, request: Request) -> Experiment:
-    config = parser_at_scale(name, laboratory.scale)
+def _experiment(experiments: Experiments, name: str, request: Request) -> Experiment:
+    config = parser_at_scale(name, experiments.scale)
     if name == "wsj" and request.treebank is not None:
         config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
     if request.is_short:
         small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
-        return Experiment(f"table4-short-{name}-seed1", with_settings(laboratory.shortened(config), small))
+        return Experiment(f"table4-short-{name}-seed1", with_settings(experiments.shortened(config), small))
     return Experiment(f"table4-{name}-seed1", config)
 
 

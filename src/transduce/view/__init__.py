@@ -1,4 +1,4 @@
-"""Attention as a picture: one HTML page that needs no network, and static drawings."""
+"""Attention weights as a self-contained HTML page and as static SVG drawings; trees as text and as drawings."""
 
 from transduce.view.attention_grid import attention_grid
 from transduce.view.attention_lines import HeadLines, LinePanel, attention_lines

@@ -1,16 +1,18 @@
-// Drawing: what a weight looks like, as a line, a strip or a cell. Nothing here knows the page's state.
+// Drawing: a weight as a line, a cell or a bar. Nothing here knows the state of the page.
 
 const N_COLOURS = 8;
-const LEAST_DRAWN = 0.04; // weaker lines are not drawn: they would only cost time
-const LEAST_SEEN = 0.01; // and a cell of the strip is blank
-const LEAST_DRAWN_IN_CROWD = 0.12; // the same where all rows are shown at once
+const LEAST_DRAWN = 0.04; // the weakest line of a selected query
+const LEAST_SEEN = 0.01; // the weakest cell or bar of a selected query
+const LEAST_OF_ALL = 0.05; // the weakest line while all queries are shown
+const N_STRONGEST = 3; // lines of a query while all queries are shown
 
-/** The colours of the theme in force, read from the style sheet. */
+/** The colours of the current theme, read from the style sheet. */
 function themeColours() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   return {
     heads: Array.from({ length: N_COLOURS }, (_, i) => colour(`--head-${i}`)),
+    mean: colour("--mean"),
     panel: colour("--panel"),
     future: colour("--future"),
   };
@@ -19,12 +21,12 @@ function themeColours() {
 const colourOfHead = (theme, head) => theme.heads[head % N_COLOURS];
 const dashOfHead = (head) => (Math.floor(head / N_COLOURS) % 2 ? [6, 3] : []);
 
-/** How dark a weight is drawn, 0 to 1: weak weights are lifted a little, so that they can be seen at all. */
+/** Opacity of a weight, 0 to 1; the exponent below 1 keeps weak weights visible. */
 const shade = (weight) => Math.pow(weight, 0.7);
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-/** Fill a canvas with one pixel per weight. `weightAt(row, column)` is null where nothing may be attended to. */
+/** Fill a canvas with one pixel per weight. `weightAt(row, column)` is null where attention is masked. */
 function drawCells(canvas, { nRows, nColumns, weightAt, colour, theme }) {
   canvas.width = nColumns;
   canvas.height = nRows;
@@ -62,24 +64,26 @@ function drawLine(context, x1, y1, x2, y2) {
   context.stroke();
 }
 
-/** All lines of all queries: a crowd, in which only the strong ones are drawn. Heads lie side by side, like strands. */
-function drawCrowd(context, { heads, nQueries, nKeys, weightAt, place, theme }) {
-  context.lineWidth = Math.min(1.5, (place.row * 0.5) / heads.length);
-  heads.forEach((head, slot) => {
-    const fan = place.fan(slot);
-    context.strokeStyle = colourOfHead(theme, head);
-    for (let query = 0; query < nQueries; query++) {
-      for (let key = 0; key < nKeys; key++) {
-        const weight = weightAt(head, query, key);
-        if (weight < LEAST_DRAWN_IN_CROWD) continue;
-        context.globalAlpha = shade(weight) * 0.75;
-        drawLine(context, place.left, place.y(query) + fan, place.right, place.y(key) + fan);
-      }
-    }
-  });
+/** The greatest of some weights as [key, weight], at most `N_STRONGEST`, none below `LEAST_OF_ALL`. */
+function strongest(weights) {
+  const seen = [...weights.entries()].filter(([, weight]) => weight >= LEAST_OF_ALL);
+  return seen.sort(([, one], [, other]) => other - one).slice(0, N_STRONGEST);
 }
 
-/** The lines of one query, each ending in a strip before its key: a cell for each head, or a bar for a single one. */
+/** The strongest lines of all queries, in one colour: of a single head, or of the mean over heads. */
+function drawAllQueries(context, { nQueries, nKeys, weightAt, colour, place }) {
+  context.strokeStyle = colour;
+  for (let query = 0; query < nQueries; query++) {
+    const weights = Array.from({ length: nKeys }, (_, key) => weightAt(query, key));
+    for (const [key, weight] of strongest(weights)) {
+      context.globalAlpha = 0.15 + 0.85 * shade(weight);
+      context.lineWidth = 1 + 1.5 * weight;
+      drawLine(context, place.left, place.y(query), place.right, place.y(key));
+    }
+  }
+}
+
+/** The lines of one query, each ending in a strip before its key: one cell per head, or a bar for a single head. */
 function drawRow(context, query, { heads, nKeys, weightAt, place, theme }) {
   const single = heads.length === 1;
   const cell = place.strip / heads.length;
@@ -91,7 +95,7 @@ function drawRow(context, query, { heads, nKeys, weightAt, place, theme }) {
       const weight = weightAt(head, query, key);
       if (weight < LEAST_SEEN) continue;
       const [y, height] = [place.y(key), place.row - 4];
-      context.globalAlpha = single ? 1 : shade(weight); // a bar speaks by its length, a cell by its strength
+      context.globalAlpha = single ? 1 : shade(weight); // a bar shows the weight by its length, a cell by its opacity
       const width = single ? place.strip * weight : cell;
       context.fillRect(place.right + (single ? 0 : slot * cell), y - height / 2, width, height);
       context.globalAlpha = shade(weight);

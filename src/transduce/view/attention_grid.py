@@ -1,5 +1,5 @@
-"""Every head of every layer as a small map, side by side, as static SVG."""
-# L layers, H heads, Q words that look, K words that are looked at
+"""Attention maps of all heads and layers as small multiples: static SVG."""
+# L layers, H heads, Q query words, K key words
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from transduce.view.svg import HEAD_COLOURS, INK, QUIET, RULE, Weights, document
 
 __all__ = ["attention_grid"]
 
-MARGIN, GAP, LABEL = 20, 12, 58  # round the drawing; between maps; where the layers are named
+MARGIN, GAP, LABEL = 20, 12, 58  # around the drawing; between maps; for the layer labels
 LARGEST_MAP, LARGEST_CELL = 96, 8
 N_SHADES = 12
 
 
 def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tuple[int, int]] = ()) -> str:
-    """An SVG drawing with a row of maps for each layer, the first at the top; maps of ``marked`` heads have a frame.
+    """Return an SVG drawing with one row of maps per layer, the first layer at the top.
 
-    In a map, each row is a word that looks and each column a word that is looked at, from the first to the last.
-    ``marked`` are pairs of layer and head, both from 0. ``title`` is not drawn: it is what a screen reader says.
-    Raises ShapeError if the array has not four axes, or an empty one.
+    Rows of a map are queries, columns are keys. ``marked`` heads, pairs of layer and head from 0, have a frame.
+    ``title`` is the alternative text. Raises ShapeError unless the array has four axes, none of length 0.
 
     >>> import numpy as np
     >>> drawing = attention_grid(np.eye(3)[None, None], title="One head")
@@ -30,7 +29,7 @@ def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tupl
     """
     if weights_LHQK.ndim != 4 or 0 in weights_LHQK.shape:
         raise ShapeError(
-            f"a grid needs weights (layers, heads, queries, keys), none of them 0; got {weights_LHQK.shape}"
+            f"weights must have shape (layers, heads, queries, keys), none of them 0; got {weights_LHQK.shape}"
         )
     n_layers, n_heads, n_queries, n_keys = weights_LHQK.shape
     cell = min(LARGEST_CELL, LARGEST_MAP / max(n_queries, n_keys))
@@ -47,16 +46,19 @@ def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tupl
         for head in range(n_heads):
             x = left + head * (width + GAP)
             parts += _map(weights_LHQK[layer, head], x, y, cell, head, is_marked=(layer, head) in marked)
+    note = "Rows are queries, columns are keys, from the top left; the darker a cell, the greater the weight."
+    bottom = top + n_layers * (height + GAP) + 8
+    parts.append(text(note, MARGIN, bottom, fill=QUIET, font_size=12))
     return document(
         parts,
-        width=left + n_heads * (width + GAP) - GAP + MARGIN,
-        height=top + n_layers * (height + GAP) - GAP + MARGIN,
+        width=max(left + n_heads * (width + GAP) - GAP, MARGIN + 6.6 * len(note)) + MARGIN,
+        height=bottom + MARGIN,
         title=title,
     )
 
 
 def _map(weights_QK: Weights, x: float, y: float, cell: float, head: int, *, is_marked: bool) -> Iterator[str]:
-    """The weights as squares of one unit, those of one shade in one path."""
+    """The weights as unit squares; squares of equal opacity share one path."""
     squares: defaultdict[int, list[str]] = defaultdict(list)
     for row, weights in enumerate(weights_QK.tolist()):
         for column, weight in enumerate(weights):

@@ -1,5 +1,5 @@
-"""Attention as in figures 3 to 5 of the paper: words on both sides, joined by lines, as static SVG."""
-# Q words that look, K words that are looked at
+"""Attention as lines between query and key words, as in figures 3 to 5 of the paper: static SVG."""
+# Q query words, K key words
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ from transduce.view.svg import HEAD_COLOURS, INK, QUIET, Weights, document, shad
 
 __all__ = ["HeadLines", "LinePanel", "attention_lines"]
 
-ROW, MARGIN, GAP = 23, 20, 44  # of a word; round the drawing; between panels
-LINES_WIDTH, CELL, BAR = 150, 9, 54  # between the words; of a head in the strip; of a single head's
-LETTER, LONGEST_WORD = 7.9, 18  # in pixels, generously; in letters
-TITLE_LINE, LEGEND_LINE, SWATCH = 18, 20, 23
-LEAST_DRAWN = 0.04  # weaker lines would not be seen
-STRONG = 0.25  # a word with more of a shown row than this is printed bold
+ROW, MARGIN, GAP = 23, 20, 44  # height of a word; around the drawing; between panels
+LINES_WIDTH, CELL, BAR = 150, 12, 54  # between the words; a cell of the strip; the strip of a single head
+LETTER, LONGEST_WORD = 7.9, 18  # pixels, an upper estimate; characters
+TITLE_LINE, LEGEND_LINE, SWATCH, HEADER = 18, 20, 23, 18
+LEAST_DRAWN = 0.04  # the weakest line
+N_STRONGEST = 3  # lines of each query where all queries are drawn
+STRONG = 0.25  # keys with a greater weight are printed bold where one query is drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadLines:
-    """One head: its name in the legend, which colour it has (its number from 0), and its weights."""
+    """The lines of one head."""
 
-    name: str
-    colour: int
+    name: str  # in the legend
+    colour: int  # index, from 0
     weights: Weights  # (Q, K)
+    mark: str = ""  # above its cells, where one query is drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinePanel:
-    """One picture of a drawing: some heads between the same words; of one word's row alone if ``query`` is given.
+    """One panel of a drawing: some heads between the same words, for all queries or for the one at ``query``.
 
-    Raises ShapeError if there is no head, or one whose weights do not fit the words.
+    Raises ShapeError if there is no head, or if the weights of a head do not fit the words.
     """
 
     title: tuple[str, ...]  # lines
@@ -48,19 +50,19 @@ class LinePanel:
         expected = (len(self.queries), len(self.keys))
         for head in self.heads:
             if head.weights.shape != expected:
-                raise ShapeError(f"{head.name!r} has weights of shape {head.weights.shape}, the words {expected}")
+                raise ShapeError(f"{head.name!r} has weights of shape {head.weights.shape}; its words need {expected}")
         if not self.heads or 0 in expected:
             raise ShapeError(f"nothing to draw: {len(self.heads)} heads between {expected[0]} and {expected[1]} words")
         if self.query is not None and not 0 <= self.query < expected[0]:
-            raise ShapeError(f"query should be from 0 to {expected[0] - 1}, got {self.query}")
+            raise ShapeError(f"query must be from 0 to {expected[0] - 1}, got {self.query}")
 
 
-def attention_lines(panels: Sequence[LinePanel], *, title: str) -> str:
-    """An SVG drawing of all panels side by side. ``title`` is not drawn: it is what a screen reader says.
+def attention_lines(panels: Sequence[LinePanel], *, title: str, note: str = "") -> str:
+    """Return an SVG drawing of all panels side by side. ``title`` is its alternative text, ``note`` its last line.
 
-    The stronger a line, the greater the weight; lines below 0.04 are left out. A row that stands alone has a strip
-    before the words with one cell for each head, or a bar as long as the weight where there is one head.
-    Raises ShapeError if there is no panel.
+    Width and opacity of a line grow with the weight; weights below 0.04 have none. A panel of all queries has the three
+    greatest weights of each; a panel of one query has all, and a strip before the keys with one cell per head (or a bar
+    as long as the weight for a single head). Raises ShapeError if there is no panel.
 
     >>> weights = np.array([[0.1, 0.9], [1.0, 0.0]])
     >>> panel = LinePanel(("Head 1",), ("a", "cat"), ("a", "cat"), (HeadLines("1", 0, weights),))
@@ -77,12 +79,17 @@ def attention_lines(panels: Sequence[LinePanel], *, title: str) -> str:
     parts = [
         part for panel, place in zip(panels, places, strict=True) for part in _drawn(panel, replace(place, top=top))
     ]
-    return document(parts, width=places[-1].right_edge + MARGIN, height=top + ROW * rows + MARGIN, title=title)
+    bottom = top + ROW * rows
+    right_edge = places[-1].right_edge
+    if note:
+        parts.append(text(note, MARGIN, bottom + 22, fill=QUIET, font_size=12))
+        bottom, right_edge = bottom + 22, max(right_edge, MARGIN + 6.6 * len(note))
+    return document(parts, width=right_edge + MARGIN, height=bottom + MARGIN, title=title)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the parts of a panel stand, in pixels."""
+    """Coordinates of the parts of a panel, in pixels."""
 
     left: float
     query_edge: float  # where the words on the left end, and lines begin
@@ -102,7 +109,7 @@ class _Place:
         right_edge = max(words + _width(panel.keys), left + titles)
         legend = MARGIN + TITLE_LINE * len(panel.title) + 6
         n_lines = -(-len(panel.heads) // _heads_per_line(panel, right_edge - left)) if len(panel.heads) > 1 else 0
-        top = legend + LEGEND_LINE * n_lines + 10
+        top = legend + LEGEND_LINE * n_lines + HEADER + 4
         return _Place(left, query_edge, key_edge, words, right_edge, legend, top)
 
     def y(self, row: int) -> float:
@@ -111,7 +118,7 @@ class _Place:
 
 
 def _width(words: Sequence[str]) -> float:
-    """Of the widest word: letters of Chinese or Japanese count twice."""
+    """Width of the widest word; East Asian wide characters count twice."""
     shown = (shortened(word, LONGEST_WORD) for word in words)
     return max(sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word) for word in shown) * LETTER
 
@@ -128,7 +135,9 @@ def _drawn(panel: LinePanel, place: _Place) -> Iterator[str]:
     for number, line in enumerate(panel.title):
         weight = "600" if number == 0 else "400"
         yield text(line, place.left, MARGIN + TITLE_LINE * (number + 0.75), font_weight=weight)
-    if len(panel.heads) > 1:  # one needs no legend: it has a title
+    yield text("query", place.query_edge - 8, place.top - 6, text_anchor="end", fill=QUIET, font_size=12)
+    yield text("key", place.words, place.top - 6, fill=QUIET, font_size=12)
+    if len(panel.heads) > 1:  # the title names a single head
         yield from _legend(panel, place)
     rows = range(len(panel.queries)) if panel.query is None else [panel.query]
     if panel.query is not None:
@@ -156,14 +165,16 @@ def _legend(panel: LinePanel, place: _Place) -> Iterator[str]:
 
 
 def _lines(panel: LinePanel, place: _Place, slot: int, head: HeadLines, rows: Sequence[int]) -> Iterator[str]:
-    """The lines of a head; heads lie side by side, like strands."""
+    """The lines of a head, those of several heads beside each other."""
     n_heads = len(panel.heads)
     fan = ((slot + 0.5) / n_heads - 0.5) * ROW * (0.7 if n_heads > 1 else 0)
     bend = (place.key_edge - place.query_edge) * 0.45
     yield f'<g fill="none" stroke="{_colour(head)}"{_dashes(head)}>'
     for row in rows:
-        for column, weight in enumerate(head.weights[row].tolist()):
-            if weight >= LEAST_DRAWN:
+        weights = head.weights[row]
+        least = LEAST_DRAWN if panel.query is not None else max(LEAST_DRAWN, np.sort(weights)[-N_STRONGEST:][0])
+        for column, weight in enumerate(weights.tolist()):
+            if weight >= least:
                 y1, y2 = place.y(row) + fan, place.y(column) + fan
                 yield (
                     f'<path d="M{place.query_edge:.1f} {y1:.1f}C{place.query_edge + bend:.1f} {y1:.1f} '
@@ -174,8 +185,11 @@ def _lines(panel: LinePanel, place: _Place, slot: int, head: HeadLines, rows: Se
 
 
 def _strip(panel: LinePanel, place: _Place, slot: int, head: HeadLines, row: int) -> Iterator[str]:
-    """A cell for each word that is looked at, or a bar where there is one head."""
+    """A cell for each key, or a bar if the panel has one head."""
     is_single = len(panel.heads) == 1
+    if head.mark and not is_single:
+        middle = place.key_edge + CELL * (slot + 0.5)
+        yield text(head.mark, middle, place.top - 6, text_anchor="middle", fill=QUIET, font_size=10)
     yield f'<g fill="{_colour(head)}">'
     for column, weight in enumerate(head.weights[row].tolist()):
         width = BAR * weight if is_single else CELL

@@ -1,33 +1,32 @@
-// The page: choices in a form, the chosen view in the address, and everything shown a function of the two.
+// The page: a form of choices, the current view in the address; everything shown is a function of the two.
 
 const KINDS = {
   encoder: {
     name: "Encoder self-attention", queries: "src", keys: "src",
-    queryTitle: "each source piece", keyTitle: "looks at the source", verb: "Reading",
-    explains: "Each piece of the source looks at the whole source sentence, itself included, and gathers what it "
-      + "needs for its meaning here.",
+    queryTitle: "Query (source)", keyTitle: "Key (source)",
+    explains: "Queries, keys and values all come from the source: each source token attends to all source tokens.",
   },
   decoder: {
-    name: "Decoder self-attention", queries: "written", keys: "read",
-    queryTitle: "while writing", keyTitle: "looks back at", verb: "Writing",
-    explains: "While it writes a piece, the decoder looks back at what it has written so far, from the start symbol "
-      + "on; later pieces are out of sight.",
+    name: "Decoder self-attention (masked)", queries: "written", keys: "read",
+    queryTitle: "Query (predicts)", keyTitle: "Key (target)",
+    explains: "Queries, keys and values all come from the target: each position attends to the tokens before the one "
+      + "it predicts; later positions are masked. A query is named by the token that it predicts.",
   },
   cross: {
-    name: "Encoder-decoder attention", queries: "written", keys: "src",
-    queryTitle: "while writing", keyTitle: "looks at the source", verb: "Writing",
-    explains: "While it writes a piece, the decoder looks at the encoded source sentence: a soft alignment between "
-      + "the two languages.",
+    name: "Cross-attention (encoder-decoder attention)", queries: "written", keys: "src",
+    queryTitle: "Query (predicts)", keyTitle: "Key (source)",
+    explains: "Queries come from the decoder, keys and values from the output of the encoder. A query is named by the "
+      + "target token that it predicts.",
   },
 };
 
 const element = (id) => document.getElementById(id);
 const form = element("choices");
 let examples; // the sentences, weights unpacked
-let state; // { sentence, kind, layer, head (null: all), word (null: none) }, counted from 0
-let pointed = null; // the word under the pointer or the focus, stronger than state.word
-let theme; // the colours in force
-let places; // where words stand: measured when they change, since measuring at each hover would lay out the page twice
+let state; // { sentence, kind, layer, head (null: all), word (the selected query, null: none) }, counted from 0
+let pointed = null; // the query under the pointer or the focus; it overrides state.word
+let theme; // the current colours
+let places; // coordinates of tokens, measured when they change: measuring at each hover would lay out the page twice
 
 window.addEventListener("error", (event) => showError(event.message));
 window.addEventListener("unhandledrejection", (event) => showError(event.reason));
@@ -47,13 +46,26 @@ function create(tag, { text, children = [], ...attributes }) {
   return node;
 }
 
-/** Text that is there already costs no layout. */
+/** Set a text only where it changes: unchanged text costs no layout. */
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-const readable = (piece) => (piece.trim() === "" ? "\u2423" : piece);
-const pieceSpan = (piece) => create("span", { text: readable(piece), class: "piece", dir: "auto", title: piece });
+const readable = (token) => (token.trim() === "" ? "\u2423" : token);
+/** One sentence for each kind of mark in the tokens: word begins, end and start of sentence, bytes. */
+function explainedMarks(tokens) {
+  const has = (test) => tokens.some(test);
+  const marks = [
+    [has((token) => token.startsWith("\u2581")), "\u2581 marks the beginning of a word: a token without it continues "
+      + "the word before it, or is punctuation."],
+    [has((token) => token === "<s>"), "<s> is the beginning of the sentence (BOS)."],
+    [has((token) => token === "</s>"), "</s> is the end of the sentence (EOS)."],
+    [has((token) => /\\x[0-9a-f]{2}/.test(token)), "\\x and two digits is one byte of a character."],
+  ];
+  return marks.filter(([is]) => is).map(([, text]) => text).join(" ");
+}
+
+const tokenSpan = (token) => create("span", { text: readable(token), class: "token", dir: "auto", title: token });
 const numbered = (weight) => weight.toFixed(2);
 
 function swatch(head) {
@@ -73,7 +85,7 @@ async function unpackedExample(example) {
   return { ...example, maps: Object.fromEntries(await Promise.all(entries)) };
 }
 
-/** What the state selects: pieces, sizes, the heads that are shown, and the weights of the layer. */
+/** What the state selects: tokens, sizes, the shown heads, and the weights of the layer. */
 function currentView() {
   const example = examples[state.sentence];
   const kind = KINDS[state.kind];
@@ -85,7 +97,7 @@ function currentView() {
     queries: example[kind.queries], keys: example[kind.keys] };
 }
 
-// The address: #sentence=1&kind=cross&layer=2&head=all&word=4, counted from 1. What does not fit is put right.
+// The address: #sentence=1&kind=cross&layer=2&head=all&word=4, counted from 1. Invalid values become the default.
 
 function stateFrom(wanted) {
   const within = (name, n, otherwise) => {
@@ -144,51 +156,73 @@ function renderChoosers(view) {
   for (const name of ["sentence", "kind", "layer", "head"]) form.elements[name].value = chosen.get(name);
 }
 
-// The two columns of words
+// The two columns of tokens
 
 function renderColumns(view) {
   const { queries, keys, kind } = view;
   element("query-title").textContent = kind.queryTitle;
   element("key-title").textContent = kind.keyTitle;
   element("number-title").textContent = state.head === null ? "mean" : "weight";
-  element("queries").replaceChildren(...queries.map((piece, word) => {
-    const read = kind.queries === "written" ? `, after reading ${view.example.read[word]}` : "";
+  element("queries").replaceChildren(...queries.map((token, word) => {
+    const read = kind.queries === "written" ? `, input ${view.example.read[word]}` : "";
     return create("li", { children: [create("button", {
-      type: "button", text: readable(piece), dir: "auto", title: piece, "data-word": word,
-      "aria-label": `${kind.verb} ${readable(piece)}${read}`,
+      type: "button", text: readable(token), dir: "auto", title: token, "data-word": word,
+      "aria-label": `query ${readable(token)}${read}`,
     })] });
   }));
-  element("keys").replaceChildren(...keys.map((piece) =>
-    create("li", { children: [pieceSpan(piece), create("span", { class: "number" })] })));
+  element("keys").replaceChildren(...keys.map((token) =>
+    create("li", { children: [tokenSpan(token), create("span", { class: "number" })] })));
+  element("columns").style.setProperty("--n-heads", view.heads.length);
+  element("lines-note").textContent = state.head === null
+    ? `No query selected: lines show the ${N_STRONGEST} greatest weights of each query, in the mean over heads. Query `
+      + "selected: all its weights, one colour and one column of cells per head."
+    : `No query selected: lines show the ${N_STRONGEST} greatest weights of each query. Query selected: all of its`
+      + " weights.";
   const least = parseInt(getComputedStyle(element("columns")).getPropertyValue("--least-row")) || 20;
   const row = Math.max(least, Math.min(30, Math.floor(760 / Math.max(queries.length, keys.length))));
   element("columns").style.setProperty("--row", `${row}px`);
   element("columns").style.setProperty("--type", `${Math.min(16, row - 6)}px`);
 }
 
-/** Where the words of both columns stand, in pixels of the canvas between them. */
+/** Where the tokens of both columns stand, in pixels of the canvas between them. */
 function measuredPlaces(view) {
   const box = element("lines").getBoundingClientRect();
   const queries = element("queries").getBoundingClientRect();
   const keys = element("keys").getBoundingClientRect();
-  const piece = element("keys").querySelector(".piece").getBoundingClientRect();
+  const token = element("keys").querySelector(".token").getBoundingClientRect();
   const row = queries.height / view.nQueries;
   return {
-    row, left: queries.right - box.left, keys: keys.left - box.left, pieces: piece.left - box.left,
+    row, left: queries.right - box.left, keys: keys.left - box.left, tokens: token.left - box.left,
     y: (index) => queries.top - box.top + (index + 0.5) * row,
     fan: (slot) => ((slot + 0.5) / view.heads.length - 0.5) * row * 0.7,
   };
 }
 
 function drawLines(view, word) {
-  const right = word === null ? places.pieces : places.keys;
-  const place = { ...places, right, strip: places.pieces - places.keys };
+  const right = word === null ? places.tokens : places.keys;
+  const place = { ...places, right, strip: places.tokens - places.keys };
   const context = freshContext(element("lines"));
-  if (word === null) drawCrowd(context, { ...view, place, theme });
-  else drawRow(context, word, { ...view, place, theme });
+  if (word !== null) return drawRow(context, word, { ...view, place, theme });
+  const isMean = state.head === null;
+  const weightAt = (query, key) => (isMean ? meanOverHeads(view, query, key) : view.weightAt(state.head, query, key));
+  drawAllQueries(context, { ...view, weightAt, colour: isMean ? theme.mean : colourOfHead(theme, state.head), place });
+}
+
+/** Number the cells of the strip: every head, or every other one where the cells are too narrow. */
+function numberStrip(view) {
+  const cell = (places.tokens - places.keys) / view.heads.length;
+  const step = Math.ceil((view.heads.length < 10 ? 9 : 13) / cell); // room for one or two digits
+  const numbered = state.head === null ? view.heads.filter((head) => head % step === 0) : [];
+  element("strip-heads").replaceChildren(...numbered.map((head) => {
+    const span = create("span", { text: head + 1 });
+    span.style.setProperty("left", `${(head + 0.5) * cell}px`);
+    return span;
+  }));
 }
 
 // Maps
+
+const LEAST_CELL = 14; // pixels: labels of 12 pixels, one per cell
 
 function drawMap(canvas, view, head) {
   const weightAt = (query, key) => (view.isFuture(query, key) ? null : view.weightAt(head, query, key));
@@ -200,34 +234,46 @@ function renderMaps(view) {
   element("gallery").hidden = !isGallery;
   element("heat").hidden = isGallery;
   element("future-key").hidden = state.kind !== "decoder";
-  const colour = colourOfHead(theme, state.head ?? 0);
+  const colour = isGallery ? theme.mean : colourOfHead(theme, state.head);
+  element("heat-note").textContent = isGallery
+    ? "Rows are queries, columns are keys. Choose a map to enlarge it."
+    : "Rows are queries, columns are keys. Point at a cell for its weight.";
   drawCells(element("scale"), { nRows: 1, nColumns: 256, weightAt: (_, step) => step / 255, colour, theme });
   if (isGallery) {
+    const side = Math.max(118, Math.min(180, 2.3 * view.nKeys)); // pixels
+    element("gallery").style.setProperty("--map", `${side}px`);
     element("gallery").replaceChildren(...view.heads.map((head) => galleryItem(view, head)));
     return;
   }
   drawMap(element("heat-canvas"), view, state.head);
   const sizes = `${view.nQueries} by ${view.nKeys} weights`;
   element("heat-canvas").setAttribute("aria-label", `${view.kind.name}, ${titleOfMap(view)}: ${sizes}`);
-  const label = (piece) => create("span", { text: readable(piece), dir: "auto" });
+  const label = (token) => create("span", { text: readable(token), dir: "auto" });
   element("heat-rows").replaceChildren(...view.queries.map(label));
   element("heat-columns").replaceChildren(...view.keys.map(label));
 }
 
-/** Choose the size of a cell so that the map fills its panel; below the least readable size the panel scrolls. */
+/** Size the cells of the map to its panel; it gets a panel of full width, and then scrolls, before labels overlap. */
 function fitMap(view) {
   const grid = element("heat-grid").style;
-  const fit = (room) => Math.max(10, Math.min(28, Math.floor(room / view.nKeys)));
-  grid.setProperty("--cell-type", `${Math.min(14, fit(element("heat").clientWidth - 90))}px`);
-  const cell = fit(element("heat").clientWidth - element("heat-rows").offsetWidth - 4);
-  grid.setProperty("--cell", `${cell}px`);
+  const fits = () => element("heat").clientWidth - element("heat-rows").offsetWidth - 4 >= LEAST_CELL * view.nKeys;
+  const setCell = (cell) => {
+    grid.setProperty("--cell", `${cell}px`);
+    grid.setProperty("--cell-type", `${Math.min(14, cell - 2)}px`);
+  };
   grid.setProperty("--columns", view.nKeys);
+  setCell(LEAST_CELL);
+  element("view").classList.remove("wide");
+  if (state.head === null) return;
+  element("view").classList.toggle("wide", !fits());
+  const room = element("heat").clientWidth - 110; // the widest labels
+  setCell(Math.max(LEAST_CELL, Math.min(40, Math.floor(room / view.nKeys))));
 }
 
 function titleOfMap(view, query = null, key = null) {
-  const layer = `layer ${state.layer + 1}`;
-  if (state.head === null) return `Every head of ${layer}`;
-  const title = `Head ${state.head + 1} of ${layer}`;
+  const layer = `Layer ${state.layer + 1}`;
+  if (state.head === null) return `${layer}, all heads`;
+  const title = `${layer}, head ${state.head + 1}`;
   if (key === null || view.isFuture(query, key)) return title;
   const weight = numbered(view.weightAt(state.head, query, key));
   return `${title}: ${readable(view.queries[query])} \u2192 ${readable(view.keys[key])} ${weight}`;
@@ -244,13 +290,13 @@ function galleryItem(view, head) {
   return button;
 }
 
-// One word alone
+// One query alone
 
 function meanOverHeads({ heads, weightAt }, query, key) {
   return heads.reduce((sum, head) => sum + weightAt(head, query, key), 0) / heads.length;
 }
 
-/** Show the row of the word that is pointed at or kept, or all rows where there is none. */
+/** Show the row of the query that is pointed at or selected; all rows if there is none. */
 function isolate(view, key = null) {
   const word = pointed ?? state.word;
   element("view").classList.toggle("isolated", word !== null);
@@ -280,12 +326,13 @@ function isolate(view, key = null) {
   drawLines(view, word);
 }
 
-/** Keep the room of the fullest readout, so that nothing moves when a word is pointed at. */
+/** Reserve the height of the longest readout, so that nothing moves under the pointer. */
 function reserveRoom(view) {
   const panel = element("readout").parentElement;
   const meansOf = (word) => view.keys.map((_, key) => meanOverHeads(view, word, key));
   const nShown = (word) => meansOf(word).filter((mean) => mean > 0).length;
-  const fullest = view.queries.map((_, word) => word).reduce((best, word) => (nShown(word) > nShown(best) ? word : best));
+  const words = view.queries.map((_, word) => word);
+  const fullest = words.reduce((best, word) => (nShown(word) > nShown(best) ? word : best));
   panel.style.setProperty("--reserved", "0");
   renderReadout(view, fullest, meansOf(fullest));
   panel.style.setProperty("--reserved", `${panel.offsetHeight}px`);
@@ -294,24 +341,24 @@ function reserveRoom(view) {
 function renderReadout(view, word, means) {
   const title = element("readout-title");
   if (word === null) {
-    title.textContent = "Choose a piece on the left";
-    const hint = "Point at it, tap it or reach it with the keyboard: its row stands alone, its weights in numbers.";
+    title.textContent = "Select a query token on the left";
+    const hint = "Its weights are then listed here, with lines and cells for each head.";
     element("readout").replaceChildren(create("li", { class: "hint", text: hint }));
     return;
   }
-  const strongest = (weights) => weights.map((weight, key) => ({ weight, key })).sort((a, b) => b.weight - a.weight);
+  const inOrder = (weights) => weights.map((weight, key) => ({ weight, key })).sort((a, b) => b.weight - a.weight);
   const item = (parts, { weight, key }) =>
     create("li", {
-      children: [...parts, pieceSpan(view.keys[key]), create("span", { class: "number", text: numbered(weight) })],
+      children: [...parts, tokenSpan(view.keys[key]), create("span", { class: "number", text: numbered(weight) })],
     });
   const isSingle = state.head !== null;
-  const piece = create("bdi", { text: readable(view.queries[word]) });
-  const question = isSingle ? `where head ${state.head + 1} looks` : "where each head looks most";
-  title.replaceChildren(`${view.kind.verb} \u201c`, piece, `\u201d: ${question}`);
+  const token = create("bdi", { text: readable(view.queries[word]) });
+  const answer = isSingle ? `greatest weights of head ${state.head + 1}` : "each head\u2019s greatest weight";
+  title.replaceChildren("Query \u201c", token, `\u201d: ${answer}`);
   element("readout").replaceChildren(...(isSingle
-    ? strongest(means).slice(0, 8).filter(({ weight }) => weight > 0).map((best) => item([swatch(state.head)], best))
+    ? inOrder(means).slice(0, 8).filter(({ weight }) => weight > 0).map((best) => item([swatch(state.head)], best))
     : view.heads.map((head) => {
-      const [best] = strongest(view.keys.map((_, key) => view.weightAt(head, word, key)));
+      const [best] = inOrder(view.keys.map((_, key) => view.weightAt(head, word, key)));
       return item([swatch(head), create("span", { class: "which", text: head + 1 })], best);
     })));
 }
@@ -323,17 +370,19 @@ function render() {
   element("source").textContent = view.example.source;
   element("translation").textContent = view.example.translation;
   element("explanation").textContent = view.kind.explains;
+  element("marks").textContent = explainedMarks([...view.queries, ...view.keys]);
   renderChoosers(view);
   renderColumns(view);
   renderMaps(view);
   settle(view);
 }
 
-/** What depends on the size of the window. */
+/** Lay out what depends on the size of the window. */
 function settle(view) {
   fitMap(view);
   reserveRoom(view);
   places = measuredPlaces(view);
+  numberStrip(view);
   isolate(view);
 }
 
@@ -368,7 +417,7 @@ function listenToWords() {
   document.addEventListener("keydown", (event) => event.key === "Escape" && keepWord(null));
 }
 
-/** Keep a word shown when the pointer leaves it; the words stay as they are, so the focus does too. */
+/** Select a query, so that it stays shown when the pointer leaves. The tokens are not rebuilt: focus stays. */
 function keepWord(word) {
   state = { ...state, word };
   rememberInAddress();

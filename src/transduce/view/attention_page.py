@@ -1,10 +1,10 @@
-"""The attention of translations as one HTML file that needs nothing else. Section 3.2.3; figures 3 to 5.
+"""The attention weights of translations as one self-contained HTML page. Section 3.2.3; figures 3 to 5.
 
-The page's parts lie beside this file (``attention_page.html``, ``.css``, two ``.js``) and are inlined with the data.
-Weights travel as bytes, ``round(255 * weight)``, deflated, in base64. Its own content policy forbids the page to load
-anything and to run any script but its own, so a sentence that looks like HTML stays a sentence.
+The template (``attention_page.html``, ``.css``, two ``.js``) lies beside this file and is inlined with the data.
+Weights are stored as bytes, ``round(255 * weight)``, deflated, in base64. The page's content security policy allows no
+network and no script but its own, so text that looks like HTML stays text.
 """
-# L layers, H heads, S source, T target
+# L layers, H heads, S source length, T target length
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ import numpy as np
 
 from transduce.errors import DataError, ShapeError
 from transduce.files import write_text
-from transduce.view.svg import Weights
+from transduce.view.svg import Weights, shortened_text
 
 __all__ = ["AttentionMaps", "attention_page", "write_attention_page"]
 
 N_STEPS = 255  # weights are rounded to 1 / 255
+LONGEST_HEADING = 72  # characters
 ROUNDING_SLACK = 1e-2  # a softmax in bfloat16 may exceed 1 by about this much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionMaps:
-    """What every head of every layer attended to while one sentence was translated.
+    """The attention weights of all layers and heads for one sentence and its translation.
 
-    The decoder reads ``tgt_tokens`` (``<s>`` first) and, at each of these T positions, writes ``tgt_predicted``
-    (``</s>`` last). A row of ``decoder`` or ``cross`` belongs to such a position; the page names it by what is written.
+    At each of T positions the decoder reads a token of ``tgt_tokens`` (``<s>`` first) and predicts one of
+    ``tgt_predicted`` (``</s>`` last). A row of ``decoder`` or ``cross`` is the query of such a position; the page names
+    it by the predicted token.
 
-    Raises ShapeError if a shape does not fit the pieces, if a weight is not between 0 and 1,
-    or if ``decoder`` looks ahead.
+    Raises ShapeError if a shape does not fit the tokens, if a weight is not between 0 and 1, or if ``decoder`` has a
+    weight on a later position.
 
     >>> maps = AttentionMaps(
     ...     source="a cat", translation="eine Katze", src_tokens=("a", "cat", "</s>"),
@@ -53,9 +55,9 @@ class AttentionMaps:
 
     source: str
     translation: str
-    src_tokens: tuple[str, ...]  # S pieces, ``</s>`` included
-    tgt_tokens: tuple[str, ...]  # T pieces that the decoder reads
-    tgt_predicted: tuple[str, ...]  # T pieces that it writes
+    src_tokens: tuple[str, ...]  # S tokens, ``</s>`` included
+    tgt_tokens: tuple[str, ...]  # T tokens that the decoder reads
+    tgt_predicted: tuple[str, ...]  # T tokens that it predicts
     encoder: Weights  # (L, H, S, S) encoder self-attention
     decoder: Weights  # (L, H, T, T) decoder self-attention, causal
     cross: Weights  # (L, H, T, S) encoder-decoder attention
@@ -64,14 +66,14 @@ class AttentionMaps:
         n_src, n_tgt = len(self.src_tokens), len(self.tgt_tokens)
         if len(self.tgt_predicted) != n_tgt:
             raise ShapeError(
-                f"tgt_predicted has {len(self.tgt_predicted)} pieces, tgt_pieces {n_tgt}; "
-                "each position that is read writes one piece"
+                f"tgt_predicted has {len(self.tgt_predicted)} tokens, tgt_tokens {n_tgt}; "
+                "each position reads one token and predicts one"
             )
         _check_weights("encoder", self.encoder, n_rows=n_src, n_columns=n_src)
         _check_weights("decoder", self.decoder, n_rows=n_tgt, n_columns=n_tgt)
         _check_weights("cross", self.cross, n_rows=n_tgt, n_columns=n_src)
         if np.triu(self.decoder, k=1).any():
-            raise ShapeError("decoder has weights above the diagonal; a position may not look at later ones")
+            raise ShapeError("decoder has weights above the diagonal; a position must not attend to later ones")
 
 
 def _check_weights(name: str, weights_LHQK: Weights, *, n_rows: int, n_columns: int) -> None:
@@ -79,30 +81,31 @@ def _check_weights(name: str, weights_LHQK: Weights, *, n_rows: int, n_columns: 
     shape = weights_LHQK.shape
     if len(shape) != 4 or 0 in shape or shape[2:] != (n_rows, n_columns):
         raise ShapeError(
-            f"{name} has shape {shape}; the pieces ask for (layers, heads, {n_rows}, {n_columns}), none of them 0"
+            f"{name} has shape {shape}; its tokens need (layers, heads, {n_rows}, {n_columns}), none of them 0"
         )
     low, high = float(weights_LHQK.min()), float(weights_LHQK.max())
     if not (low >= 0.0 and high <= 1.0 + ROUNDING_SLACK):  # also false for NaN
-        raise ShapeError(f"{name} goes from {low:g} to {high:g}; attention weights lie between 0 and 1")
+        raise ShapeError(f"{name} has weights from {low:g} to {high:g}; attention weights lie between 0 and 1")
 
 
 def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title: str) -> None:
-    """Write one page in which sentence, kind of attention, layer and head are chosen, whole or not at all.
+    """Write one page, atomically, with choices of sentence, kind of attention, layer, head and query.
 
-    A view has a link: ``page.html#sentence=1&kind=cross&layer=2&head=all&word=4``, all counted from 1 as in the page;
-    ``kind`` is ``encoder``, ``decoder`` or ``cross``. Raises DataError if there is no example.
+    A link to a view is ``page.html#sentence=1&kind=cross&layer=2&head=all&word=4``: numbers count from 1, ``kind`` is
+    ``encoder``, ``decoder`` or ``cross``, ``word`` is the query. Raises DataError if there is no example.
     """
     if not examples:
-        raise DataError(f"{path} would show nothing: got no examples; give at least one translation")
+        raise DataError(f"{path}: no examples to show; give at least one translation")
     write_text(path, attention_page(examples, title=title))
 
 
 def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
-    """The page that ``write_attention_page`` writes."""
+    """Return the page of ``write_attention_page`` as HTML. Its heading is ``title``, cut after 72 characters."""
     style = _part("attention_page.css")
     script = _part("attention_drawing.js") + _part("attention_page.js")
     return Template(_part("attention_page.html")).substitute(
         title=html.escape(title),
+        heading=html.escape(shortened_text(title, LONGEST_HEADING)),
         style=style,
         style_hash=_content_hash(style),
         script=script,
@@ -116,12 +119,12 @@ def _part(name: str) -> str:
 
 
 def _content_hash(text: str) -> str:
-    """The hash by which a content policy allows one inline script or style."""
+    """The hash with which a content security policy allows one inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _script_safe_json(value: object) -> str:
-    r"""JSON that cannot end the script element around it: pure ASCII, and ``<`` is escaped too.
+    r"""JSON that cannot end the script element around it: ASCII, with ``<`` escaped.
 
     >>> _script_safe_json("</script>")
     '"\\u003c/script>"'

@@ -1,4 +1,4 @@
-"""The attention of one translation, taken from the model as it runs. Section 3.2.3."""
+"""The attention weights of one translation, recorded during a forward pass. Section 3.2.3."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from transduce.view.attention_page import AttentionMaps
 
 __all__ = ["MOST_TOKENS", "attention_of_translation"]
 
-MOST_TOKENS = 512  # of a side, its end symbol included: a page has the squares of both for each head of each layer
+MOST_TOKENS = 512  # per side, EOS included: a page grows with the square of both, times heads and layers
 
 
 @torch.no_grad()
 def attention_of_translation(translator: Translator, source: str, translation: str | None = None) -> AttentionMaps:
-    """All weights of all layers and heads, for ``source`` and its translation (the model's own where none is given).
+    """Return the weights of all layers and heads for ``source`` and ``translation`` (default: the model's own).
 
-    Raises DataError if there is no word in ``source`` or a side is too long to be drawn, CheckpointError if the model
-    is no Transformer.
+    Raises DataError if ``source`` has no words or a side more than ``MOST_TOKENS`` tokens, CheckpointError if the model
+    is not a Transformer.
     """
     model = translator.model
     if not isinstance(model, Transformer):
-        raise CheckpointError(f"the attention of system = {model.config.system!r} cannot be drawn; use a Transformer")
+        raise CheckpointError(f"system = {model.config.system!r} has no attention weights to draw; use a Transformer")
     most = min(MOST_TOKENS, translator.max_source_tokens)
     source = normalise(source)
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
@@ -60,6 +60,6 @@ def attention_of_translation(translator: Translator, source: str, translation: s
 
 
 def _require_few(n_tokens: int, most: int, what: str) -> None:
-    """Raises DataError if a side has more tokens than are drawn."""
+    """Raise DataError if a side has more than ``most`` tokens."""
     if n_tokens > most:
-        raise DataError(f"{what} has more than {most:,} tokens, the most that attention is drawn for; shorten it")
+        raise DataError(f"{what} has more than {most:,} tokens, the limit of the attention page; shorten it")

@@ -1,1 +1,1 @@
-"""Figures 3 to 5: what the heads of a trained model attend to, found and measured."""
+"""Figures 3 to 5: attention heads of a trained model, probed and drawn."""

@@ -1,7 +1,7 @@
-"""Pronouns and the nouns that they may stand for, by word lists: enough for captions, and no more is claimed.
+"""Antecedents of pronouns by word lists: a heuristic for image captions without coreference annotation.
 
-A caption with one earlier noun that agrees with its pronoun says what the pronoun stands for, without annotation: "A
-man in a hat is painting his house." Where two agree, or none is in the lists, nobody knows, and nothing is counted.
+If exactly one earlier noun agrees with a pronoun, it is taken as the antecedent: "A man in a hat is painting his
+house." Pronouns with no or several agreeing nouns are not counted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["Anaphor", "find_anaphors", "is_pronoun"]
 
 @dataclass(frozen=True, slots=True)
 class Anaphor:
-    """A pronoun and the earlier nouns that agree with it, as places in the sentence, from 0."""
+    """A pronoun and the earlier nouns that agree with it, as word positions from 0."""
 
     pronoun: int
     nouns: tuple[int, ...]
 
 
-# Which pronouns agree with which nouns. What has no gender may be "he" or "she", an animal also "it".
+# Agreement of pronouns and nouns. Nouns without gender agree with "he" and "she", animals also with "it".
 HE, SHE, IT, THEY = "he him his himself", "she her hers herself", "its itself", "they them their theirs themselves"
 MALE = "man boy guy gentleman male father dad son husband brother grandfather uncle king prince groom bridegroom"
 MALE_AT_WORK = "policeman fireman fisherman businessman cowboy waiter actor salesman craftsman snowman"
@@ -47,7 +47,7 @@ SEVERAL = (
 
 
 def _agreement() -> dict[str, frozenset[str]]:
-    """Pronoun -> the nouns that it may stand for."""
+    """Return the possible antecedents of each pronoun."""
     groups = {
         HE: (MALE, MALE_AT_WORK, ANYBODY, ANYBODY_AT_WORK, ANIMAL),
         SHE: (FEMALE, FEMALE_AT_WORK, ANYBODY, ANYBODY_AT_WORK, ANIMAL),
@@ -62,23 +62,23 @@ def _agreement() -> dict[str, frozenset[str]]:
 
 
 AGREEMENT = _agreement()
-OTHER_PRONOUNS = frozenset(["it"])  # stands for too many things, or for none, to be counted
+OTHER_PRONOUNS = frozenset(["it"])  # often expletive or of unclear reference, so not counted
 
 
 def is_pronoun(word: str) -> bool:
-    """Whether a word is a personal or possessive pronoun of the third person."""
+    """Return whether a word is a personal, possessive or reflexive pronoun of the third person."""
     return word.lower() in AGREEMENT or word.lower() in OTHER_PRONOUNS
 
 
 def find_anaphors(words: Sequence[str]) -> list[Anaphor]:
-    """Every pronoun of the sentence that could be counted, with the nouns before it that agree, perhaps none.
+    """Return the countable pronouns of a sentence, each with the earlier nouns that agree with it (none to several).
 
     >>> find_anaphors("A man and a woman in a car wave to her brother .".split())
     [Anaphor(pronoun=10, nouns=(4,))]
     """
     lower = [word.lower() for word in words]
     return [
-        Anaphor(place, tuple(before for before in range(place) if lower[before] in AGREEMENT[word]))
+        Anaphor(place, tuple(earlier for earlier in range(place) if lower[earlier] in AGREEMENT[word]))
         for place, word in enumerate(lower)
         if word in AGREEMENT
     ]

@@ -1,8 +1,8 @@
-"""Which word depends on which, read off the trees of the built-in grammar: what a head that follows structure follows.
+"""Dependencies between words, derived from the constituency trees of the built-in grammar with head rules.
 
-Each phrase has a head word: a noun phrase its noun, a verb phrase its verb (the main one, not the auxiliary), a
-prepositional phrase its preposition. The other words of a phrase depend on it. The rules are those that the grammar's
-own trees need, not those of a treebank.
+The head of a noun phrase is its noun, of a verb phrase its main verb (not the auxiliary), of a prepositional phrase its
+preposition; the other words of a phrase depend on its head. The head rules cover the trees of the grammar, not those of
+a treebank.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["GOVERNORS", "Dependency", "dependencies"]
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Word ``dependent`` belongs to word ``governor``; both are places in the sentence, from 0."""
+    """A labelled dependency between two words, as positions from 0."""
 
     dependent: int
     governor: int
@@ -28,7 +28,7 @@ CLAUSES = ("S", "SQ", "SBARQ", "TOP")
 NOUNS = ("NN", "NNS", "NNP", "NNPS", "PRP", "EX", "WP")
 VERBS = ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ")
 
-# Each relation, and what the word is on which the dependent one depends.
+# The governor of each relation.
 GOVERNORS = {
     **dict.fromkeys(("determiner", "adjective", "possessor", "prepositional phrase", "relative clause"), "noun"),
     **dict.fromkeys(("subject", "object", "auxiliary", "adverbial", "clause", "question word"), "verb"),
@@ -37,7 +37,7 @@ GOVERNORS = {
     "second noun": "first noun",
 }
 
-# What a child is to the head of its phrase, by its label.
+# Relation of a child to the head of its phrase, by the child's label.
 IN_NOUN_PHRASES = {
     **dict.fromkeys(("DT", "PRP$", "CD", "WDT", "WHADJP"), "determiner"),
     **dict.fromkeys(("JJ", "JJR"), "adjective"),
@@ -55,7 +55,7 @@ WITH_VERBS = {
 
 
 def dependencies(tree: Tree) -> list[Dependency]:
-    """Those whose relation has a name here; punctuation, conjunctions and a few rare ones have none.
+    """Return the dependencies of a tree with a named relation; punctuation, conjunctions and a few rare ones have none.
 
     >>> from transduce.trees import parse_tree
     >>> for each in dependencies(parse_tree("(S (NP (DT the) (NN dog)) (VP (VBZ has) (VP (VBN slept))))")):
@@ -70,7 +70,7 @@ def dependencies(tree: Tree) -> list[Dependency]:
 
 
 def _head_word(node: Tree, start: int, found: list[Dependency]) -> int:
-    """The place of a phrase's head word; what depends on what inside goes to ``found``."""
+    """Return the position of a phrase's head word; append the dependencies inside of it to ``found``."""
     if node.word is not None:
         return start
     words, place = [], start
@@ -86,7 +86,7 @@ def _head_word(node: Tree, start: int, found: list[Dependency]) -> int:
 
 
 def _head_child(node: Tree) -> int:
-    """Which child has the head word; the last one where no rule knows."""
+    """Return the index of the child with the head word; the last child if no head rule applies."""
     labels = [child.label for child in node.children]
 
     def places(*wanted: str) -> list[int]:

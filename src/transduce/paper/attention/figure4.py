@@ -1,4 +1,4 @@
-"""Figure 4: heads that find what a pronoun stands for."""
+"""Figure 4: heads that attend from a pronoun to its antecedent."""
 # L layers, H heads
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors, is_pronoun
-from transduce.paper.attention.heads import Exam, Question, find_head, greatest_other
-from transduce.paper.attention.scene import Scene, page_of, set_scene
-from transduce.paper.attention.structure import StructureFinding, structure_table
+from transduce.paper.attention.heads import Probe, ProbeItem, best_head, strongest_other
+from transduce.paper.attention.inputs import PAGE, FigureInputs, figure_inputs
+from transduce.paper.attention.structure import RelationResult, compared, relation_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words, untrained
-from transduce.paper.laboratory import Laboratory
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.experiments import Experiments
+from transduce.paper.report import Cell, Report, Table, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.tasks import Translator
 from transduce.view import HeadLines, LinePanel
@@ -27,30 +27,30 @@ Floats = NDArray[np.floating[Any]]
 Head = tuple[int, int]  # layer and head, both from 0
 
 N_HEADS_SHOWN, N_HEADS_DRAWN = 5, 2
-LEAST_PRONOUNS = 10  # to choose heads by, and to measure them on
+LEAST_PRONOUNS = 10  # to choose heads, and to measure them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pronouns:
-    """Sentences, and the pronouns in them with one earlier noun that agrees."""
+    """Sentences and their pronouns with exactly one agreeing earlier noun, the antecedent."""
 
     samples: list[WordAttention]
-    anaphors: list[tuple[int, Anaphor]]  # with the number of the sentence
+    anaphors: list[tuple[int, Anaphor]]  # with the index of the sentence
 
     @staticmethod
     def from_texts(translator: Translator, texts: Sequence[str]) -> Pronouns:
-        """Those that the word lists decide."""
+        """Return the pronouns of some texts."""
         samples = attention_between_words(translator, texts)
         anaphors = [(number, each) for number, sample in enumerate(samples) for each in find_anaphors(sample.words)]
         return Pronouns(samples, [(number, each) for number, each in anaphors if len(each.nouns) == 1])
 
-    def exam(self) -> Exam:
-        """For which word does the pronoun stand?"""
-        questions = [Question(number, each.pronoun, each.nouns) for number, each in self.anaphors]
-        return Exam([greatest_other(sample) for sample in self.samples], questions)
+    def probe(self) -> Probe:
+        """Return the probe from pronouns to their antecedents."""
+        items = [ProbeItem(number, each.pronoun, each.nouns) for number, each in self.anaphors]
+        return Probe([strongest_other(sample) for sample in self.samples], items)
 
     def noun_mass(self) -> tuple[Floats, Floats]:
-        """How much of its attention the pronoun gives to its noun, and the other words after the noun; each (L, H)."""
+        """Return the mean weight on the antecedent, of the pronoun and of the other words after it; each (L, H)."""
         from_pronoun, from_others = [], []
         for number, each in self.anaphors:
             sample, (noun,) = self.samples[number], each.nouns
@@ -61,36 +61,47 @@ class Pronouns:
         return np.mean(from_pronoun, axis=0), np.mean(from_others, axis=0)
 
 
-def make_figure4(laboratory: Laboratory, request: Request) -> Report:
-    """Choose the heads in which pronouns look at their nouns, measure them, and draw two in the sentence given."""
-    scene = set_scene(laboratory, request)
-    choosing, measuring = (Pronouns.from_texts(scene.translator, texts) for texts in (scene.dev, scene.test))
+def make_figure4(experiments: Experiments, request: Request) -> Report:
+    """Probe heads for attention from pronouns to antecedents, and draw two heads in the sentence."""
+    inputs = figure_inputs(experiments, request)
+    choosing, measuring = (Pronouns.from_texts(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
     is_enough = min(len(choosing.anaphors), len(measuring.anaphors)) >= LEAST_PRONOUNS
-    pronoun = pronoun_to_draw(scene.sentence.words[:-1])
+    result = _probed(inputs, choosing, measuring) if is_enough else None
+    pronoun = pronoun_to_draw(inputs.sentence.words[:-1])
     heads: list[Head] = []
     if is_enough:
         heads = _heads_by_gain(choosing)
     elif pronoun is not None:
-        heads = _heads_by_sentence(scene.sentence, pronoun)
+        heads = _heads_by_sentence(inputs.sentence, pronoun)
     drawn = heads[:N_HEADS_DRAWN] if pronoun is not None else []
-    drawings = {"figure4-all-heads": scene.grid(drawn)}
+    drawings = {"figure4-all-heads": inputs.grid(drawn)}
+    pictures: list[str | Table] = []
     if pronoun is not None:
-        drawings = {"figure4": scene.lines(*_panels(scene.sentence, pronoun, drawn)), **drawings}
+        word = inputs.sentence.words[pronoun.pronoun]
+        alt = f"Encoder self-attention: {_names(drawn[:1])}, all queries; {_names(drawn)}, query “{word}” alone"
+        note = "On the left, for each query its three greatest weights; the stronger a line, the greater the weight."
+        panels = _panels(inputs.sentence, pronoun, drawn)
+        drawings = {"figure4": inputs.lines(*panels, alt=alt, note=note), **drawings}
+        pictures.append(picture("figure4", alt))
     return Report(
         "figure4",
-        "Figure 4: heads that find what a pronoun stands for",
+        "Figure 4: heads that attend from a pronoun to its antecedent",
         (
-            scene.about("figure4"),
-            *_of_the_sentence(scene, pronoun, drawn, is_enough=is_enough),
-            *(_measured(scene, choosing, measuring, heads) if is_enough else [_too_few(scene)]),
+            verdict_line(_verdict(inputs, result)),
+            *pictures,
+            *_of_the_sentence(inputs, pronoun, drawn, is_enough=is_enough),
+            inputs.how_measured(),
+            *(_measured(inputs, choosing, measuring, heads, result) if result is not None else [_too_few(inputs)]),
+            picture("figure4-all-heads", inputs.grid_alt() + ("; frames mark the heads drawn above" if drawn else "")),
+            inputs.ending("figure4"),
         ),
         drawings,
-        {page_of("figure4"): scene.page()},
+        {PAGE: inputs.page()},
     )
 
 
 def pronoun_to_draw(words: Sequence[str]) -> Anaphor | None:
-    """The first pronoun with an earlier noun that agrees; else the first that is not the first word; else None.
+    """Return the first pronoun with an agreeing earlier noun, else the first after another word, else None.
 
     >>> pronoun_to_draw("The law is right but its use is not".split())
     Anaphor(pronoun=5, nouns=())
@@ -102,13 +113,13 @@ def pronoun_to_draw(words: Sequence[str]) -> Anaphor | None:
 
 
 def _heads_by_gain(pronouns: Pronouns) -> list[Head]:
-    """All heads, those first whose pronouns give more to their nouns than other words do."""
+    """All heads, by how much more weight on the antecedent the pronoun has than other words have."""
     from_pronoun, from_others = pronouns.noun_mass()
     return _in_order(from_pronoun - from_others)
 
 
 def _heads_by_sentence(sentence: WordAttention, pronoun: Anaphor) -> list[Head]:
-    """All heads, those first that give most of the pronoun's attention to one earlier word."""
+    """All heads, by the pronoun's greatest weight on one earlier word."""
     return _in_order(sentence.weights[:, :, pronoun.pronoun, : pronoun.pronoun].max(axis=-1))
 
 
@@ -117,91 +128,109 @@ def _in_order(scores_LH: Floats) -> list[Head]:
     return sorted(heads, key=lambda head: -scores_LH[head])
 
 
+def _names(heads: Sequence[Head]) -> str:
+    return "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in heads)
+
+
 def _panels(sentence: WordAttention, pronoun: Anaphor, heads: Sequence[Head]) -> list[LinePanel]:
-    """All words of the first head, and the pronoun alone in each, as in the paper."""
+    """All queries of the first head, and the pronoun alone in each head, as in the paper."""
     lines = [
-        HeadLines(f"layer {layer + 1}, head {head + 1}", slot, sentence.weights[layer, head])
+        HeadLines(_names([(layer, head)]), slot, sentence.weights[layer, head])
         for slot, (layer, head) in enumerate(heads)
     ]
     layer, head = heads[0]
     word = sentence.words[pronoun.pronoun]
-    whole = LinePanel((f"Layer {layer + 1}, head {head + 1}", "all words"), sentence.words, sentence.words, (lines[0],))
-    alone = LinePanel((f"“{word}” alone",), sentence.words, sentence.words, tuple(lines), query=pronoun.pronoun)
+    whole = LinePanel(
+        (f"Layer {layer + 1}, head {head + 1}", "all queries"), sentence.words, sentence.words, (lines[0],)
+    )
+    alone = LinePanel((f"Query “{word}” alone",), sentence.words, sentence.words, tuple(lines), query=pronoun.pronoun)
     return [whole, alone]
 
 
 def _of_the_sentence(
-    scene: Scene, pronoun: Anaphor | None, heads: Sequence[Head], *, is_enough: bool
+    inputs: FigureInputs, pronoun: Anaphor | None, heads: Sequence[Head], *, is_enough: bool
 ) -> list[str | Table]:
     if pronoun is None:
         return [
-            f"“{scene.text}” has no pronoun of the third person with a word before it: there is nothing to stand for,"
-            " and no lines are drawn. Give a sentence with one, as in “A man is painting his house.”"
+            f"“{inputs.text}” has no pronoun of the third person after another word, so no lines are drawn. Give a"
+            " sentence with one, such as “A man is painting his house.”"
         ]
-    sentence = scene.sentence
+    sentence = inputs.sentence
     word, nouns = sentence.words[pronoun.pronoun], [sentence.words[noun] for noun in pronoun.nouns]
     match nouns:
         case []:
-            agreement = "no earlier noun of our lists agrees with it"
+            agreement = "no earlier noun of the word lists agrees with it"
         case [noun]:
-            agreement = f"“{noun}” alone of our lists agrees with it"
+            agreement = f"the only earlier noun of the word lists that agrees with it is “{noun}”"
         case _:
             agreement = f"{len(nouns)} earlier nouns agree with it ({', '.join(nouns)})"
     how = (
-        "They are the two whose pronouns, in the dev text, give most to their nouns beyond what other words give them."
+        "The drawn heads are the two whose pronouns in the dev text have the most weight on the antecedent beyond that"
+        " of other words."
         if is_enough
-        else "They are the two that give most of its attention to one earlier word, here and nowhere else."
+        else "The drawn heads are the two in which this pronoun has the greatest weight on one earlier word."
     )
-    rows = [scene.sentence.weights[layer, head, pronoun.pronoun] for layer, head in heads]
+    rows = [sentence.weights[layer, head, pronoun.pronoun] for layer, head in heads]
     earlier = [int(row[: pronoun.pronoun].argmax()) for row in rows]
-    of_heads = [f"layer {layer + 1}, head {head + 1}" for layer, head in heads]
     to_words = [f"{sentence.words[place]} {row[place]:.2f}" for row, place in zip(rows, earlier, strict=True)]
     to_nouns = [", ".join(f"{sentence.words[noun]} {row[noun]:.2f}" for noun in pronoun.nouns) for row in rows]
+    paper, ours = inputs.sizes
     return [
-        f"The sentence: “{scene.text}” Its pronoun is “{word}”; {agreement}. {how}",
+        f"The sentence is “{inputs.text}” Its pronoun is “{word}”; {agreement}. {how}",
         Table(
             "-paper",
-            ("", "paper", "ours"),
+            ("", paper, ours),
             (
-                ("heads", "5 and 6 of layer 5 of 6", "; ".join(of_heads)),
+                ("heads", "5 and 6 of layer 5 of 6", f"{_names(heads)} (of {sentence.weights.shape[0]} layers)"),
                 ("pronoun", "its", word),
-                ("the earlier word that it looks at most", "Law, application", "; ".join(to_words)),
-                ("its weight on the nouns that agree", "“very sharp”", "; ".join(to_nouns) if nouns else None),
+                ("strongest earlier key, weight", "Law, application (no numbers)", "; ".join(to_words)),
+                ("weight on nouns that agree", "no numbers", "; ".join(to_nouns) if nouns else None),
             ),
         ),
     ]
 
 
-def _too_few(scene: Scene) -> str:
+def _too_few(inputs: FigureInputs) -> str:
     return (
-        f"{scene.record.dev_text} and {scene.record.test_text} have not {LEAST_PRONOUNS} pronouns each with one earlier"
-        " noun that agrees: no number over many sentences can be given."
+        f"{inputs.record.dev_text} and {inputs.record.test_text} have fewer than {LEAST_PRONOUNS} pronouns with exactly"
+        " one agreeing earlier noun: there are no statistics over sentences."
     )
 
 
-def _measured(scene: Scene, choosing: Pronouns, measuring: Pronouns, heads: Sequence[Head]) -> list[str | Table]:
-    blank = untrained(scene.translator)
-    blank_exams = [Pronouns.from_texts(blank, texts).exam() for texts in (scene.dev, scene.test)]
-    found = StructureFinding(
-        "pronoun → noun", find_head(choosing.exam(), measuring.exam()), find_head(blank_exams[0], blank_exams[1])
+def _probed(inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns) -> RelationResult:
+    initial = untrained(inputs.translator)
+    initial_choosing, initial_measuring = (
+        Pronouns.from_texts(initial, texts).probe() for texts in (inputs.dev, inputs.test)
     )
-    where = f"{scene.record.dev_text} ({len(choosing.anaphors)} pronouns)"
+    return RelationResult(
+        "pronoun → noun",
+        best_head(choosing.probe(), measuring.probe()),
+        best_head(initial_choosing, initial_measuring),
+    )
+
+
+def _measured(
+    inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns, heads: Sequence[Head], result: RelationResult
+) -> list[str | Table]:
+    where = f"{inputs.record.dev_text} ({len(choosing.anaphors)} pronouns)"
     return [
-        "What a pronoun stands for is taken from word lists: a pronoun counts where one earlier noun of the lists"
-        " agrees with it in gender and number. (Of 60 such pairs in Multi30k's captions, drawn at random and read by"
-        " hand, 56 were right.)"
-        f" The heads in which pronouns of {where} give most to their nouns, beyond what the other words after the noun"
-        f" give it, measured on {len(measuring.anaphors)} pronouns of {scene.record.test_text}:",
+        "Antecedents come from word lists: a pronoun counts if exactly one earlier noun of the lists agrees with it in"
+        " gender and number. (Of 60 such pairs in Multi30k's captions, drawn at random and read by hand, 56 were"
+        f" right.) Heads and baseline are chosen on {where} and measured on {len(measuring.anaphors)} pronouns of"
+        f" {inputs.record.test_text}.",
+        "Accuracy: the share of pronouns whose greatest weight, other than on the pronoun itself and EOS, is on the"
+        " antecedent; beside it the best position baseline, which ignores the words, and the same search in the"
+        " untrained model:",
+        relation_table([result], name="-share"),
+        "Weight: the heads with the largest lead of pronouns over the other words after the antecedent, in the mean"
+        " weight on the antecedent:",
         _table_of_heads(measuring, heads[:N_HEADS_SHOWN]),
-        "The head whose greatest weight, other than on itself, is most often on the noun, chosen and measured on the"
-        " same two texts, beside the best rule that looks at no word, and beside what is found before training:",
-        structure_table([found], name="-share"),
-        _verdict(found, measuring, heads[0]),
+        _remarks(measuring, heads[0]),
     ]
 
 
 def _table_of_heads(measuring: Pronouns, heads: Sequence[Head]) -> Table:
-    (from_pronoun, from_others), shares = measuring.noun_mass(), measuring.exam().shares()
+    (from_pronoun, from_others), accuracies = measuring.noun_mass(), measuring.probe().accuracies()
     rows: list[tuple[Cell, ...]] = [
         (
             layer + 1,
@@ -209,26 +238,37 @@ def _table_of_heads(measuring: Pronouns, heads: Sequence[Head]) -> Table:
             100 * float(from_pronoun[layer, head]),
             100 * float(from_others[layer, head]),
             100 * float(from_pronoun[layer, head] - from_others[layer, head]),
-            100 * float(shares[layer, head]),
+            100 * float(accuracies[layer, head]),
         )
         for layer, head in heads
     ]
-    columns = ("layer", "head", "pronoun to noun %", "others to noun %", "difference", "noun first %")
+    columns = ("layer", "head", "pronoun to antecedent %", "others to antecedent %", "difference", "accuracy %")
     return Table("-heads", columns, tuple(rows), formats=dict.fromkeys(columns[2:], ".1f"))
 
 
-def _verdict(found: StructureFinding, measuring: Pronouns, best: Head) -> str:
+def _verdict(inputs: FigureInputs, result: RelationResult | None) -> str:
+    if result is None:
+        return (
+            f"Undecided: {inputs.record.dev_text} and {inputs.record.test_text} have too few pronouns with a known"
+            f" antecedent (fewer than {LEAST_PRONOUNS} each)."
+        )
+    if result.trained.beats_baseline:
+        return (
+            f"{inputs.this_model} shows what figure 4 shows: a head finds the antecedents of pronouns better than the"
+            f" best position baseline ({compared(result)})."
+        )
+    return (
+        f"{inputs.this_model} does not show what figure 4 shows: no head finds the antecedents of pronouns better than"
+        f" the best position baseline ({compared(result)})."
+    )
+
+
+def _remarks(measuring: Pronouns, best: Head) -> str:
     from_pronoun, from_others = measuring.noun_mass()
     gain = 100 * float((from_pronoun - from_others)[best])
     more = "more" if gain > 0 else "less"
-    if found.trained.beats_rule:
-        first = "A head of this model finds the noun more often than the rule does: it follows pronouns."
-    else:
-        first = (
-            "No head of this model finds the noun more often than the rule does: it does not show what figure 4 shows."
-        )
     return (
-        f"{first} In the first head of the list, a pronoun gives {abs(gain):.1f} points {more} of its attention to the"
-        " noun than the other words do. A translator into German needs little of this: “his” becomes “sein” whoever is"
-        " meant, and only “it” asks for the noun. And a head that looks at the noun need not be used for it."
+        f"In the first head of this table a pronoun has {abs(gain):.1f} points {more} weight on its antecedent than the"
+        " other words have. Translation into German needs little of this: “his” becomes “sein” whoever is meant, and"
+        " only “it” requires the antecedent. A weight shows what a head reads, not how the model uses it."
     )

@@ -6,52 +6,63 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transduce.paper.attention.heads import Rule, greatest_other, steadiest_offsets
-from transduce.paper.attention.scene import Scene, page_of, set_scene
-from transduce.paper.attention.structure import ABOUT_SEARCH, StructureFinding, find_structure, structure_table
+from transduce.paper.attention.heads import PositionBaseline, commonest_offsets, strongest_other
+from transduce.paper.attention.inputs import PAGE, FigureInputs, figure_inputs
+from transduce.paper.attention.structure import ABOUT_PROBES, RelationResult, compared, probe_relations, relation_table
 from transduce.paper.attention.word_attention import attention_between_words
-from transduce.paper.laboratory import Laboratory
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.experiments import Experiments
+from transduce.paper.report import Cell, Report, Table, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.view import HeadLines, LinePanel
 
 __all__ = ["make_figure5", "two_heads"]
 
 N_DRAWN = 2  # as in the paper
-SHORTEST = 3  # words that have a structure to speak of
+SHORTEST = 3  # words of a sentence that is drawn
 
 
-def make_figure5(laboratory: Laboratory, request: Request) -> Report:
-    """Ask every head about every relation, and draw two heads that follow different ones."""
-    scene = set_scene(laboratory, request)
-    found = find_structure(scene.translator, n_sentences=scene.n_trees)
-    chosen = [greatest_other(sample) for sample in attention_between_words(scene.translator, scene.dev)]
-    drawn = two_heads(found) if scene.sentence.n_words >= SHORTEST else []
-    drawings = {"figure5-all-heads": scene.grid([(each.trained.layer, each.trained.head) for each in drawn])}
+def make_figure5(experiments: Experiments, request: Request) -> Report:
+    """Probe every head for every relation, and draw two heads of different relations."""
+    inputs = figure_inputs(experiments, request)
+    results = probe_relations(inputs.translator, n_sentences=inputs.n_trees)
+    answers = [strongest_other(sample) for sample in attention_between_words(inputs.translator, inputs.dev)]
+    drawn = two_heads(results) if inputs.sentence.n_words >= SHORTEST else []
+    drawings = {"figure5-all-heads": inputs.grid([(each.trained.layer, each.trained.head) for each in drawn])}
+    pictures: list[str | Table] = []
     if drawn:
-        drawings = {"figure5": scene.lines(*(_panel(scene, each) for each in drawn)), **drawings}
+        heads = " and ".join(f"layer {each.trained.layer + 1}, head {each.trained.head + 1}" for each in drawn)
+        alt = f"Encoder self-attention of two heads in the same sentence, all queries: {heads}"
+        note = "For each query its three greatest weights; the stronger a line, the greater the weight."
+        drawings = {"figure5": inputs.lines(*(_panel(inputs, each) for each in drawn), alt=alt, note=note), **drawings}
+        pictures.append(picture("figure5", alt))
     return Report(
         "figure5",
         "Figure 5: heads that follow the structure of the sentence",
         (
-            scene.about("figure5"),
-            _about_drawing(scene, drawn),
-            f"What heads follow, those relations first in which one is most above the best rule. {ABOUT_SEARCH}",
-            structure_table(found, name="") if found else "There are too few words in any relation to ask about.",
-            _verdict(found),
-            f"The rival of structure is position. Over {len(chosen):,} sentences of {scene.record.dev_text}, the other"
-            " word that they look at most is most often at a fixed distance in these heads:",
-            _table_of_offsets(chosen),
+            verdict_line(_verdict(inputs, results)),
+            *pictures,
+            *_of_the_sentence(inputs, drawn),
+            inputs.how_measured(),
+            f"Relations, the one with the largest lead of a head over its baseline first. {ABOUT_PROBES}",
+            relation_table(results, name="") if results else "No relation has enough pairs of words.",
+            "One interval in twenty misses by chance. The grammar's sentences are simpler than natural ones, and out"
+            " of domain for a model trained on other text: its heads may follow more structure in domain. A weight"
+            " shows what a head reads, not how the model uses it.",
+            f"Many heads follow position instead. Over {len(answers):,} sentences of {inputs.record.dev_text}, these"
+            " heads have their greatest weight, other than on the query itself and EOS, most often at one offset:",
+            _table_of_offsets(answers),
+            picture("figure5-all-heads", _grid_alt(inputs, drawn)),
+            inputs.ending("figure5"),
         ),
         drawings,
-        {page_of("figure5"): scene.page()},
+        {PAGE: inputs.page()},
     )
 
 
-def two_heads(found: Sequence[StructureFinding]) -> list[StructureFinding]:
-    """The first findings, of different heads and different relations, in the order given."""
-    drawn: list[StructureFinding] = []
-    for each in found:
+def two_heads(results: Sequence[RelationResult]) -> list[RelationResult]:
+    """Return the first two results of different heads and different relations, in the given order."""
+    drawn: list[RelationResult] = []
+    for each in results:
         heads = {(one.trained.layer, one.trained.head) for one in drawn}
         relations = {frozenset(one.name.split(" → ")) for one in drawn}
         if (each.trained.layer, each.trained.head) not in heads and frozenset(each.name.split(" → ")) not in relations:
@@ -59,47 +70,71 @@ def two_heads(found: Sequence[StructureFinding]) -> list[StructureFinding]:
     return drawn[:N_DRAWN]
 
 
-def _panel(scene: Scene, found: StructureFinding) -> LinePanel:
-    each, sentence = found.trained, scene.sentence
+def _grid_alt(inputs: FigureInputs, drawn: Sequence[RelationResult]) -> str:
+    return inputs.grid_alt() + ("; frames mark the heads drawn above" if drawn else "")
+
+
+def _panel(inputs: FigureInputs, result: RelationResult) -> LinePanel:
+    each, sentence = result.trained, inputs.sentence
     lines = HeadLines(f"head {each.head + 1}", each.head, sentence.weights[each.layer, each.head])
     title = (
         f"Layer {each.layer + 1}, head {each.head + 1}",
-        found.name,
-        f"{100 * each.share:.0f} % right, rule {100 * each.rule_share:.0f} %",
+        f"probe: {result.name}",
+        f"{100 * each.accuracy:.0f} % correct, baseline {100 * each.baseline_accuracy:.0f} %",
     )
     return LinePanel(title, sentence.words, sentence.words, (lines,))
 
 
-def _about_drawing(scene: Scene, drawn: Sequence[StructureFinding]) -> str:
+def _of_the_sentence(inputs: FigureInputs, drawn: Sequence[RelationResult]) -> list[str | Table]:
     if not drawn:
-        return f"“{scene.text}” is too short, or has none of these relations: nothing is drawn."
-    heads = "; ".join(f"layer {each.trained.layer + 1}, head {each.trained.head + 1} ({each.name})" for each in drawn)
-    n_below = sum(not each.trained.beats_rule for each in drawn)
+        return [f"“{inputs.text}” is too short, or has too few words in the probed relations: nothing is drawn."]
+    heads = "; ".join(f"layer {each.trained.layer + 1}, head {each.trained.head + 1}" for each in drawn)
+    n_below = sum(not each.trained.beats_baseline for each in drawn)
     text = (
-        f"The sentence: “{scene.text}” The paper draws two heads of layer 5 of 6 that “clearly learned to perform"
-        " different tasks”, and gives no numbers. Ours are those that the table below puts first, of different heads"
-        f" and relations: {heads}."
+        f"The sentence is “{inputs.text}” The drawn heads are the first two of the table below that differ in head and"
+        " relation."
     )
     if n_below:
-        text += f" Of these, {n_below} of {len(drawn)} do not beat the rule: what is drawn may be position alone."
-    return text
+        text += f" {n_below} of {len(drawn)} do not beat the baseline: their patterns may be position alone."
+    paper, ours = inputs.sizes
+    beside = Table(
+        "-paper",
+        ("", paper, ours),
+        (
+            ("heads", "two of layer 5 of 6", f"{heads} (of {inputs.sentence.weights.shape[0]} layers)"),
+            ("relations", "not named", "; ".join(each.name for each in drawn)),
+            ("accuracy", "not given", "; ".join(f"{100 * each.trained.accuracy:.0f} %" for each in drawn)),
+        ),
+    )
+    return [text, beside]
 
 
-def _verdict(found: Sequence[StructureFinding]) -> str:
-    n_better = sum(each.trained.beats_rule for each in found)
+def _verdict(inputs: FigureInputs, results: Sequence[RelationResult]) -> str:
+    if not results:
+        return "Undecided: no relation has enough pairs of words to probe a head."
+    n_better = sum(each.trained.beats_baseline for each in results)
+    if n_better:
+        best = next(each for each in results if each.trained.beats_baseline)
+        return (
+            f"{inputs.this_model} shows what figure 5 shows: a head beats the best position baseline in {n_better} of"
+            f" {len(results)} relations, first of all {compared(best)}."
+        )
     return (
-        f"In {n_better} of {len(found)} relations a head is above the best rule with all of its interval; one interval"
-        " in twenty misses. The grammar's sentences are plainer than those that people write, and of another kind than"
-        " the training text of a model that is not trained on them: its heads may follow more structure at home than"
-        " here. And what a head looks at is not yet what the model uses."
+        f"{inputs.this_model} does not show what figure 5 shows: a head beats the best position baseline in 0 of"
+        f" {len(results)} relations; the nearest is {compared(results[0])}."
     )
 
 
-def _table_of_offsets(chosen: Sequence[np.ndarray]) -> Table:
-    offsets, shares = steadiest_offsets(chosen)
+def _table_of_offsets(answers: Sequence[np.ndarray]) -> Table:
+    offsets, shares = commonest_offsets(answers)
     places = sorted(np.ndindex(*shares.shape), key=lambda place: -shares[place])[:8]
     rows: list[tuple[Cell, ...]] = [
-        (layer + 1, head + 1, str(Rule("offset", int(offsets[layer, head]))), 100 * float(shares[layer, head]))
+        (
+            layer + 1,
+            head + 1,
+            str(PositionBaseline("offset", int(offsets[layer, head]))),
+            100 * float(shares[layer, head]),
+        )
         for layer, head in places
     ]
-    return Table("-positions", ("layer", "head", "looks at", "% of words"), tuple(rows), formats={"% of words": ".0f"})
+    return Table("-positions", ("layer", "head", "offset", "% of words"), tuple(rows), formats={"% of words": ".0f"})

@@ -1,10 +1,10 @@
-"""Numbers of attention heads over many sentences, and the search for heads that follow something.
+"""Statistics of attention heads over many sentences, and probes: does a head attend to the word it should?
 
-A head *answers* a question, "which word belongs to this one?", if of all other words it gives the right one its
-greatest weight; the end symbol, on which many heads rest, is left out. What a search over many heads finds is measured
-on sentences that it has not seen, beside what one fixed place, or one fixed distance, would answer.
+In a probe, a head's answer for a word is the other word with its greatest weight; EOS, on which many heads rest, is
+left out. The best of many heads is chosen on one set of sentences and measured on another, beside the best baseline
+that knows positions only.
 """
-# L layers, H heads, W words of a sentence with the end symbol, N words without it
+# L layers, H heads, W words of a sentence with EOS, N words without EOS
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 from transduce.paper.attention.word_attention import WordAttention
 
 __all__ = [
-    "FAR",
-    "Exam",
-    "Finding",
-    "HeadNumbers",
-    "Question",
-    "Rule",
-    "everything_alike",
-    "find_head",
-    "greatest_other",
-    "measure_heads",
-    "steadiest_offsets",
+    "DISTANT",
+    "HeadResult",
+    "HeadStatistics",
+    "PositionBaseline",
+    "Probe",
+    "ProbeItem",
+    "best_head",
+    "commonest_offsets",
+    "head_statistics",
+    "strongest_other",
+    "uniform_attention",
     "wilson",
 ]
 
-FAR = 3  # words further apart than this are far from each other
+DISTANT = 3  # words further apart than this are distant
 WIDEST_OFFSET = 12
 
 Floats = NDArray[np.floating[Any]]
@@ -41,38 +41,38 @@ Ints = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeadNumbers:
-    """Means over all words that look, the end symbol not among them; each (L, H)."""
+class HeadStatistics:
+    """Means over all query words, EOS excluded as a query; each (L, H)."""
 
-    entropy_nats: Floats  # of a row
-    distance: Floats  # in words, of the attention that goes to words
-    far_mass: Floats  # to words that are far away
-    end_mass: Floats  # to the end symbol
-    own_mass: Floats  # to the word itself
+    entropy_nats: Floats  # of a row of weights
+    distance: Floats  # in words, of the weight on words
+    distant_mass: Floats  # weight on words more than DISTANT away
+    end_mass: Floats  # weight on EOS
+    own_mass: Floats  # weight on the query word itself
     previous_mass: Floats
     next_mass: Floats
 
 
-def measure_heads(samples: Sequence[WordAttention], *, far: int = FAR) -> HeadNumbers:
-    """Every head's numbers over all words of all sentences.
+def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT) -> HeadStatistics:
+    """Return the statistics of every head over all words of all sentences.
 
     >>> weights = np.array([[[[0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]]], dtype=np.float32)
-    >>> numbers = measure_heads([WordAttention(("low", "slow", "</s>"), weights)])
-    >>> float(numbers.next_mass[0, 0]), float(numbers.distance[0, 0]), round(float(numbers.entropy_nats[0, 0]), 3)
-    (0.5, 0.75, 0.347)
+    >>> statistics = head_statistics([WordAttention(("low", "slow", "</s>"), weights)])
+    >>> [round(float(each[0, 0]), 3) for each in (statistics.next_mass, statistics.distance, statistics.entropy_nats)]
+    [0.5, 0.75, 0.347]
     """
     n_words = sum(sample.n_words for sample in samples)
 
     def mean(of_sample: Callable[[Floats], Floats]) -> Floats:
-        """Of what each word that looks contributes: (L, H, N, W) to (L, H, N)."""
+        """Mean over query words of a function from (L, H, N, W) to (L, H, N)."""
         total = sum(of_sample(sample.weights[:, :, :-1].astype(np.float64)).sum(axis=-1) for sample in samples)
         return np.asarray(total / n_words)
 
     end_mass = mean(lambda weights: weights[..., -1])
-    return HeadNumbers(
+    return HeadStatistics(
         entropy_nats=mean(_entropy),
         distance=mean(lambda weights: (weights[..., :-1] * _distances(weights)).sum(axis=-1)) / (1 - end_mass),
-        far_mass=mean(lambda weights: (weights[..., :-1] * (_distances(weights) > far)).sum(axis=-1)),
+        distant_mass=mean(lambda weights: (weights[..., :-1] * (_distances(weights) > distant)).sum(axis=-1)),
         end_mass=end_mass,
         own_mass=mean(lambda weights: _diagonal(weights, 0)),
         previous_mass=mean(lambda weights: _diagonal(weights, -1)),
@@ -86,19 +86,19 @@ def _entropy(weights: Floats) -> Floats:
 
 
 def _distances(weights: Floats) -> Ints:
-    """How far apart two words are, (N, N)."""
-    places = np.arange(weights.shape[-2])
-    distances: Ints = np.abs(places[:, None] - places)
+    """Distances between words, (N, N)."""
+    positions = np.arange(weights.shape[-2])
+    distances: Ints = np.abs(positions[:, None] - positions)
     return distances
 
 
 def _diagonal(weights: Floats, offset: int) -> Floats:
-    """What each word gives to the one at an offset, where there is one."""
+    """Weights on the words at an offset from their query, where there is one."""
     return np.diagonal(weights, offset, axis1=-2, axis2=-1)
 
 
-def everything_alike(samples: Sequence[WordAttention]) -> list[WordAttention]:
-    """The same sentences under one head that looks at everything alike: what the numbers of no head are."""
+def uniform_attention(samples: Sequence[WordAttention]) -> list[WordAttention]:
+    """Return the same sentences under one head with uniform weights, as a reference for the statistics."""
     return [
         WordAttention(sample.words, np.full((1, 1, n_words, n_words), 1 / n_words, dtype=np.float32))
         for sample in samples
@@ -106,118 +106,114 @@ def everything_alike(samples: Sequence[WordAttention]) -> list[WordAttention]:
     ]
 
 
-def greatest_other(sample: WordAttention) -> Ints:
-    """The other word at which each word looks most, (L, H, N); -1 in a sentence of one word."""
+def strongest_other(sample: WordAttention) -> Ints:
+    """Return the other word with the greatest weight of each query, (L, H, N); -1 in a sentence of one word."""
     n_words = sample.n_words
     if n_words < 2:
         return np.full((*sample.weights.shape[:2], n_words), -1)
     others = np.where(np.eye(n_words, dtype=bool), -1.0, sample.weights[:, :, :-1, :-1])
-    chosen: Ints = others.argmax(axis=-1)
-    return chosen
+    answers: Ints = others.argmax(axis=-1)
+    return answers
 
 
-def steadiest_offsets(chosen: Sequence[Ints]) -> tuple[Ints, Floats]:
-    """For each head the distance at which its ``greatest_other`` stands most often, and how often; each (L, H).
+def commonest_offsets(answers: Sequence[Ints]) -> tuple[Ints, Floats]:
+    """Return for each head the commonest offset of its ``strongest_other``, and its share of all words; each (L, H).
 
-    ``chosen`` is that of each sentence. All words count, also those that have no neighbour at this distance.
+    ``answers`` has one array per sentence. Words without a neighbour at that offset count, too.
     """
     offsets = [offset for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset]
-    relative = np.concatenate([each - np.arange(each.shape[-1]) for each in chosen], axis=-1)
+    relative = np.concatenate([each - np.arange(each.shape[-1]) for each in answers], axis=-1)
     shares = np.stack([(relative == offset).mean(axis=-1) for offset in offsets])
     return np.array(offsets)[shares.argmax(axis=0)], shares.max(axis=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Which word belongs to ``word`` of a sentence? Any of ``answers`` is right."""
+class ProbeItem:
+    """A query word of a sentence and the words that count as correct answers."""
 
     sentence: int
     word: int
-    answers: tuple[int, ...]
+    targets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exam:
-    """Questions, and what every head answers in each sentence: its ``greatest_other``."""
+class Probe:
+    """Items of one relation, and the answers of every head in each sentence (``strongest_other``)."""
 
-    chosen: Sequence[Ints]
-    questions: Sequence[Question]
+    answers: Sequence[Ints]
+    items: Sequence[ProbeItem]
 
-    def shares(self) -> Floats:
-        """How many of the questions each head answers, (L, H)."""
-        right = [
-            np.isin(self.chosen[question.sentence][:, :, question.word], question.answers)
-            for question in self.questions
+    def accuracies(self) -> Floats:
+        """Return each head's share of correct answers, (L, H)."""
+        correct = [np.isin(self.answers[item.sentence][:, :, item.word], item.targets) for item in self.items]
+        accuracies: Floats = np.mean(correct, axis=0)
+        return accuracies
+
+    def baseline_accuracy(self, baseline: PositionBaseline) -> float:
+        """Return a baseline's share of correct answers."""
+        correct = [
+            baseline.answer(item.word, self.answers[item.sentence].shape[-1]) in item.targets for item in self.items
         ]
-        shares: Floats = np.mean(right, axis=0)
-        return shares
-
-    def share_of(self, rule: Rule) -> float:
-        """How many a rule answers."""
-        answers = [
-            rule.answer(question.word, self.chosen[question.sentence].shape[-1]) in question.answers
-            for question in self.questions
-        ]
-        return sum(answers) / len(answers)
+        return sum(correct) / len(correct)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """An answer that looks at no word: always so far away, or always at one place of the sentence."""
+class PositionBaseline:
+    """A baseline that knows positions only: always the word at one offset, or always the word at one position."""
 
-    kind: Literal["offset", "place"]
-    number: int  # a place below 0 is counted from the end, -1 is the last word
+    kind: Literal["offset", "position"]
+    number: int  # negative positions count from the end, -1 is the last word
 
     def answer(self, word: int, n_words: int) -> int:
-        """The place that the rule names, perhaps outside of the sentence."""
+        """Return the position of the answer, which may lie outside of the sentence."""
         if self.kind == "offset":
             return word + self.number
         return self.number % n_words if -n_words <= self.number < n_words else -1
 
     def __str__(self) -> str:
-        if self.kind == "place":
+        if self.kind == "position":
             return f"word {self.number + 1}" if self.number >= 0 else f"word {-self.number} from the end"
         side, distance = ("after" if self.number > 0 else "before"), abs(self.number)
         return f"next word {side}" if distance == 1 else f"{distance} words {side}"
 
 
-RULES = (
-    *(Rule("offset", offset) for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset),
-    *(Rule("place", place) for place in (*range(12), -1, -2, -3, -4)),
+BASELINES = (
+    *(PositionBaseline("offset", offset) for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset),
+    *(PositionBaseline("position", position) for position in (*range(12), -1, -2, -3, -4)),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The head that answers most, chosen in one exam and measured in another, beside the best rule."""
+class HeadResult:
+    """The most accurate head, chosen on one probe and measured on another, beside the best position baseline."""
 
     layer: int  # from 0
     head: int  # from 0
-    n_questions: int  # that it was measured on
-    share: float  # answered
-    low: float  # the 95 % interval of the share, by Wilson
+    n_items: int  # of the measuring probe
+    accuracy: float
+    low: float  # 95 % Wilson interval of the accuracy
     high: float
-    rule: Rule
-    rule_share: float
+    baseline: PositionBaseline
+    baseline_accuracy: float
 
     @property
-    def beats_rule(self) -> bool:
-        """Whether all of the interval is above what the rule answers."""
-        return self.low > self.rule_share
+    def beats_baseline(self) -> bool:
+        """Whether the whole interval lies above the baseline's accuracy."""
+        return self.low > self.baseline_accuracy
 
 
-def find_head(choosing: Exam, measuring: Exam) -> Finding:
-    """Choose a head and a rule where they answer most of one exam, and measure both in the other."""
-    shares = choosing.shares()
-    layer, head = (int(place) for place in np.unravel_index(shares.argmax(), shares.shape))
-    rule = max(RULES, key=choosing.share_of)
-    share, n_questions = float(measuring.shares()[layer, head]), len(measuring.questions)
-    low, high = wilson(share, n_questions)
-    return Finding(layer, head, n_questions, share, low, high, rule, measuring.share_of(rule))
+def best_head(choosing: Probe, measuring: Probe) -> HeadResult:
+    """Choose the most accurate head and baseline on one probe, and measure both on the other."""
+    accuracies = choosing.accuracies()
+    layer, head = (int(place) for place in np.unravel_index(accuracies.argmax(), accuracies.shape))
+    baseline = max(BASELINES, key=choosing.baseline_accuracy)
+    accuracy, n_items = float(measuring.accuracies()[layer, head]), len(measuring.items)
+    low, high = wilson(accuracy, n_items)
+    return HeadResult(layer, head, n_items, accuracy, low, high, baseline, measuring.baseline_accuracy(baseline))
 
 
 def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:
-    """The interval of a share of ``n``, 95 % as it stands (Wilson, 1927).
+    """Return the Wilson (1927) score interval of a share of ``n``, by default at 95 %.
 
     >>> [round(bound, 3) for bound in wilson(0.5, 100)]
     [0.404, 0.596]

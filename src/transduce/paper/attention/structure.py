@@ -1,4 +1,4 @@
-"""Heads that follow structure: how often each looks at the word that the built-in grammar's trees join with another."""
+"""Probes of syntactic relations: how often heads attend along the dependencies of the built-in grammar."""
 
 from __future__ import annotations
 
@@ -9,63 +9,76 @@ from dataclasses import dataclass
 from transduce.config import Split
 from transduce.corpora import generate_pairs
 from transduce.paper.attention.dependencies import GOVERNORS, dependencies
-from transduce.paper.attention.heads import Exam, Finding, Question, find_head, greatest_other
+from transduce.paper.attention.heads import HeadResult, Probe, ProbeItem, best_head, strongest_other
 from transduce.paper.attention.word_attention import attention_between_words, untrained
 from transduce.paper.report import Cell, Table
 from transduce.tasks import Translator
 from transduce.trees import Tree, parse_tree
 
-__all__ = ["ABOUT_SEARCH", "StructureFinding", "find_structure", "questions_of", "structure_table"]
+__all__ = [
+    "ABOUT_PROBES", "RelationResult", "compared", "probe_relations", "relation_probes", "relation_table",
+]  # fmt: skip
 
-LEAST_QUESTIONS = 20  # a relation with fewer, to choose a head by or to measure it, is left out
+LEAST_ITEMS = 20  # relations with fewer items, to choose a head or to measure it, are left out
 SEED = 1
 
-ABOUT_SEARCH = (
-    "The sentences are of the built-in grammar, whose trees say which word depends on which. A head's answer is the"
-    " other word that it looks at most, the end symbol left out. Heads and rules are chosen on one half of the"
-    " sentences, and measured on the other. A rule looks at no word: it always names the word so many places before or"
-    " after, or the one at a fixed place. Untrained: the same search in the same model before training."
+ABOUT_PROBES = (
+    "The sentences come from the built-in grammar, whose trees give the dependencies. A head answers with the other"
+    " word that has its greatest weight, EOS excluded. For each relation the best head and the best position baseline"
+    " are chosen on one half of the sentences and measured on the other. A position baseline ignores the words: it"
+    " always names the word at one offset, or at one position of the sentence. A head beats it if its whole 95 %"
+    " interval (Wilson) lies above. “Untrained” is the same search in the same model at initialisation."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class StructureFinding:
-    """The head that follows one relation best, and what the same search finds where nothing is learned."""
+class RelationResult:
+    """The best head for one relation, in the trained and in the untrained model."""
 
     name: str  # "determiner → noun"
-    trained: Finding
-    untrained: Finding
+    trained: HeadResult
+    untrained: HeadResult
 
 
-def find_structure(translator: Translator, *, n_sentences: int, farther_than: int = 0) -> list[StructureFinding]:
-    """For each relation, in both directions, the head that follows it best; first those that are most above the rule.
+def compared(result: RelationResult) -> str:
+    """Describe the head of a relation beside its baseline, as in "layer 3, head 1 finds ... in 22 % (...)"."""
+    each = result.trained
+    return (
+        f"{result.name}, layer {each.layer + 1}, head {each.head + 1}: {100 * each.accuracy:.0f} %"
+        f" (95 % interval {100 * each.low:.0f} to {100 * each.high:.0f}) against {100 * each.baseline_accuracy:.0f} %"
+        f" for “{each.baseline}”"
+    )
 
-    Heads and rules are chosen on ``n_sentences`` of the grammar's dev part and measured on as many of its test part.
-    Only words further apart than ``farther_than`` are asked about.
+
+def probe_relations(translator: Translator, *, n_sentences: int, farther_than: int = 0) -> list[RelationResult]:
+    """Return the best head for each relation, in both directions, the largest lead over the baseline first.
+
+    Heads and baselines are chosen on ``n_sentences`` of the grammar's dev part, measured on as many of its test part.
+    Only pairs of words further apart than ``farther_than`` count.
     """
 
-    def exams(each: Translator, split: Split) -> dict[str, Exam]:
-        return _exams(each, split, n_sentences=n_sentences, farther_than=farther_than)
+    def probes(each: Translator, split: Split) -> dict[str, Probe]:
+        return _probes(each, split, n_sentences=n_sentences, farther_than=farther_than)
 
-    choosing, measuring = exams(translator, "dev"), exams(translator, "test")
-    blank = untrained(translator)
-    blank_choosing, blank_measuring = exams(blank, "dev"), exams(blank, "test")
-    found = [
-        StructureFinding(
-            name, find_head(choosing[name], measuring[name]), find_head(blank_choosing[name], blank_measuring[name])
+    choosing, measuring = probes(translator, "dev"), probes(translator, "test")
+    initial = untrained(translator)
+    initial_choosing, initial_measuring = probes(initial, "dev"), probes(initial, "test")
+    results = [
+        RelationResult(
+            name, best_head(choosing[name], measuring[name]), best_head(initial_choosing[name], initial_measuring[name])
         )
         for name in choosing
         if _is_enough(choosing, name) and _is_enough(measuring, name)
     ]
-    return sorted(found, key=lambda each: each.trained.rule_share - each.trained.share)
+    return sorted(results, key=lambda each: each.trained.baseline_accuracy - each.trained.accuracy)
 
 
-def _is_enough(exams: Mapping[str, Exam], name: str) -> bool:
-    return name in exams and len(exams[name].questions) >= LEAST_QUESTIONS
+def _is_enough(probes: Mapping[str, Probe], name: str) -> bool:
+    return name in probes and len(probes[name].items) >= LEAST_ITEMS
 
 
-def _exams(translator: Translator, split: Split, *, n_sentences: int, farther_than: int) -> dict[str, Exam]:
-    """By relation. Sentences that a tree cuts into other words than we do ("can not") are left out."""
+def _probes(translator: Translator, split: Split, *, n_sentences: int, farther_than: int) -> dict[str, Probe]:
+    """Probes by relation. Sentences whose trees have other word boundaries than ours ("can not") are left out."""
     pairs = list(generate_pairs(split, n_pairs=n_sentences, seed=SEED))
     samples = attention_between_words(translator, [pair.en for pair in pairs])
     trees = [parse_tree(pair.tree) for pair in pairs]
@@ -74,54 +87,54 @@ def _exams(translator: Translator, split: Split, *, n_sentences: int, farther_th
         for sample, tree in zip(samples, trees, strict=True)
         if sample.words[:-1] == tuple(leaf.word for leaf in tree.leaves())
     ]
-    chosen = [greatest_other(sample) for sample, _ in both]
-    questions = questions_of([tree for _, tree in both], farther_than=farther_than)
-    return {name: Exam(chosen, asked) for name, asked in questions.items()}
+    answers = [strongest_other(sample) for sample, _ in both]
+    items = relation_probes([tree for _, tree in both], farther_than=farther_than)
+    return {name: Probe(answers, each) for name, each in items.items()}
 
 
-def questions_of(trees: Sequence[Tree], *, farther_than: int = 0) -> dict[str, list[Question]]:
-    """What is asked of each sentence, by relation and direction.
+def relation_probes(trees: Sequence[Tree], *, farther_than: int = 0) -> dict[str, list[ProbeItem]]:
+    """Return the probe items of each relation, in both directions.
 
-    >>> for name, questions in questions_of([parse_tree("(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)))")]).items():
-    ...     print(name, [(question.word, question.answers) for question in questions])
+    >>> for name, items in relation_probes([parse_tree("(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)))")]).items():
+    ...     print(name, [(item.word, item.targets) for item in items])
     determiner → noun [(0, (1,))]
     subject → verb [(1, (2,))]
     noun → determiner [(1, (0,))]
     verb → subject [(2, (1,))]
     """
-    questions: defaultdict[str, list[Question]] = defaultdict(list)
+    items: defaultdict[str, list[ProbeItem]] = defaultdict(list)
     dependents: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
     for sentence, tree in enumerate(trees):
         for each in dependencies(tree):
             if abs(each.dependent - each.governor) > farther_than:
                 name = f"{each.relation} → {GOVERNORS[each.relation]}"
-                questions[name].append(Question(sentence, each.dependent, (each.governor,)))
+                items[name].append(ProbeItem(sentence, each.dependent, (each.governor,)))
                 dependents[each.relation, sentence, each.governor].append(each.dependent)
-    for (relation, sentence, governor), answers in dependents.items():
-        questions[f"{GOVERNORS[relation]} → {relation}"].append(Question(sentence, governor, tuple(answers)))
-    return dict(questions)
+    for (relation, sentence, governor), targets in dependents.items():
+        items[f"{GOVERNORS[relation]} → {relation}"].append(ProbeItem(sentence, governor, tuple(targets)))
+    return dict(items)
 
 
-def structure_table(found: Sequence[StructureFinding], *, name: str) -> Table:
-    """A row for each relation."""
+def relation_table(results: Sequence[RelationResult], *, name: str) -> Table:
+    """Return a table with one row per relation."""
     columns = (
-        "from → to", "questions", "layer", "head", "head %", "its 95 % interval", "best rule", "rule %", "untrained %",
-        "beats the rule",
+        "query → key", "queries", "layer", "head", "accuracy %", "95 % interval", "position baseline",
+        "baseline accuracy %", "untrained accuracy %", "beats the baseline",
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
         (
             each.name,
-            each.trained.n_questions,
+            each.trained.n_items,
             each.trained.layer + 1,
             each.trained.head + 1,
-            100 * each.trained.share,
+            100 * each.trained.accuracy,
             f"{100 * each.trained.low:.0f} to {100 * each.trained.high:.0f}",
-            str(each.trained.rule),
-            100 * each.trained.rule_share,
-            100 * each.untrained.share,
-            "yes" if each.trained.beats_rule else "no",
+            str(each.trained.baseline),
+            100 * each.trained.baseline_accuracy,
+            100 * each.untrained.accuracy,
+            "yes" if each.trained.beats_baseline else "no",
         )
-        for each in found
+        for each in results
     ]
-    formats = dict.fromkeys(("head %", "rule %", "untrained %"), ".0f")
+    formats = dict.fromkeys(("accuracy %", "baseline accuracy %", "untrained accuracy %"), ".0f")
     return Table(name, columns, tuple(rows), formats=formats)

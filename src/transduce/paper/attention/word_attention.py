@@ -1,9 +1,9 @@
-"""What each encoder head looks at, word by word: attention between pieces, added up over the pieces of a word.
+"""Encoder self-attention between words, merged from the attention between subwords.
 
-As Clark et al. (2019) do for BERT: attention to a word is the sum over its pieces, attention from a word their mean, so
-that a row still sums to 1.
+As in Clark et al. (2019) for BERT: attention to a word is the sum over its subwords, attention from a word their mean,
+so that a row still sums to 1.
 """
-# B sentences, L layers, H heads, P pieces, W words; the last of both is the end symbol
+# B sentences, L layers, H heads, P subwords, W words; EOS is the last of both
 
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ from transduce.text.tokenizer_pipelines import CONTINUATION
 
 __all__ = ["WordAttention", "attention_between_words", "lengths_of_words", "untrained"]
 
-PIECES_AT_A_TIME = 4000
+MAX_TOKENS = 4000
 
 Weights = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordAttention:
-    """The encoder's attention in one sentence; ``weights[layer, head, i]`` says where word ``i`` looks."""
+    """The encoder self-attention of one sentence; ``weights[layer, head, i]`` is the row of query word ``i``."""
 
-    words: tuple[str, ...]  # W, the end symbol last
+    words: tuple[str, ...]  # W, EOS last
     weights: Weights  # (L, H, W, W), rows sum to 1
 
     @property
     def n_words(self) -> int:
-        """Without the end symbol."""
+        """Number of words without EOS."""
         return len(self.words) - 1
 
 
 def attention_between_words(translator: Translator, texts: Sequence[str]) -> list[WordAttention]:
-    """The encoder's attention in each text.
+    """Return the encoder self-attention of each text.
 
-    Raises DataError if there is no word in one, CheckpointError if the model is no Transformer.
+    Raises DataError if a text has no words, CheckpointError if the model is not a Transformer.
     """
     model, tokenizer = translator.model, translator.tokenizers.src
     if not isinstance(model, Transformer):
-        raise CheckpointError(f"system = {model.config.system!r} has no self-attention to look at; use a Transformer")
+        raise CheckpointError(f"system = {model.config.system!r} has no self-attention; use a Transformer")
     sources = [normalise(text) for text in texts]
     ids = [translator.source_ids(source) for source in sources]
     n_tokens_of_tree = _lengths_of_tokens(tokenizer)
     found: dict[int, WordAttention] = {}
-    for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=PIECES_AT_A_TIME):
+    for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=MAX_TOKENS):
         weights_BLHPP = _encoder_weights(model, [[*ids[row], EOS_ID] for row in rows])
         for row, weights_LHPP in zip(rows.tolist(), weights_BLHPP, strict=True):
             lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_tokens_of_tree[id] for id in ids[row]])
             words = _words(tokenizer, ids[row], lengths)
             found[row] = WordAttention(
-                (*words, SPECIAL_TOKENS[EOS_ID]), between_words(weights_LHPP, np.array([*lengths, 1]))
+                (*words, SPECIAL_TOKENS[EOS_ID]), merge_subwords(weights_LHPP, np.array([*lengths, 1]))
             )
     return [found[row] for row in range(len(texts))]
 
 
 def untrained(translator: Translator, *, seed: int = 1) -> Translator:
-    """The same model with weights as they are drawn before training: what a search finds where nothing is learned."""
+    """Return the same model with its initial weights: the control for what a search finds without training."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = make_model(translator.model.config)
@@ -77,7 +77,7 @@ def untrained(translator: Translator, *, seed: int = 1) -> Translator:
 
 
 def lengths_of_words(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Of how many pieces each word of ``text`` is; punctuation is a word of its own.
+    """Return the number of subwords of each word of ``text``; punctuation marks are words.
 
     >>> from transduce.text import train_bpe
     >>> tokenizer = train_bpe(["low lower low"], vocab_size=264)
@@ -89,12 +89,12 @@ def lengths_of_words(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
-    """In symbols of the byte-level alphabet, without the mark of a WordPiece that goes on with a word."""
+    """Return each token's length in symbols of the byte-level alphabet, without WordPiece's continuation mark."""
     return {id: len(token.removeprefix(CONTINUATION)) for token, id in tokenizer.vocabulary.items()}
 
 
 def _lengths_of_words(words: Sequence[str], n_tokens_of_tree: Sequence[int]) -> list[int]:
-    """Pieces for each word, from the symbols of words and pieces; no piece is part of two words."""
+    """Return the number of subwords of each word, given symbol counts; no subword is part of two words."""
     word_of_token = np.repeat(np.arange(len(words)), [len(word) for word in words])
     last_tokens = np.cumsum(np.array(n_tokens_of_tree, dtype=np.int64)) - 1
     counts: list[int] = np.bincount(word_of_token[last_tokens]).tolist()
@@ -102,13 +102,13 @@ def _lengths_of_words(words: Sequence[str], n_tokens_of_tree: Sequence[int]) -> 
 
 
 def _words(tokenizer: Tokenizer, ids: Sequence[int], lengths: Sequence[int]) -> list[str]:
-    """The words as they are written, without the space before them."""
+    """Return the words as text, without the space before them."""
     cuts = np.cumsum([0, *lengths])
     return [tokenizer.decode(ids[start:end]) for start, end in pairwise(cuts)]
 
 
-def between_words(weights_LHPP: Weights, lengths_W: NDArray[np.int64]) -> Weights:
-    """(L, H, W, W) from the attention between pieces: the sum over those of a key, the mean over those of a query."""
+def merge_subwords(weights_LHPP: Weights, lengths_W: NDArray[np.int64]) -> Weights:
+    """Return weights (L, H, W, W): summed over the subwords of a key, averaged over the subwords of a query."""
     starts_W = np.cumsum(lengths_W) - lengths_W
     to_words_LHPW = np.add.reduceat(weights_LHPP, starts_W, axis=-1)
     summed_LHWW = np.add.reduceat(to_words_LHPW, starts_W, axis=-2)
@@ -118,7 +118,7 @@ def between_words(weights_LHPP: Weights, lengths_W: NDArray[np.int64]) -> Weight
 
 @torch.no_grad()
 def _encoder_weights(model: Transformer, rows: Sequence[Sequence[int]]) -> list[Weights]:
-    """The attention between the pieces of each row, (L, H, P, P)."""
+    """Return the attention between the subwords of each row, (L, H, P, P)."""
     layers: list[Tensor] = []
 
     def keep(kind: AttentionKind, layer: int, weights_BHPP: Tensor) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from transduce.model.embedding import sinusoid
 from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, OfClass, Positions, by_length, experiment
 from transduce.paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, style
-from transduce.paper.laboratory import Laboratory
+from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.recipes import preset
@@ -29,10 +29,10 @@ POSITIONS: tuple[Positions, ...] = ("sinusoidal", "learned")
 COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOURS[1]}
 
 
-def make_curves(laboratory: Laboratory, request: Request) -> Report:
+def make_curves(experiments: Experiments, request: Request) -> Report:
     """The learning rate of equation 3, sinusoids as a picture and as a linear map, and on sentences of any length."""
     judged: dict[Positions, tuple[OfClass, ...]] = {
-        positions: by_length(laboratory, experiment(positions, is_short=request.is_short), is_short=request.is_short)
+        positions: by_length(experiments, experiment(positions, is_short=request.is_short), is_short=request.is_short)
         for positions in POSITIONS
     }
     return Report(

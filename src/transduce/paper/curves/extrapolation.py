@@ -17,7 +17,7 @@ from transduce.config import BeamSearchConfig, DataConfig, RunConfig, TrainingCo
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.metrics import perplexity, sacrebleu_score
-from transduce.paper.laboratory import Experiment, Laboratory
+from transduce.paper.experiments import Experiment, Experiments
 from transduce.tasks import Translator, log_probabilities
 from transduce.text import Tokenizers, normalise
 
@@ -98,7 +98,7 @@ def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
     return Experiment(f"extrapolation-{'short-' if is_short else ''}{positions}", config)
 
 
-def by_length(laboratory: Laboratory, experiment: Experiment, *, is_short: bool = False) -> tuple[OfClass, ...]:
+def by_length(experiments: Experiments, experiment: Experiment, *, is_short: bool = False) -> tuple[OfClass, ...]:
     """The model of an experiment on each of ``CLASSES``: read from beside its record, or measured, and kept there.
 
     Raises DataError if it cannot be read.
@@ -106,12 +106,12 @@ def by_length(laboratory: Laboratory, experiment: Experiment, *, is_short: bool 
     n_pairs, n_in_class = (300, 2) if is_short else (N_JUDGED, N_IN_CLASS)
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
-        translator = Translator.load(model_folder, device=laboratory.device)
+        translator = Translator.load(model_folder, device=experiments.device)
         judged = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
         return [asdict(_judged(translator, pairs)) for pairs in judged]
 
     settings = {"n_pairs": n_pairs, "n_in_class": n_in_class}
-    found = laboratory.kept_beside(experiment, "by_length", measure, settings=settings)
+    found = experiments.cached_measurement(experiment, "by_length", measure, settings=settings)
     try:
         return tuple(OfClass(**values) for values in found)
     except TypeError as error:

@@ -14,6 +14,7 @@ from transduce.files import write_text
 from transduce.model import Transformer, cost_of
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.dropout import Dropout
+from transduce.paper.experiments import Experiments
 from transduce.paper.figure1.architecture import (
     Architecture,
     Call,
@@ -26,7 +27,6 @@ from transduce.paper.figure1.architecture import (
 )
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import Check, check_wiring
-from transduce.paper.laboratory import Laboratory
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.recipes import base, tiny
@@ -39,9 +39,9 @@ TARGET = "Kein Gesetz wird vollkommen sein , aber seine Anwendung sollte gerecht
 FIRST_WORD_ID = 4  # after the special symbols
 
 
-def make_figure1(laboratory: Laboratory, request: Request) -> Report:
+def make_figure1(experiments: Experiments, request: Request) -> Report:
     """The base model, new: what it is made of, the shapes on the way of a sentence, and what section 3 says of it."""
-    del laboratory
+    del experiments
     config = tiny().model.with_vocabulary(50, 50) if request.is_short else base().model
     assert isinstance(config, TransformerConfig)
     with torch.random.fork_rng():

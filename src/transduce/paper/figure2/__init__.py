@@ -15,8 +15,8 @@ from torch import Tensor
 
 from transduce.config import TransformerConfig
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
+from transduce.paper.experiments import Experiments
 from transduce.paper.figure2.numpy_attention import Agreement, agreements
-from transduce.paper.laboratory import Laboratory
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 
@@ -69,9 +69,9 @@ class Saturation:
     query_gradient_median: float
 
 
-def make_figure2(laboratory: Laboratory, request: Request) -> Report:
+def make_figure2(experiments: Experiments, request: Request) -> Report:
     """Footnote 4's experiment, and multi-head attention against NumPy."""
-    del laboratory
+    del experiments
     sizes = SHORT if request.is_short else WHOLE
     generator = torch.Generator().manual_seed(1)
     variances = {

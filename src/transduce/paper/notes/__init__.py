@@ -7,7 +7,7 @@ padding cannot make, ``calibration`` and ``two_level_softmax`` what can be used 
 
 from __future__ import annotations
 
-from transduce.paper.laboratory import Laboratory
+from transduce.paper.experiments import Experiments
 from transduce.paper.notes.adaptive_softmax import make_adaptive_softmax
 from transduce.paper.notes.normalisation import make_normalisation
 from transduce.paper.notes.positions import make_positions
@@ -24,10 +24,10 @@ made. Each is an experiment here. All but the three runs of label smoothing trai
 what happens and not how much of it a large model would show."""
 
 
-def make_notes(laboratory: Laboratory, request: Request) -> Report:
-    """All five; the laboratory trains, or finds, the three runs of label smoothing."""
+def make_notes(experiments: Experiments, request: Request) -> Report:
+    """All five; the experiments trains, or finds, the three runs of label smoothing."""
     is_short = request.is_short
-    smoothing = make_smoothing(laboratory, is_short=is_short)  # first, since it may be stopped
+    smoothing = make_smoothing(experiments, is_short=is_short)  # first, since it may be stopped
     parts = (
         make_normalisation(is_short=is_short),
         make_positions(is_short=is_short),

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transduce.loss import LossSum, cross_entropy
 from transduce.model import LanguageModel, LinearOutput
 from transduce.paper.drawing import COLOURS, new_panels, save_svg
-from transduce.paper.laboratory import machine_in_words
+from transduce.paper.experiments import machine_description
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import (
     BATCH_SIZE,
@@ -100,7 +100,7 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
                 d_model=sizes.d_model,
                 rare=times[-1].rare,
                 n_rounds=sizes.n_rounds,
-                machine=machine_in_words(torch.device("cpu")),
+                machine=machine_description(torch.device("cpu")),
             ),
             _table_of_times(times),
             HOW_LOSS_WAS_TAKEN.format(d_tiny=TINY.d_model, n_updates=sizes.n_updates, batch_size=BATCH_SIZE),

@@ -20,7 +20,7 @@ from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
 from transduce.loss import Smoothing
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
-from transduce.paper.laboratory import Experiment, Laboratory, RunRecord
+from transduce.paper.experiments import Experiment, Experiments, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
@@ -62,10 +62,10 @@ such runs differ by chance as well."""
 N_BINS = 10
 
 
-def make_smoothing(laboratory: Laboratory, *, is_short: bool) -> Part:
+def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
     """The worked example, three runs on real text, and three models that overfit on purpose."""
     trained = [0.1] if is_short else list(EPSILONS)
-    runs = {eps_ls: _measured_run(laboratory, eps_ls, is_short=is_short) for eps_ls in trained}
+    runs = {eps_ls: _measured_run(experiments, eps_ls, is_short=is_short) for eps_ls in trained}
     sizes = SHORT if is_short else WHOLE
     text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
     overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
@@ -144,29 +144,29 @@ def _log_ratio(weights: tuple[float, float]) -> float:
     return log((right + every) / every)
 
 
-def experiment_with(eps_ls: float, laboratory: Laboratory, *, is_short: bool) -> Experiment:
+def experiment_with(eps_ls: float, experiments: Experiments, *, is_short: bool) -> Experiment:
     """The run with an ``eps_ls`` of EPSILONS, which is a row of Table 3."""
-    row = row_experiment(EPSILONS[eps_ls], laboratory.scale, seed=1)
-    return Experiment(f"notes-short-eps{eps_ls}", laboratory.shortened(row.config)) if is_short else row
+    row = row_experiment(EPSILONS[eps_ls], experiments.scale, seed=1)
+    return Experiment(f"notes-short-eps{eps_ls}", experiments.shortened(row.config)) if is_short else row
 
 
-def _measured_run(laboratory: Laboratory, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
+def _measured_run(experiments: Experiments, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
     """The record of a run and its reliability, which is kept beside the record, so that no model is needed again."""
-    experiment = experiment_with(eps_ls, laboratory, is_short=is_short)
+    experiment = experiment_with(eps_ls, experiments, is_short=is_short)
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
-        translator = Translator.load(model_folder, device=laboratory.device)
-        pairs = list(ParallelText(experiment.config.data, laboratory.data_folder).pairs("dev"))
+        translator = Translator.load(model_folder, device=experiments.device)
+        pairs = list(ParallelText(experiment.config.data, experiments.data_folder).pairs("dev"))
         confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
         bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
         return [asdict(each) for each in bins]
 
-    found = laboratory.kept_beside(experiment, "calibration", measure, settings={"n_bins": N_BINS})
+    found = experiments.cached_measurement(experiment, "calibration", measure, settings={"n_bins": N_BINS})
     try:
         bins = tuple(Bin(**each) for each in found)
     except TypeError as error:
         raise DataError(f"{experiment.name}: the calibration that was kept is not of this version ({error})") from error
-    return laboratory.run(experiment), bins  # the record of now: it is made anew where its model was lost
+    return experiments.run(experiment), bins  # the record of now: it is made anew where its model was lost
 
 
 @torch.no_grad()

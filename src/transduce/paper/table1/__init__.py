@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from transduce.paper.experiments import Experiments, machine_description
 from transduce.paper.growth import crossing, exponent, per_unit
-from transduce.paper.laboratory import Laboratory, machine_in_words
 from transduce.paper.report import Cell, Report, Table
 from transduce.paper.request import Request
 from transduce.paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
@@ -28,22 +28,22 @@ EXPONENTS = (
 )
 
 
-def make_table1(laboratory: Laboratory, request: Request) -> Report:
+def make_table1(experiments: Experiments, request: Request) -> Report:
     """Table 1 and the claims of section 4, with the layers of ``transduce.model.sequence_layers``.
 
-    Times are of the laboratory's device, the rest is counted and does not depend on a machine.
+    Times are of the experiments's device, the rest is counted and does not depend on a machine.
     """
     sizes = SHORT if request.is_short else WHOLE
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        measured = measure(sizes, laboratory.device)
+        measured = measure(sizes, experiments.device)
     return Report(
         "table1",
         "Table 1: complexity, sequential operations and path length of a layer",
         (
             _introduction(sizes),
             _summary(measured),
-            *_about_complexity(measured, machine_in_words(laboratory.device)),
+            *_about_complexity(measured, machine_description(experiments.device)),
             *_about_sequence(measured),
             *_about_paths(measured),
             *_about_crossing(measured),

@@ -14,7 +14,7 @@ import pytest
 from said import naming, says
 from transduce.errors import ConfigError, DataError
 from transduce.metrics import TOKENISED_BLEUS
-from transduce.paper import Experiment, Laboratory, Stopped
+from transduce.paper import Experiment, Experiments, Stopped
 from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared
 from transduce.tasks.run_lock import run_lock
@@ -28,7 +28,7 @@ def experiment(micro_recipe: Path) -> Experiment:
     return Experiment("base-seed1", read_recipe(micro_recipe, settings))
 
 
-def laboratory(folder: Path, told: list[str], *, stop_after: int | None = None) -> Laboratory:
+def experiments_in(folder: Path, told: list[str], *, stop_after: int | None = None) -> Experiments:
     class Follower:
         n_updates = 0
 
@@ -46,7 +46,7 @@ def laboratory(folder: Path, told: list[str], *, stop_after: int | None = None) 
             told.append(line)
 
     followers: list[Follower] = []
-    return Laboratory(
+    return Experiments(
         folder / "runs",
         folder / "work",
         scale="cpu",
@@ -58,8 +58,8 @@ def laboratory(folder: Path, told: list[str], *, stop_after: int | None = None) 
 
 def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp_path: Path) -> None:
     told: list[str] = []
-    lab = laboratory(tmp_path, told)
-    record = lab.run(experiment)
+    experiments = experiments_in(tmp_path, told)
+    record = experiments.run(experiment)
     assert says(told[0], "base-seed1")
     values = json.loads((tmp_path / "runs" / "cpu" / "base-seed1.json").read_text())
     assert values["name"] == "base-seed1"
@@ -72,7 +72,7 @@ def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp
     )
     assert record.training_flops == 6 * weights * record.tgt_tokens
     # Its scores are those of the model that stays.
-    model = lab.model_folder(experiment)
+    model = experiments.model_folder(experiment)
     text = open_prepared(next((tmp_path / "work" / "stores").iterdir())).text("dev")
     assert text is not None
     pairs = [(normalise(src), normalise(tgt)) for src, tgt in zip(*text, strict=True)]
@@ -83,62 +83,62 @@ def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp
     assert record.dev_scores == evaluate(Translator.load(model), *text, also=TOKENISED_BLEUS).scores.as_json()
     assert not (tmp_path / "work" / "cpu" / "base-seed1" / "checkpoints").exists()
     told.clear()
-    assert laboratory(tmp_path, told).run(experiment) == record
+    assert experiments_in(tmp_path, told).run(experiment) == record
     assert told == []
 
 
 def test_what_was_stopped_is_gone_on_with(experiment: Experiment, tmp_path: Path) -> None:
-    whole = laboratory(tmp_path / "whole", []).run(experiment)
+    whole = experiments_in(tmp_path / "whole", []).run(experiment)
     with pytest.raises(Stopped):
-        laboratory(tmp_path / "cut", [], stop_after=3).run(experiment)
+        experiments_in(tmp_path / "cut", [], stop_after=3).run(experiment)
     told: list[str] = []
-    resumed = laboratory(tmp_path / "cut", told).run(experiment)
+    resumed = experiments_in(tmp_path / "cut", told).run(experiment)
     assert any("update-00000003" in line for line in told)
     assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
 
 
 def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experiment, tmp_path: Path) -> None:
-    lab = laboratory(tmp_path, [])
-    lab.run(experiment)
+    experiments = experiments_in(tmp_path, [])
+    experiments.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
     with pytest.raises(
         ConfigError,
         match=naming("base-seed1.json", "training.eps_ls", 0.1, 0.2, tmp_path),
     ):
-        lab.run(other)
-    lab.record_path(experiment).write_text('{"name": "base"}')
-    with pytest.raises(DataError, match=naming(lab.record_path(experiment))):
-        lab.run(experiment)
+        experiments.run(other)
+    experiments.record_path(experiment).write_text('{"name": "base"}')
+    with pytest.raises(DataError, match=naming(experiments.record_path(experiment))):
+        experiments.run(experiment)
 
 
 def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experiment, tmp_path: Path) -> None:
-    lab = laboratory(tmp_path, [])
-    record = lab.run(experiment)
+    experiments = experiments_in(tmp_path, [])
+    record = experiments.run(experiment)
     for path in sorted((tmp_path / "work").rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()
-    assert (lab.model_folder(experiment) / "model.safetensors").exists()
-    assert lab.run(experiment).dev_scores == record.dev_scores
+    assert (experiments.model_folder(experiment) / "model.safetensors").exists()
+    assert experiments.run(experiment).dev_scores == record.dev_scores
     # A model that is not the record's is not taken for it; the record stays until there is another.
-    record = lab.run(experiment)
-    weights = lab.model_folder(experiment) / "model.safetensors"
+    record = experiments.run(experiment)
+    weights = experiments.model_folder(experiment) / "model.safetensors"
     weights.write_bytes(weights.read_bytes() + b" ")
     with pytest.raises(Stopped):
-        laboratory(tmp_path, [], stop_after=3).model_folder(experiment)
-    assert lab.run(experiment) == record
+        experiments_in(tmp_path, [], stop_after=3).model_folder(experiment)
+    assert experiments.run(experiment) == record
     told: list[str] = []
-    assert (laboratory(tmp_path, told).model_folder(experiment) / "model.safetensors").exists()
+    assert (experiments_in(tmp_path, told).model_folder(experiment) / "model.safetensors").exists()
     assert any(says(line, experiment.name, "model") for line in told)
-    assert lab.run(experiment).weights_sha256 == record.weights_sha256
+    assert experiments.run(experiment).weights_sha256 == record.weights_sha256
 
 
 def test_two_that_want_the_same_make_it_once(experiment: Experiment, tmp_path: Path) -> None:
     told: list[str] = []
     with run_lock(tmp_path / "work" / "locks" / "cpu" / experiment.name):
-        waiting = ThreadPoolExecutor().submit(laboratory(tmp_path, told).run, experiment)
+        waiting = ThreadPoolExecutor().submit(experiments_in(tmp_path, told).run, experiment)
         while not any(says(line, "base-seed1") for line in told):
             assert not waiting.done()
             time.sleep(0.01)
-        other = laboratory(tmp_path / "other", [])
+        other = experiments_in(tmp_path / "other", [])
         record = other.run(experiment)
         (tmp_path / "runs" / "cpu").mkdir(parents=True)
         shutil.copy(other.record_path(experiment), tmp_path / "runs" / "cpu")

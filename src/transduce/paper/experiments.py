@@ -1,7 +1,7 @@
-"""Where training experiments are made: a finished one is a small record on the disk, a half-done one is resumed.
+"""Training runs behind the tables and figures: finished runs are read from small records, the others are trained.
 
-``RECORDS/<scale>/<name>.json`` is what stays, and can be committed; stores, checkpoints and models are in the work
-folder, and can be thrown away.
+``RECORDS/<scale>/<name>.json`` is the record of a finished run and can be committed. Token stores, checkpoints and
+models are in the work folder and can be deleted; an interrupted run resumes from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ from transduce.training import Record, newest_complete, read_state
 
 __all__ = [
     "Experiment",
+    "Experiments",
     "Follower",
-    "Laboratory",
     "RunRecord",
     "Scale",
     "Stopped",
-    "machine_in_words",
+    "machine_description",
     "machines",
     "sustained_flops",
 ]
 
 Scale = Literal["cpu", "gpu", "paper"]
-SECONDS_BETWEEN_LOOKS = 2.0
-MIGRATIONS = (config_of_format_1,)  # of records
-MIGRATIONS_BESIDE: tuple[Migration, ...] = (dict,)  # of what is kept beside them
-# Fields of a record that need not be those of the experiment: sizes are known after preparation, places differ.
+LOCK_POLL_SECONDS = 2.0
+RECORD_MIGRATIONS = (config_of_format_1,)
+MEASUREMENT_MIGRATIONS: tuple[Migration, ...] = (dict,)  # of measurements cached beside a record
+# Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation, and the
+# treebank folder differs between machines.
 NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), ("data", "treebank")}
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A run with a name of its own, which is also that of its record."""
+    """A training run: its configuration, and a unique name that is also the name of its record."""
 
     name: str
     config: RunConfig
@@ -65,12 +66,12 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is kept of a finished run."""
+    """Configuration, cost and scores of a finished run."""
 
     name: str
-    config: dict[str, Any]  # all of it; vocabulary sizes as they came out
-    data_fingerprint: str  # of the prepared text
-    weights_sha256: str  # of the model's file
+    config: dict[str, Any]  # complete, with the vocabulary sizes after preparation
+    data_fingerprint: str  # fingerprint of the prepared text
+    weights_sha256: str
     updates: int
     src_tokens: int
     tgt_tokens: int
@@ -79,8 +80,8 @@ class RunRecord:
     torch: str
     parameters: int
     parameters_without_embeddings: int
-    training_flops: float  # 6 for each weight of a matrix product and target token
-    sustained_flops: float  # a second, before training: of large matrix products in the same precision
+    training_flops: float  # 6 per matrix weight and target token
+    sustained_flops: float  # FLOP/s of large matrix products in the same precision, measured before training
     dev_text: str
     dev_perplexity: float  # per token, not smoothed
     dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
@@ -89,21 +90,21 @@ class RunRecord:
 
 
 class Follower(Protocol):
-    """What shows a run while it lasts."""
+    """A progress display of one run."""
 
     def __call__(self, record: Record, /) -> None:
-        """Take a record of the run."""
+        """Handle one record of the run."""
 
     def log(self, line: str, /) -> None:
-        """Take a line about it."""
+        """Show one line of text."""
 
 
 class Stopped(Exception):
-    """Somebody asked to stop; what was done is on the disk."""
+    """The user interrupted the run; it can be resumed from its last checkpoint."""
 
 
-class Laboratory:
-    """Finds records, and makes those that are missing."""
+class Experiments:
+    """Return records of finished runs and train the missing ones."""
 
     def __init__(
         self,
@@ -118,40 +119,43 @@ class Laboratory:
         while_training: AbstractContextManager[object] | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """``follow`` gives what shows a run while it lasts; the rest is as for ``train``."""
+        """``follow`` makes the progress display of a run; the other arguments are those of ``train``."""
         self.records, self.work, self.scale = records, work, scale
         self.data_folder, self.device, self.log = data_folder, torch.device(device), log
         self._follow, self._should_stop, self._while_training = follow, should_stop, while_training
 
     def record_path(self, experiment: Experiment) -> Path:
-        """Where the record of an experiment is, or will be."""
+        """Return the path of an experiment's record, whether or not it exists."""
         return self.records / self.scale / f"{experiment.name}.json"
 
     def run(self, experiment: Experiment) -> RunRecord:
-        """The record of an experiment: read, or made by a run from where an earlier one was stopped.
+        """Return the record of an experiment; without one, train it first or resume its interrupted run.
 
-        Raises ConfigError if the record on the disk is of other settings, Stopped if somebody asked.
+        Raises ConfigError if the record on disk has other settings, Stopped if the user interrupts.
         """
         path = self.record_path(experiment)
         if path.exists():
             return self._read(path, experiment)
-        with self._alone(experiment.name):
-            if path.exists():  # another process was at it
+        with self._locked(experiment.name):
+            if path.exists():  # another process has finished it
                 return self._read(path, experiment)
-            return self._made(experiment)
+            return self._train(experiment)
 
     def model_folder(self, experiment: Experiment) -> Path:
-        """The model of an experiment, which is trained anew, and its record with it, if only that is left."""
+        """Return the model folder of an experiment.
+
+        If only the record is left, the model is trained again, and the record is replaced by that of the new run.
+        """
         folder = self.run_folder(experiment) / "model"
         record = self.run(experiment)
         if not _holds(folder, record):
-            with self._alone(experiment.name):
+            with self._locked(experiment.name):
                 if not _holds(folder, record):
-                    self.log(f"{experiment.name}: its record is here, its model is not; it is trained anew")
-                    self._made(experiment)  # the record stays as it is until there is another
+                    self.log(f"{experiment.name}: found its record but not its model; training it again")
+                    self._train(experiment)  # the old record stays until the new one replaces it
         return folder
 
-    def kept_beside(
+    def cached_measurement(
         self,
         experiment: Experiment,
         what: str,
@@ -159,28 +163,28 @@ class Laboratory:
         *,
         settings: Mapping[str, int],
     ) -> list[dict[str, Any]]:
-        """What ``measure(model_folder)`` finds in the model of an experiment, kept in a file beside its record.
+        """Return ``measure(model_folder)`` of an experiment's model, cached in a file beside its record.
 
-        Measured anew where that file is of other weights or other ``settings``; else no model is needed.
-        Raises DataError if the file cannot be used.
+        The cache is used if its weights and ``settings`` match; then no model is needed. Otherwise the measurement is
+        repeated. Raises DataError if the cached file is damaged.
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
         about = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
         if path.exists():
-            kept = migrated(read_json(path), MIGRATIONS_BESIDE, where=path)
+            kept = migrated(read_json(path), MEASUREMENT_MIGRATIONS, where=path)
             if {name: kept.get(name) for name in about} == about:
                 if isinstance(found := kept.get(what), list) and all(isinstance(each, dict) for each in found):
                     return found
-                raise DataError(f"{path} should have a list {what!r} of tables; delete it to measure anew")
+                raise DataError(f"{path}: {what!r} must be a list of tables; delete the file to measure again")
         folder = self.model_folder(experiment)
         self.log(f"{experiment.name}: measuring {what}")
         found = measure(folder)
-        about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have been trained anew for this
-        write_json(path, {"format": len(MIGRATIONS_BESIDE), **about, what: found})
+        about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
+        write_json(path, {"format": len(MEASUREMENT_MIGRATIONS), **about, what: found})
         return found
 
-    def _made(self, experiment: Experiment) -> RunRecord:
-        """Train, measure, and write the record."""
+    def _train(self, experiment: Experiment) -> RunRecord:
+        """Train a model, score it and write its record."""
         folder = self.run_folder(experiment)
         self.log(f"{experiment.name}: training")
         flops = sustained_flops(self.device, experiment.config.training.precision)
@@ -199,36 +203,36 @@ class Laboratory:
             )
         if result.reason == "interrupted" or result.model_folder is None:
             raise Stopped
-        record = self._measured(experiment, folder, result, flops)
-        write_json(self.record_path(experiment), {"format": len(MIGRATIONS), **asdict(record)})
+        record = self._scored(experiment, folder, result, flops)
+        write_json(self.record_path(experiment), {"format": len(RECORD_MIGRATIONS), **asdict(record)})
         shutil.rmtree(folder / CHECKPOINTS)  # the model folder stays
         return record
 
     @contextmanager
-    def _alone(self, what: str) -> Iterator[None]:
-        """No other process makes the same meanwhile: waits for one that does, or raises Stopped if asked."""
-        is_logged_once = False
+    def _locked(self, what: str) -> Iterator[None]:
+        """Hold the lock ``what`` so that no other process makes the same; wait for it, or raise Stopped if asked to."""
+        is_logged = False
         while True:
             with ExitStack() as held:
                 try:
                     held.enter_context(run_lock(self.work / "locks" / self.scale / what))
                 except TrainingError as error:
-                    if not is_logged_once:
+                    if not is_logged:
                         self.log(f"{what}: waiting; {error}")
-                        is_logged_once = True
+                        is_logged = True
                 else:
                     yield
                     return
             if self._should_stop():
                 raise Stopped
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(LOCK_POLL_SECONDS)
 
     def run_folder(self, experiment: Experiment) -> Path:
-        """The run folder of an experiment."""
+        """Return the run folder of an experiment."""
         return self.work / self.scale / experiment.name
 
     def shortened(self, config: RunConfig) -> RunConfig:
-        """A run of seconds, for tests: six updates on the built-in corpus, judged on a dozen sentences."""
+        """Shorten a run to seconds for tests: six updates on the built-in corpus, evaluated on 12 sentences."""
         folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
         folder.mkdir(parents=True, exist_ok=True)
         if config.data.task == "parsing":
@@ -247,38 +251,38 @@ class Laboratory:
         )  # fmt: skip
 
     def _read(self, path: Path, experiment: Experiment) -> RunRecord:
-        values = migrated(read_json(path), MIGRATIONS, where=path)
+        values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
         try:
             record = RunRecord(**values)
             config = config_from_mapping(RunConfig, record.config, where="config").model_dump()
         except (TypeError, ConfigError) as error:
-            raise DataError(f"{path} is no record of this version ({error}); delete it to run anew") from error
+            raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
         for table, fields in experiment.config.model_dump().items():
             for name, value in fields.items():
                 found = config[table].get(name)
                 if not _is_same(found, value) and (table, name) not in NOT_COMPARED:
                     raise ConfigError(
-                        f"{path} was made with {table}.{name} = {found!r}, now it is {value!r}; to run anew, delete it"
-                        f" and {self.run_folder(experiment)}"
+                        f"{path} has {table}.{name} = {found!r}, but the experiment now has {value!r}; to run it again,"
+                        f" delete that file and {self.run_folder(experiment)}"
                     )
         return replace(record, config=config)
 
     def _store(self, data: DataConfig) -> Path:
-        """The prepared text, which all experiments on it share."""
+        """Return the token store of a text, shared by all experiments on it; prepare it if missing."""
         places = [str(folder.resolve()) for folder in data_folders(self.data_folder)]
         name = sha256(json.dumps([data.model_dump(), places]).encode()).hexdigest()[:16]
         store = self.work / "stores" / name
         if not store.exists():
-            with self._alone(name):
+            with self._locked(name):
                 if not store.exists():
                     prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 
-    def _measured(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
+    def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
         config, prepared = experiment.config, open_prepared(self._store(experiment.config.data))
         newest = newest_complete(folder / CHECKPOINTS, self.log)
         if newest is None:
-            raise DataError(f"{folder / CHECKPOINTS} is empty, but the run has ended; delete {folder} to run anew")
+            raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
         state = read_state(newest)
         model_folder = folder / "model"
         sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
@@ -297,8 +301,8 @@ class Laboratory:
                 )
                 scores[split] = of_split.as_json()
         if scores["dev"] is None:
-            raise DataError(f"{experiment.name}: {prepared.folder} has no dev text, which experiments are judged on")
-        # Where a treebank lies on this machine is nobody's business.
+            raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
+        # Records are shared: leave out the path of the treebank on this machine.
         data_config = config.data.model_copy(update={"treebank": None})
         return RunRecord(
             name=experiment.name,
@@ -309,7 +313,7 @@ class Laboratory:
             src_tokens=state.src_tokens,
             tgt_tokens=state.tgt_tokens,
             minutes=round(state.elapsed_s / 60, 4),
-            machine=machine_in_words(self.device),
+            machine=machine_description(self.device),
             torch=str(torch.__version__),
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
@@ -324,20 +328,20 @@ class Laboratory:
 
 
 def _holds(folder: Path, record: RunRecord) -> bool:
-    """Whether a folder has the very model that a record tells of."""
+    """Return whether a folder has the model of a record, by the checksum of its weights."""
     weights = folder / WEIGHTS_FILE
     return weights.exists() and sha256_of_file(weights) == record.weights_sha256
 
 
 def _is_same(found: object, value: object) -> bool:
-    """Of corpora with weights the order counts, too: the first with a dev text gives it."""
+    """Compare two settings; the order of weighted corpora matters, since the first with a dev text provides it."""
     if isinstance(found, dict) and isinstance(value, dict):
         return list(found.items()) == list(value.items())
     return found == value
 
 
 def sustained_flops(device: torch.device, precision: Precision) -> float:
-    """Floating-point operations a second of a large matrix product: the median of some, after a first."""
+    """Return the FLOP/s of a large matrix product: the median of seven, after one warm-up."""
     size = 8192 if device.type == "cuda" else 1536
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -350,12 +354,12 @@ def sustained_flops(device: torch.device, precision: Precision) -> float:
 
 
 def machines(records: Iterable[RunRecord]) -> str:
-    """Where some experiments were made: each machine and version of torch once."""
+    """Describe the machines of some runs: each processor and version of torch once."""
     return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
 
 
-def machine_in_words(device: torch.device) -> str:
-    """In words: a GPU by its name, a processor by its model and the threads in use."""
+def machine_description(device: torch.device) -> str:
+    """Describe a device: a GPU by its name, a CPU by its model and the number of threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     model = platform.processor() or platform.machine()
