@@ -184,8 +184,8 @@ def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
     return " ".join(
         (
             *sizes,
-            "Every row changes what the paper changes, in the same ratio. Numbers of the two sizes cannot be compared with",
-            "each other, only their differences from base.",
+            "Every row changes what the paper changes, in the same ratio. Numbers of the two sizes cannot be compared",
+            "with each other, only their differences from base.",
         )
     )
 

@@ -32,7 +32,8 @@ def draw_bleu_over_flops(panels: Sequence[tuple[str, str, str, Sequence[FlopsPoi
     figure, axes = new_panels(9.5, 3.7 * len(panels), n_rows=len(panels))
     for panel, (title, x_label, y_label, points) in zip(axes, panels, strict=True):
         for point in points:
-            panel.plot(point.flops, point.bleu, "o", markersize=8, color=_highlight(point.is_transformer))
+            colour = _highlight(point.is_transformer)
+            panel.plot(point.flops, point.bleu, "o", markersize=8, color=colour, clip_on=False)
         panel.set_xscale("log")
         panel.minorticks_off()
         panel.margins(y=0.14)
