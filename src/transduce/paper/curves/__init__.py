@@ -235,7 +235,7 @@ def _draw_lengths(judged: Mapping[Positions, Sequence[OfClass]], path: Path) -> 
         panel.set_xticks(places, [str(each) for each in CLASSES])
         panel.set(xlabel="tokens of the longer side", xlim=(-0.4, len(CLASSES) - 0.6))
     for panel, height, side in ((bleu, 0.03, "bottom"), (perplexity, 0.97, "top")):  # where there are no curves
-        panel.text(-0.34, height, "lengths in training", transform=panel.get_xaxis_transform(), color=GREY, va=side)
+        panel.text(-0.34, height, "lengths in\ntraining", transform=panel.get_xaxis_transform(), color=GREY, va=side)
     bleu.set(ylabel="sacreBLEU", ylim=(0, 100))
     highest = max(each.perplexity for found in judged.values() for each in found)
     perplexity.set(ylabel="perplexity per token", ylim=(1, max(2.0, 1.5 * highest)))

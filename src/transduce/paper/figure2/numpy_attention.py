@@ -98,7 +98,9 @@ def agreements(config: TransformerConfig) -> list[Agreement]:
             cross_ND = cross(tgt.x_ND, tgt.layout, EncoderOutput(src.x_ND, src.layout))
         found += [
             Agreement("encoder self-attention", kernel, *_differences(encoder_ND, own, src, src)),
-            Agreement("masked decoder self-attention", kernel, *_differences(decoder_ND, own, tgt, tgt, is_causal=True)),
+            Agreement(
+                "masked decoder self-attention", kernel, *_differences(decoder_ND, own, tgt, tgt, is_causal=True)
+            ),
             Agreement("encoder-decoder attention", kernel, *_differences(cross_ND, cross, tgt, src)),
         ]
     return found
