@@ -1,4 +1,4 @@
-"""The reports in docs/paper that follow from committed records are those that the code makes today."""
+"""The committed tables of docs/paper are what the code makes from the committed records."""
 
 from __future__ import annotations
 

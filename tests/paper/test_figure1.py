@@ -1,4 +1,4 @@
-"""Figure 1: what is drawn is what is built, and each check of the wiring fails for a model that is built otherwise."""
+"""Figure 1: the drawing shows the model as built, and each check fails for a model built differently."""
 
 from __future__ import annotations
 

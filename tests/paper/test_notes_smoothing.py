@@ -1,4 +1,4 @@
-"""Label smoothing: the numbers of the notes, and the runs whose calibration is measured."""
+"""Label smoothing: the notes' numbers, and the runs whose calibration is measured."""
 
 from __future__ import annotations
 

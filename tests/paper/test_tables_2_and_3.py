@@ -1,4 +1,4 @@
-"""Tables 2 and 3: the short form end to end, the paper's numbers, and what is called an effect."""
+"""Tables 2 and 3: the short form end to end, the paper's numbers, single rows, and what counts as an effect."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("paper")
 
 
-def told_by_the_run(folder: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Its last record of each kind."""
+def last_metrics(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Return the last record of each kind of a run."""
     lines = (folder / "work" / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return {record["kind"]: record for record in map(json.loads, lines)}
 
@@ -44,7 +44,7 @@ def test_table_3_in_short(folder: Path) -> None:
     # No checkpoint is averaged and the last was written at the last validation: its loss is the model's.
     names = ("base-seed1", "base-seed2", "C-N2-seed1")
     *base, smaller = (
-        math.exp(told_by_the_run(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
+        math.exp(last_metrics(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
     )
     assert table.column("PPL") == pytest.approx([mean(base), smaller], rel=1e-4)
     # The paper's is 1.19 above base. Student's t of two seeds at 95 % is 12.706.
@@ -101,7 +101,7 @@ def test_table_2_in_short(folder: Path) -> None:
     ]
     for name, row in zip(weights, measured.rows, strict=True):
         cells = dict(zip(measured.columns, row, strict=True))
-        run = told_by_the_run(folder, f"table2-short-{name}-seed1")
+        run = last_metrics(folder, f"table2-short-{name}-seed1")
         from_s, to_s = run["validation"]["elapsed_s"], run["checkpoint"]["elapsed_s"]
         assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
         seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
@@ -166,10 +166,10 @@ def test_the_vocabularies_that_fit_are_those_that_round_to_what_is_printed() -> 
         (0.0, 25.02, "none in either"),
     ],
 )
-def test_a_difference_that_a_seed_may_make_is_no_effect(printed: float, ours: float, expected: str) -> None:
+def test_a_difference_within_the_interval_of_seeds_is_no_effect(printed: float, ours: float, expected: str) -> None:
     base = [24.95, 25.05, 25.0, 25.0]  # standard deviation 0.041, so the margin is 3.18 x 0.041 x 1.118 = 0.145
     assert verdict(printed, ours, base) == expected
     assert verdict(0.4, 25.14, base) == "paper only"
     assert verdict(0.4, 25.15, base) == "as in the paper"
     assert verdict(-0.1, 25.02, base, negligible=0.1) == "none in either"
-    assert verdict(0.4, 25.4, base[:2]) == "paper only"  # two seeds tell little
+    assert verdict(0.4, 25.4, base[:2]) == "paper only"  # two seeds give a wide interval

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transduce.model.embedding import sinusoid
-from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, OfClass, Positions, by_length, experiment
+from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment
 from transduce.paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, set_log_axis, style
 from transduce.paper.experiments import Experiments, machines
 from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
@@ -32,7 +32,7 @@ COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOU
 def make_curves(experiments: Experiments, request: Request) -> Report:
     """Plot the learning rate of equation 3 and the sinusoids; test their linear map and long sentences."""
     runs = {positions: experiment(positions, is_short=request.is_short) for positions in POSITIONS}
-    judged: dict[Positions, tuple[OfClass, ...]] = {
+    scores: dict[Positions, tuple[ClassScores, ...]] = {
         positions: by_length(experiments, run, is_short=request.is_short) for positions, run in runs.items()
     }
     deviations = [deviation_of_shift(shift_matrix(k, D_MODEL), k, N_POSITIONS) for k in SHIFTS]
@@ -40,7 +40,7 @@ def make_curves(experiments: Experiments, request: Request) -> Report:
         "curves",
         "Curves: learning rate and positional encoding",
         (
-            verdict_line(_verdict(deviations, judged)),
+            verdict_line(_verdict(deviations, scores)),
             how_to_reproduce(
                 "curves",
                 scale=experiments.scale,
@@ -51,20 +51,20 @@ def make_curves(experiments: Experiments, request: Request) -> Report:
             picture("curves-schedule", "Learning rate over updates for base and big"),
             *_about_shifts(deviations),
             picture("curves-sinusoids", "Sinusoids as an image, single dimensions, and PE(pos) · PE(pos + k) over k"),
-            *_about_lengths(judged),
+            *_about_lengths(scores),
             picture("curves-lengths", "BLEU and perplexity by sentence length, sinusoidal and learned positions"),
         ),
         drawings={
             "curves-schedule": _draw_schedule,
             "curves-sinusoids": _draw_sinusoids,
-            "curves-lengths": lambda path: _draw_lengths(judged, path),
+            "curves-lengths": lambda path: _draw_lengths(scores, path),
         },
     )
 
 
-def _verdict(deviations: Sequence[float], judged: Mapping[Positions, Sequence[OfClass]]) -> str:
+def _verdict(deviations: Sequence[float], scores: Mapping[Positions, Sequence[ClassScores]]) -> str:
     """Summarise the linear map and the first class of lengths beyond training."""
-    sinusoidal, learned = (judged[positions][1] for positions in POSITIONS)
+    sinusoidal, learned = (scores[positions][1] for positions in POSITIONS)
     relation = "more" if sinusoidal.bleu > learned.bleu else "no more"
     return (
         f"PE(pos+k) is a linear function of PE(pos), to within {max(deviations):.1e}, as section 3.5 says; on sentences"
@@ -138,8 +138,8 @@ matrix, M_(k+1). Since M_k is a rotation, PE(pos) · PE(pos+k) depends on k alon
     )
 
 
-def _about_lengths(judged: Mapping[Positions, Sequence[OfClass]]) -> tuple[str | Table, ...]:
-    sinusoidal, learned = (judged[positions] for positions in POSITIONS)
+def _about_lengths(scores: Mapping[Positions, Sequence[ClassScores]]) -> tuple[str | Table, ...]:
+    sinusoidal, learned = (scores[positions] for positions in POSITIONS)
     rows = tuple(
         (str(each), sine.sentences, sine.bleu, table.bleu, sine.perplexity, table.perplexity)
         for each, sine, table in zip(CLASSES, sinusoidal, learned, strict=True)
@@ -223,10 +223,10 @@ def _draw_sinusoids(path: Path) -> None:
     save_svg(figure, path)
 
 
-def _draw_lengths(judged: Mapping[Positions, Sequence[OfClass]], path: Path) -> None:
+def _draw_lengths(scores: Mapping[Positions, Sequence[ClassScores]], path: Path) -> None:
     figure, (bleu, perplexity) = new_panels(10.5, 4.2, 1, 2)
     places = range(len(CLASSES))
-    for positions, found in judged.items():
+    for positions, found in scores.items():
         colour, label = COLOUR_OF[positions], f"{positions} positions"
         bleu.plot(places, [each.bleu for each in found], color=colour, marker="o", label=label)
         perplexity.plot(places, [each.perplexity for each in found], color=colour, marker="o", label=label)
@@ -237,7 +237,7 @@ def _draw_lengths(judged: Mapping[Positions, Sequence[OfClass]], path: Path) -> 
     for panel, height, side in ((bleu, 0.03, "bottom"), (perplexity, 0.97, "top")):  # where there are no curves
         panel.text(-0.34, height, "lengths in\ntraining", transform=panel.get_xaxis_transform(), color=GREY, va=side)
     bleu.set(ylabel="sacreBLEU", ylim=(0, 100))
-    highest = max(each.perplexity for found in judged.values() for each in found)
+    highest = max(each.perplexity for found in scores.values() for each in found)
     perplexity.set(ylabel="perplexity per token", ylim=(1, max(2.0, 1.5 * highest)))
     set_log_axis(perplexity, "y")
     bleu.set_title("BLEU by length", loc="left")

@@ -24,8 +24,8 @@ from transduce.text import Tokenizers, normalise
 __all__ = [
     "CLASSES",
     "MAX_TRAINED",
+    "ClassScores",
     "LengthClass",
-    "OfClass",
     "Positions",
     "by_length",
     "experiment",
@@ -55,7 +55,7 @@ CLASSES = tuple(LengthClass(*ends) for ends in ((1, MAX_TRAINED), (13, 15), (16,
 
 
 @dataclass(frozen=True, slots=True)
-class OfClass:
+class ClassScores:
     """Scores of a model on the pairs of one length class."""
 
     sentences: int
@@ -98,7 +98,7 @@ def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
     return Experiment(f"extrapolation-{'short-' if is_short else ''}{positions}", config)
 
 
-def by_length(experiments: Experiments, experiment: Experiment, *, is_short: bool = False) -> tuple[OfClass, ...]:
+def by_length(experiments: Experiments, experiment: Experiment, *, is_short: bool = False) -> tuple[ClassScores, ...]:
     """Return the scores of an experiment's model on each of ``CLASSES``, cached beside its record.
 
     Raises DataError if the cached file is damaged.
@@ -107,13 +107,13 @@ def by_length(experiments: Experiments, experiment: Experiment, *, is_short: boo
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
-        judged = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
-        return [asdict(_judged(translator, pairs)) for pairs in judged]
+        by_class = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
+        return [asdict(_scores_of(translator, pairs)) for pairs in by_class]
 
     settings = {"n_pairs": n_pairs, "n_in_class": n_in_class}
     found = experiments.cached_measurement(experiment, "by_length", measure, settings=settings)
     try:
-        return tuple(OfClass(**values) for values in found)
+        return tuple(ClassScores(**values) for values in found)
     except TypeError as error:
         raise DataError(f"{experiment.name}: the cached scores by length are not of this version ({error})") from error
 
@@ -139,8 +139,8 @@ def _n_tokens(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[int],
     return [len(ids) + 1 for ids in sources], [len(ids) + 1 for ids in targets]
 
 
-def _judged(translator: Translator, pairs: Sequence[Pair]) -> OfClass:
+def _scores_of(translator: Translator, pairs: Sequence[Pair]) -> ClassScores:
     translations = translator.translate([source for source, _ in pairs], split=False)
     score = sacrebleu_score(translations, [target for _, target in pairs])
     nats, n_tokens = -math.fsum(log_probabilities(translator, pairs)), sum(_n_tokens(translator.tokenizers, pairs)[1])
-    return OfClass(len(pairs), score.score, score.signature, perplexity(nats, n_tokens))
+    return ClassScores(len(pairs), score.score, score.signature, perplexity(nats, n_tokens))
