@@ -83,7 +83,7 @@ def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None
 def test_table_2_in_short(folder: Path) -> None:
     report = ARTEFACTS["table2"](experiments_in(folder), Request(is_short=True))
     measured = report.table()
-    assert measured.column("system") == ["LSTM, last state only", "Transformer"]
+    assert measured.column("system") == ["LSTM without attention", "Transformer"]
     # Six operations for each weight of a matrix that a target token meets: width 64, 256 inside, 400 tokens.
     attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
     lstm = 4 * 64 * (64 + 64)  # four gates, over what comes in and the state
