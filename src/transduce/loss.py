@@ -31,7 +31,7 @@ Smoothing = Literal["uniform", "authors"]
 BLOCK_BYTES = 2**28
 # Their softmax is taken in parts that stay in a processor's cache.
 CPU_PART_ENTRIES = 2**19
-# The last block is filled up to a multiple of this, for the reason in transduce.model.layout.
+# The last block is filled up to a multiple of this, for the reason in transduce.model.padding.
 ROUND_UP_TO = 64
 
 

@@ -12,7 +12,7 @@ from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention, attention, fused_attention
-from transduce.model.layout import EncoderOutput, Layout, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 
 
 def numpy_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, allow: np.ndarray) -> np.ndarray:
@@ -78,17 +78,17 @@ def test_multi_head_attention_equals_torch(kernel: str) -> None:
         theirs.out_proj.weight.copy_(ours.w_o.weight)
     x_BTD = torch.randn(3, 5, 16, dtype=torch.float64)
     is_real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
-    layout = Layout.of(is_real)
-    x_ND = layout.to_list(x_BTD)
+    padding = PaddingInfo.of(is_real)
+    x_ND = padding.unpad(x_BTD)
 
-    out_ND = ours(x_ND, layout, allow_BTS=layout.allow_B1S())
+    out_ND = ours(x_ND, padding, allow_BTS=padding.allow_B1S())
     expected, _ = theirs(x_BTD, x_BTD, x_BTD, key_padding_mask=~is_real)
-    torch.testing.assert_close(out_ND[: layout.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(out_ND[: padding.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
 
     causal = causal_mask(5, torch.device("cpu"))
-    out_ND = ours(x_ND, layout, allow_BTS=causal)
+    out_ND = ours(x_ND, padding, allow_BTS=causal)
     expected, _ = theirs(x_BTD, x_BTD, x_BTD, attn_mask=~causal[0])
-    torch.testing.assert_close(out_ND[: layout.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(out_ND[: padding.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
 
 
 def test_separate_widths_change_the_shapes_only_inside() -> None:
@@ -96,10 +96,13 @@ def test_separate_widths_change_the_shapes_only_inside() -> None:
     itself, source = SelfAttention(config), CrossAttention(config)
     assert itself.w_qkv.widths == [6, 6, 10]
     assert (source.w_q.weight.shape, source.w_kv.weight.shape) == ((6, 16), (16, 16))
-    layout, memory_layout = Layout.of(torch.ones(2, 4, dtype=torch.bool)), Layout.of(torch.ones(2, 3, dtype=torch.bool))
+    padding, memory_layout = (
+        PaddingInfo.of(torch.ones(2, 4, dtype=torch.bool)),
+        PaddingInfo.of(torch.ones(2, 3, dtype=torch.bool)),
+    )
     x_ND, memory = torch.randn(8, 16), EncoderOutput(torch.randn(6, 16), memory_layout)
-    assert itself(x_ND, layout, allow_BTS=None).shape == (8, 16)
-    assert source(x_ND, layout, memory).shape == (8, 16)
+    assert itself(x_ND, padding, allow_BTS=None).shape == (8, 16)
+    assert source(x_ND, padding, memory).shape == (8, 16)
 
 
 def test_matrices_that_stand_one_above_the_other_begin_as_if_alone() -> None:

@@ -27,11 +27,11 @@ def merges_of(tokenizer: Tokenizer) -> list[tuple[str, str]]:
 
 def all_outcomes(word: Pieces, merges: list[tuple[str, str]], p_drop: float) -> Mapping[Pieces, float]:
     """The probability of each segmentation, by a sum over all sets of places that may be left out."""
-    places = [place for place, pair in enumerate(pairwise(word)) if pair in merges]
+    positions = [place for place, pair in enumerate(pairwise(word)) if pair in merges]
     probabilities: defaultdict[Pieces, float] = defaultdict(float)
-    for is_left_out in product([False, True], repeat=len(places)):
+    for is_left_out in product([False, True], repeat=len(positions)):
         probability = math.prod(p_drop if out else 1 - p_drop for out in is_left_out)
-        remaining = [place for place, out in zip(places, is_left_out, strict=True) if not out]
+        remaining = [place for place, out in zip(positions, is_left_out, strict=True) if not out]
         if not remaining:
             probabilities[word] += probability
             continue

@@ -10,7 +10,7 @@ from transduce.config import ModelConfig
 from transduce.model import Transformer, cost_of, describe
 from transduce.model.embedding import TokenEmbedding
 from transduce.recipes import PRESETS, TABLE_3, preset
-from transduce.tasks.word_positions import WordFrontEnd
+from transduce.tasks.word_positions import WordPositionFrontEnd
 
 # The column "params x 10^6" of Table 3 with a vocabulary of 37,000.
 MILLIONS = {
@@ -46,8 +46,8 @@ def test_formula_equals_the_model_for_every_switch(embeddings: str, norm: str, p
         src_vocab_size=sizes[0], tgt_vocab_size=sizes[1],
     )  # fmt: skip
 
-    def words(embedding: TokenEmbedding) -> WordFrontEnd:
-        return WordFrontEnd(embedding, [], p_drop=0.1)
+    def words(embedding: TokenEmbedding) -> WordPositionFrontEnd:
+        return WordPositionFrontEnd(embedding, [], p_drop=0.1)
 
     maker = words if positions == "words" else None
     model = Transformer(config, source=maker, target=maker)

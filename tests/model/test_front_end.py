@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transduce.config import TransformerConfig
 from transduce.model import Transformer
 from transduce.model.embedding import SinusoidalPositions
-from transduce.model.layout import Layout
+from transduce.model.padding import PaddingInfo
 
 CONFIG = TransformerConfig(
     n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, p_drop=0.0,
@@ -23,10 +23,10 @@ class Frames(nn.Module):
         super().__init__()
         self.project, self.positions = nn.Linear(5, 16), SinusoidalPositions(16)
 
-    def forward(self, source: tuple[Tensor, Tensor]) -> tuple[Tensor, Layout]:
+    def forward(self, source: tuple[Tensor, Tensor]) -> tuple[Tensor, PaddingInfo]:
         frames_BSF, lengths_B = source
-        layout = Layout.of(torch.arange(frames_BSF.shape[1]) < lengths_B.unsqueeze(1))
-        return self.project(layout.to_list(frames_BSF)) + self.positions(layout.positions_N(), 99), layout
+        padding = PaddingInfo.of(torch.arange(frames_BSF.shape[1]) < lengths_B.unsqueeze(1))
+        return self.project(padding.unpad(frames_BSF)) + self.positions(padding.positions_N(), 99), padding
 
 
 def test_frames_are_read_as_tokens_are() -> None:

@@ -14,7 +14,7 @@ from transduce.errors import ConfigError
 from transduce.model import Transformer, for_inference, has_int8_products
 from transduce.model.inference import Int8Linear, PackedLinear, int8_linear_reference
 from transduce.model.transformer import FrontEndMaker
-from transduce.tasks.word_positions import WordFrontEnd
+from transduce.tasks.word_positions import WordPositionFrontEnd
 
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 # What a product may be off, as a share of the largest entry.
@@ -38,8 +38,8 @@ def tiny(**changes: object) -> Transformer:
     config = config.model_copy(update=changes)
     makers: dict[str, FrontEndMaker] = {}
     if config.positions == "words":
-        makers["source"] = lambda embedding: WordFrontEnd(embedding, range(5, 50, 2), p_drop=config.p_drop)
-        makers["target"] = lambda embedding: WordFrontEnd(embedding, range(6, 50, 3), p_drop=config.p_drop)
+        makers["source"] = lambda embedding: WordPositionFrontEnd(embedding, range(5, 50, 2), p_drop=config.p_drop)
+        makers["target"] = lambda embedding: WordPositionFrontEnd(embedding, range(6, 50, 3), p_drop=config.p_drop)
     return Transformer(config, **makers).eval()
 
 

@@ -10,7 +10,7 @@ from said import naming
 from transduce.errors import ShapeError
 from transduce.model import LanguageModel, Stack, StackConfig
 from transduce.model.embedding import sinusoid
-from transduce.model.layout import EncoderOutput, Layout, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 from transduce.text import EOS_ID
 
 CONFIG = StackConfig(n_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8, p_drop=0.0)
@@ -25,10 +25,10 @@ class DecoderOnly(nn.Module):
         self.stack = Stack(CONFIG)
 
     def forward(self, ids_BT: Tensor) -> Tensor:
-        layout = Layout.of(ids_BT != 0)
+        padding = PaddingInfo.of(ids_BT != 0)
         x_BTD = self.embedding(ids_BT) + sinusoid(ids_BT.shape[1], CONFIG.d_model).float()
-        states_ND = self.stack(layout.to_list(x_BTD), layout, allow_BTS=causal_mask(ids_BT.shape[1], ids_BT.device))
-        return states_ND[: layout.n_real] @ self.embedding.weight.T
+        states_ND = self.stack(padding.unpad(x_BTD), padding, allow_BTS=causal_mask(ids_BT.shape[1], ids_BT.device))
+        return states_ND[: padding.n_real] @ self.embedding.weight.T
 
 
 def test_a_decoder_only_model_learns_to_count() -> None:
@@ -72,11 +72,11 @@ def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
 
 
 def test_cross_attention_and_memory_go_together() -> None:
-    x_ND, layout = torch.randn(3, 32), Layout.of(torch.ones(1, 3, dtype=torch.bool))
-    memory = EncoderOutput(x_ND, layout)
+    x_ND, padding = torch.randn(3, 32), PaddingInfo.of(torch.ones(1, 3, dtype=torch.bool))
+    memory = EncoderOutput(x_ND, padding)
     with pytest.raises(ShapeError, match=naming("cross-attention", "none")):
-        Stack(CONFIG, has_cross_attention=True)(x_ND, layout, allow_BTS=None)
+        Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None)
     with pytest.raises(ShapeError, match=naming("cross-attention", "without")):
-        Stack(CONFIG)(x_ND, layout, allow_BTS=None, memory=memory)
-    out = Stack(CONFIG, has_cross_attention=True)(x_ND, layout, allow_BTS=None, memory=memory)  # a non-causal decoder
+        Stack(CONFIG)(x_ND, padding, allow_BTS=None, memory=memory)
+    out = Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None, memory=memory)  # a non-causal decoder
     assert out.shape == (3, 32)

@@ -10,9 +10,9 @@ from transduce.config import ModelConfig
 from transduce.errors import ConfigError, ShapeError
 from transduce.model import Transformer
 from transduce.model.embedding import SinusoidalPositions, sinusoid
-from transduce.model.layout import Layout
+from transduce.model.padding import PaddingInfo
 from transduce.model.transformer import FrontEndMaker
-from transduce.tasks.word_positions import WordFrontEnd
+from transduce.tasks.word_positions import WordPositionFrontEnd
 
 CONFIG = ModelConfig(
     n_encoder_layers=2, n_decoder_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=6,
@@ -32,8 +32,8 @@ def random_model(**changes: object) -> Transformer:
     config = CONFIG.model_copy(update=changes)
     makers: dict[str, FrontEndMaker] = {}
     if config.positions == "words":
-        makers["source"] = lambda embedding: WordFrontEnd(embedding, [4, 6, 8, 10], p_drop=config.p_drop)
-        makers["target"] = lambda embedding: WordFrontEnd(embedding, [5, 7, 9, 12], p_drop=config.p_drop)
+        makers["source"] = lambda embedding: WordPositionFrontEnd(embedding, [4, 6, 8, 10], p_drop=config.p_drop)
+        makers["target"] = lambda embedding: WordPositionFrontEnd(embedding, [5, 7, 9, 12], p_drop=config.p_drop)
     return Transformer(config, **makers).double().eval()
 
 
@@ -52,11 +52,11 @@ def test_step_by_step_equals_all_at_once(changes: dict[str, object]) -> None:
 def test_positions_of_words() -> None:
     """Half for the place, half for the words that have begun, each by the formula of section 3.5."""
     model = random_model(positions="words", p_drop=0.0)
-    got, layout = model.source(torch.tensor([[3, 4, 5, 6, 2], [4, 3, 2, 0, 0]]))
+    got, padding = model.source(torch.tensor([[3, 4, 5, 6, 2], [4, 3, 2, 0, 0]]))
     half = sinusoid(8, 8)
-    places, words, real = [0, 1, 2, 3, 4, 0, 1, 2], [0, 1, 1, 2, 2, 1, 1, 1], [3, 4, 5, 6, 2, 4, 3, 2]
-    expected = 4.0 * model.source.embedding.weight[real] + torch.cat((half[places], half[words]), dim=1)
-    torch.testing.assert_close(got[: layout.n_real], expected, rtol=1e-6, atol=1e-6)
+    positions, words, real = [0, 1, 2, 3, 4, 0, 1, 2], [0, 1, 1, 2, 2, 1, 1, 1], [3, 4, 5, 6, 2, 4, 3, 2]
+    expected = 4.0 * model.source.embedding.weight[real] + torch.cat((half[positions], half[words]), dim=1)
+    torch.testing.assert_close(got[: padding.n_real], expected, rtol=1e-6, atol=1e-6)
     assert not {name for name in model.state_dict() if "words" in name or "positions" in name}
 
 
@@ -69,7 +69,7 @@ def test_words_are_counted_past_the_end_of_the_first_table() -> None:
     state = model.start(src)
     for _ in range(2):
         _, state = model.step(torch.tensor([5]), state)
-    assert state.places.n_words().tolist() == [[2]]
+    assert state.positions.n_words().tolist() == [[2]]
     words = sinusoid(n + 1, 8)[[n]].to(model.source.positions.table_PD)
     torch.testing.assert_close(model.source.positions(torch.tensor([n]), n + 1), words, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(fresh.encode(src[:, :9]).states_MD, model.encode(src[:, :9]).states_MD)
@@ -138,9 +138,9 @@ def test_a_sentence_does_not_depend_on_its_neighbours_or_padding() -> None:
 
 def test_padding_must_stand_on_the_right_and_rows_must_not_be_empty() -> None:
     with pytest.raises(ShapeError, match=naming("padding", "right")):
-        Layout.of(torch.tensor([[True, False, True]]))
+        PaddingInfo.of(torch.tensor([[True, False, True]]))
     with pytest.raises(ShapeError, match=naming("row", "no token")):
-        Layout.of(torch.tensor([[True, True], [False, False]]))
+        PaddingInfo.of(torch.tensor([[True, True], [False, False]]))
 
 
 def test_learned_positions_end() -> None:
@@ -160,7 +160,7 @@ def test_attention_leaves_through_the_sink_alone() -> None:
     model = random_model()
     seen: list[tuple[str, int, tuple[int, ...]]] = []
     src, tgt = torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6]])
-    states = model(src, tgt, attention_sink=lambda kind, layer, w: seen.append((kind, layer, tuple(w.shape))))
+    states = model(src, tgt, attention_hook=lambda kind, layer, w: seen.append((kind, layer, tuple(w.shape))))
     assert seen == [
         ("encoder", 0, (1, 4, 3, 3)), ("encoder", 1, (1, 4, 3, 3)),
         ("decoder", 0, (1, 4, 2, 2)), ("cross", 0, (1, 4, 2, 3)),

@@ -102,7 +102,7 @@ def test_attention_is_that_of_the_model_whatever_else_is_in_the_batch(micro_mode
     assert isinstance(translator.model, Transformer)
     ids = [*translator.source_ids(texts[0]), EOS_ID]
     layers: list[torch.Tensor] = []
-    translator.model.encode(torch.tensor([ids]), attention_sink=lambda kind, layer, weights: layers.append(weights[0]))
+    translator.model.encode(torch.tensor([ids]), attention_hook=lambda kind, layer, weights: layers.append(weights[0]))
     lengths = lengths_of_words(translator.tokenizers.src, texts[0])
     by_hand = torch.stack(layers)[:, :, -1, : lengths[0]].sum(dim=-1).detach().numpy()
     np.testing.assert_allclose(found[0].weights[:, :, -1, 0], by_hand, atol=1e-5)

@@ -21,12 +21,12 @@ from transduce.errors import ShapeError
 from transduce.model import EncoderOutput, Transformer, cost_of
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.layers import FeedForward
-from transduce.model.layout import causal_mask
+from transduce.model.padding import causal_mask
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, run_through
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import check_wiring
-from transduce.tasks.word_positions import WordFrontEnd
+from transduce.tasks.word_positions import WordPositionFrontEnd
 
 SRC, TGT = torch.tensor([[4, 5, 6, 7, 8, 2]]), torch.tensor([[1, 9, 10, 11, 12]])
 
@@ -73,16 +73,16 @@ def smooth(model: Transformer) -> None:
 def narrow_sighted(model: Transformer) -> None:
     attention = model.encoder[1].self_attention
     forward = attention.forward
-    attention.forward = lambda x, layout, *, allow_BTS, sink=None: forward(  # type: ignore[assignment]
-        x, layout, allow_BTS=causal_mask(layout.is_real_BT.shape[1], x.device), sink=sink
+    attention.forward = lambda x, layout, *, allow_BTS, hook=None: forward(  # type: ignore[assignment]
+        x, layout, allow_BTS=causal_mask(layout.is_real_BT.shape[1], x.device), hook=hook
     )
 
 
 def asking_something_else(model: Transformer) -> None:
     attention = model.decoder[0].cross_attention
     forward = attention.forward
-    attention.forward = lambda x, layout, memory, sink=None: forward(  # type: ignore[assignment]
-        x, layout, EncoderOutput(memory.states_MD + 1, memory.layout), sink=sink
+    attention.forward = lambda x, layout, memory, hook=None: forward(  # type: ignore[assignment]
+        x, layout, EncoderOutput(memory.states_MD + 1, memory.layout), hook=hook
     )
 
 
@@ -192,8 +192,10 @@ def test_unlike_layers_cannot_be_drawn_as_one() -> None:
 
 
 def test_positions_that_count_words_are_not_drawn() -> None:
-    model = Transformer(built().config, source=lambda embedding: WordFrontEnd(embedding, [5], p_drop=0.0)).eval()
-    with pytest.raises(ShapeError, match=naming("figure 1", "positions", "TokenFrontEnd", "WordFrontEnd")):
+    model = Transformer(
+        built().config, source=lambda embedding: WordPositionFrontEnd(embedding, [5], p_drop=0.0)
+    ).eval()
+    with pytest.raises(ShapeError, match=naming("figure 1", "positions", "TokenFrontEnd", "WordPositionFrontEnd")):
         read(model)
 
 

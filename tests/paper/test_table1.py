@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from said import naming
-from transduce.model.mixers import Convolution, FullSelfAttention, Mixer, Recurrent
+from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recurrent, SequenceLayer
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.growth import crossing, exponent, per_unit
 from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_settled
@@ -106,8 +106,10 @@ def test_a_loop_is_a_chain_and_a_tree_is_not() -> None:
     assert (longest_chain(by_loop), longest_chain(by_tree)) == (15, 4)
 
 
-def chain_of(mixer: Mixer, n: int) -> int:
-    return longest_chain(lambda: mixer(torch.randn(1, n, mixer.d_model), torch.ones(1, n, dtype=torch.bool)))
+def chain_of(sequence_layer: SequenceLayer, n: int) -> int:
+    return longest_chain(
+        lambda: sequence_layer(torch.randn(1, n, sequence_layer.d_model), torch.ones(1, n, dtype=torch.bool))
+    )
 
 
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
@@ -129,11 +131,13 @@ def test_links_of_a_function_that_is_known() -> None:
 
 
 def test_links_agree_with_what_a_layer_says_of_itself() -> None:
-    for mixer in (Convolution(4, k=3, dilation=2), FullSelfAttention(4, n_heads=2, is_causal=True)):
+    for sequence_layer in (Convolution(4, k=3, dilation=2), FullSelfAttention(4, n_heads=2, is_causal=True)):
         torch.manual_seed(3)
         is_real = torch.ones(9, 9, dtype=torch.bool)
-        links = links_of(lambda x, m=mixer, r=is_real: m.double()(x, r), torch.randn(9, 4, dtype=torch.float64))
-        before, after = mixer.reach(9)
+        links = links_of(
+            lambda x, m=sequence_layer, r=is_real: m.double()(x, r), torch.randn(9, 4, dtype=torch.float64)
+        )
+        before, after = sequence_layer.reach(9)
         offsets = (torch.arange(9).unsqueeze(0) - torch.arange(9).unsqueeze(1))[links]
         assert (-int(offsets.min()), int(offsets.max())) == (before, after)
 
@@ -185,8 +189,8 @@ def test_a_broken_layer_is_found_out() -> None:
 def test_the_step_of_the_cell_makes_the_layer() -> None:
     torch.manual_seed(1)
     assert rounds_until_settled(12, 8) == 12
-    mixer = Recurrent(6, is_causal=True, kernel="reference").double()
-    step = cell_step(mixer, torch.randn(5, 6, dtype=torch.float64))
+    sequence_layer = Recurrent(6, is_causal=True, kernel="reference").double()
+    step = cell_step(sequence_layer, torch.randn(5, 6, dtype=torch.float64))
     links = links_of(step, torch.randn(5, 12, dtype=torch.float64))
     assert torch.equal(links, torch.diag(torch.ones(4), -1).bool())
 

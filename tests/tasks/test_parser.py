@@ -21,7 +21,7 @@ from transduce.metrics import parseval
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
-from transduce.tasks.word_positions import WordFrontEnd
+from transduce.tasks.word_positions import WordPositionFrontEnd
 from transduce.text import BOS_ID, EOS_ID, UNK_ID
 from transduce.trees import Tree, parse_tree, plain
 
@@ -201,8 +201,8 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     parser = Parser.load(tmp_path / "run" / "model")
     model = parser.model
     assert isinstance(model, Transformer)
-    assert isinstance(model.source, WordFrontEnd)
-    assert isinstance(model.target, WordFrontEnd)
+    assert isinstance(model.source, WordPositionFrontEnd)
+    assert isinstance(model.target, WordPositionFrontEnd)
     text = "The other dog sleeps ."
     src = torch.tensor([[*parser.tokenizers.src.encode(text), EOS_ID]])
     assert model.source.begins_word_V[src].sum() == 5

@@ -28,7 +28,7 @@ Heads = Annotated[int, Field(ge=1, le=10_000)]
 HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
 Experts = Annotated[int, Field(ge=1, le=10_000)]
 KernelWidth = Annotated[int, Field(ge=1, le=10_000), AfterValidator(_odd)]
-Places = Annotated[int, Field(ge=1, le=10**7)]
+Positions = Annotated[int, Field(ge=1, le=10**7)]
 VocabularySize = Annotated[int, Field(ge=4, le=LARGEST_VOCABULARY)]
 
 
@@ -80,7 +80,7 @@ class TransformerConfig(ModelConfig):
     p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids are of the place, the others of the words up to there.
     positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"
-    n_positions: Places = 1024  # how many positions a learned table has
+    n_positions: Positions = 1024  # how many positions a learned table has
     norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
     n_experts: Experts = 1  # feed-forward networks to choose from in each layer (Shazeer et al., 2017); 1 is the paper
     n_active_experts: Experts = 2  # how many of them a position is sent to
@@ -114,7 +114,7 @@ class ConvS2SConfig(ModelConfig):
     system: Literal["convs2s"] = "convs2s"
     kernel_width: KernelWidth = 3  # of its convolutions
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    n_positions: Places = 1024  # how many positions a learned table has
+    n_positions: Positions = 1024  # how many positions a learned table has
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

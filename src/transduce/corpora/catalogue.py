@@ -1,6 +1,6 @@
 """The corpora that have a name: what they are, which texts they hold, and where those can be had.
 
-A text is a pair (or a triple) of aligned files ``FOLDER/STEM.LANGUAGE`` in a data folder, see ``layout.py``. A name
+A text is a pair (or a triple) of aligned files ``FOLDER/STEM.LANGUAGE`` in a data folder, see ``padding.py``. A name
 that is not in ``CATALOGUE`` is a folder of the user's own with the texts train, dev and test.
 
 Checksums are those that somebody has published: torchtext 0.9 for Multi30k, sacreBLEU for the test sets, TensorFlow

@@ -4,7 +4,7 @@ Read ``attention.py`` first, then ``layers.py``, ``stack.py``, ``embedding.py`` 
 them; they follow the paper's order.
 """
 
-from transduce.model.attention import AttentionKernel, AttentionKind, AttentionSink
+from transduce.model.attention import AttentionHook, AttentionKernel, AttentionKind
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
@@ -14,16 +14,38 @@ from transduce.model.ensemble import Ensemble, EnsembleState
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
 from transduce.model.language_model import LanguageModel
-from transduce.model.layout import EncoderOutput
 from transduce.model.make import make_model
 from transduce.model.output import LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
+from transduce.model.padding import EncoderOutput
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.model.transformer import Transformer
 
 __all__ = [
-    "AttentionKernel", "AttentionKind", "AttentionSink", "AuxiliaryLosses", "Cost", "DecodingState", "EncoderDecoder",
-    "EncoderOutput", "Ensemble", "EnsembleState", "LanguageModel", "LearnedPositions", "LinearOutput",
-    "MultiHeadOutput", "OutputLayer", "ScalarOutput", "Stack", "StackConfig", "TiedOutput", "Transformer", "cost_of",
-    "describe", "fast_precision", "for_inference", "has_int8_products", "make_model",
+    "AttentionHook",
+    "AttentionKernel",
+    "AttentionKind",
+    "AuxiliaryLosses",
+    "Cost",
+    "DecodingState",
+    "EncoderDecoder",
+    "EncoderOutput",
+    "Ensemble",
+    "EnsembleState",
+    "LanguageModel",
+    "LearnedPositions",
+    "LinearOutput",
+    "MultiHeadOutput",
+    "OutputLayer",
+    "ScalarOutput",
+    "Stack",
+    "StackConfig",
+    "TiedOutput",
+    "Transformer",
+    "cost_of",
+    "describe",
+    "fast_precision",
+    "for_inference",
+    "has_int8_products",
+    "make_model",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 Shapes: B batch, T positions that ask, S positions that are asked, H heads, G = B * H, K d_k, V d_v, D d_model,
 E several widths side by side; N the real positions of a batch in one list, (N, D), without its padding
-(see ``layout.py``); Q new positions of a decoding step, C slots of its cache (see ``decoding.py``).
+(see ``padding.py``); Q new positions of a decoding step, C slots of its cache (see ``decoding.py``).
 ``allow`` masks are boolean, True = may attend, and broadcast over heads.
 """
 
@@ -20,13 +20,25 @@ from torch import Tensor, nn
 from transduce.errors import ShapeError
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
-from transduce.model.layout import EncoderOutput, Layout
+from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
 __all__ = [
-    "AttentionKernel", "AttentionKind", "AttentionSink", "CrossAttention", "MultiHeadAttention", "Projections",
-    "SelfAttention", "SharedMask", "WeightsSink", "attention", "cached_attention", "fused_attention", "merge_heads",
-    "split_heads", "tap",
+    "AttentionBias",
+    "AttentionHook",
+    "AttentionKernel",
+    "AttentionKind",
+    "CrossAttention",
+    "FusedLinear",
+    "MultiHeadAttention",
+    "SelfAttention",
+    "WeightsHook",
+    "attention",
+    "fused_attention",
+    "incremental_attention",
+    "layer_hook",
+    "merge_heads",
+    "split_heads",
 ]  # fmt: skip
 
 AttentionKernel = Literal["auto", "reference", "fused"]
@@ -37,19 +49,19 @@ AttentionKind = Literal["encoder", "decoder", "cross"]
 LARGEST_REFERENCE_SCORES = 128 * 128
 
 
-class AttentionSink(Protocol):
+class AttentionHook(Protocol):
     """Receives the attention weights (B, H, T, S) of every layer, counted from 0, as they are computed."""
 
     def __call__(self, kind: AttentionKind, layer: int, weights_BHTS: Tensor, /) -> None:
         """Take the weights of one layer."""
 
 
-WeightsSink = Callable[[Tensor], None]
+WeightsHook = Callable[[Tensor], None]
 
 
-def tap(sink: AttentionSink | None, kind: AttentionKind, layer: int) -> WeightsSink | None:
+def layer_hook(hook: AttentionHook | None, kind: AttentionKind, layer: int) -> WeightsHook | None:
     """The part of a sink that belongs to one attention of the model."""
-    return None if sink is None else functools.partial(sink, kind, layer)
+    return None if hook is None else functools.partial(hook, kind, layer)
 
 
 def attention(
@@ -84,31 +96,31 @@ def fused_attention(
     return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=allow, dropout_p=p_drop)
 
 
-def cached_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, blocked_GTS: Tensor | None) -> Tensor:
+def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSV: Tensor, *, bias_GTS: Tensor | None) -> Tensor:
     """The values of ``attention``, (B, H, T, V), for the few queries of a decoding step: as few operations as can be.
 
-    ``blocked`` is what is added to the scores, as ``SharedMask`` makes it.
+    ``bias`` is what is added to the scores, as ``AttentionBias`` makes it.
     """
     q_GTK, k_GSK, v_GSV = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSV.flatten(0, 1)
-    nothing = q_GTK.new_empty(1, 1, 1) if blocked_GTS is None else blocked_GTS
-    beta = 0 if blocked_GTS is None else 1
+    nothing = q_GTK.new_empty(1, 1, 1) if bias_GTS is None else bias_GTS
+    beta = 0 if bias_GTS is None else 1
     scores_GTS = torch.baddbmm(nothing, q_GTK, k_GSK.transpose(1, 2), beta=beta, alpha=q_BHTK.shape[-1] ** -0.5)
     return torch.bmm(scores_GTS.softmax(dim=-1), v_GSV).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
 
 
-class SharedMask:
+class AttentionBias:
     """A mask of a decoding step as its layers take it: what is added to the scores, made once for all of them."""
 
     def __init__(self, allow_BTS: Tensor | None, *, n_heads: int) -> None:
         self.allow_BTS, self.n_heads = allow_BTS, n_heads
-        self._blocked_GTS: Tensor | None = None
+        self._bias_GTS: Tensor | None = None
 
-    def blocked(self, dtype: torch.dtype) -> Tensor | None:
+    def bias(self, dtype: torch.dtype) -> Tensor | None:
         """For each head, (B * H, T, S): 0 where one may attend, else minus infinity; None where nothing is masked."""
-        if self.allow_BTS is not None and self._blocked_GTS is None:
-            blocked_BTS = torch.zeros_like(self.allow_BTS, dtype=dtype).masked_fill_(~self.allow_BTS, -math.inf)
-            self._blocked_GTS = blocked_BTS.unsqueeze(1).expand(-1, self.n_heads, -1, -1).flatten(0, 1)
-        return self._blocked_GTS
+        if self.allow_BTS is not None and self._bias_GTS is None:
+            bias_BTS = torch.zeros_like(self.allow_BTS, dtype=dtype).masked_fill_(~self.allow_BTS, -math.inf)
+            self._bias_GTS = bias_BTS.unsqueeze(1).expand(-1, self.n_heads, -1, -1).flatten(0, 1)
+        return self._bias_GTS
 
 
 def split_heads(x_BTD: Tensor, n_heads: int, /) -> Tensor:
@@ -121,7 +133,7 @@ def merge_heads(x_BHTV: Tensor, /) -> Tensor:
     return x_BHTV.transpose(1, 2).flatten(-2)
 
 
-class Projections(nn.Linear):
+class FusedLinear(nn.Linear):
     """Several matrices of the same input, one above the other in one: one product instead of several."""
 
     def __init__(self, d_model: int, widths: Sequence[int]) -> None:
@@ -158,11 +170,11 @@ class MultiHeadAttention(nn.Module):
         v_BHSV: Tensor,
         *,
         allow_BTS: Tensor | None,
-        sink: WeightsSink | None,
+        hook: WeightsHook | None,
     ) -> Tensor:
         """Attention of all heads by the kernel that fits; (B, H, T, V). A sink is served by the reference."""
         p_drop = self.p_drop if self.training else 0.0
-        kernel = "reference" if sink is not None else self.kernel
+        kernel = "reference" if hook is not None else self.kernel
         if kernel == "auto":
             is_short = q_BHTK.shape[-2] * k_BHSK.shape[-2] <= LARGEST_REFERENCE_SCORES
             kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
@@ -171,8 +183,8 @@ class MultiHeadAttention(nn.Module):
                 return fused_attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
             case "reference":
                 heads_BHTV, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSV, allow_BTS=allow_BTS, p_drop=p_drop)
-                if sink is not None:
-                    sink(weights_BHTS)
+                if hook is not None:
+                    hook(weights_BHTS)
                 return heads_BHTV
             case _:
                 assert_never(kernel)
@@ -185,22 +197,22 @@ class SelfAttention(MultiHeadAttention):
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_k, width_v)
-        self.w_qkv = Projections(config.d_model, self.widths)
+        self.w_qkv = FusedLinear(config.d_model, self.widths)
 
     def forward(
-        self, x_ND: Tensor, layout: Layout, *, allow_BTS: Tensor | None, sink: WeightsSink | None = None
+        self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None, hook: WeightsHook | None = None
     ) -> Tensor:
         """(N, D) to (N, D)."""
-        q_BHTK, k_BHTK, v_BHTV = self.split(layout.to_grid(self.w_qkv(x_ND)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, sink=sink)
-        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        q_BHTK, k_BHTK, v_BHTV = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
+        heads_BHTV = self.attend(q_BHTK, k_BHTK, v_BHTV, allow_BTS=allow_BTS, hook=hook)
+        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTV)))
         return out_ND
 
-    def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask, n_filled: int) -> Tensor:
+    def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias, n_cached: int) -> Tensor:
         """A decoding step, (B, Q, D) to (B, Q, D): append the new keys and values to the cache, then attend to all."""
         q_BHQK, new_k_BHQK, new_v_BHQV = self.split(self.w_qkv(x_BQD), self.widths)
-        k_BHCK, v_BHCV = cache.append(new_k_BHQK, new_v_BHQV, n_filled=n_filled)
-        heads_BHQV = cached_attention(q_BHQK, k_BHCK, v_BHCV, blocked_GTS=mask.blocked(q_BHQK.dtype))
+        k_BHCK, v_BHCV = cache.append(new_k_BHQK, new_v_BHQV, n_cached=n_cached)
+        heads_BHQV = incremental_attention(q_BHQK, k_BHCK, v_BHCV, bias_GTS=mask.bias(q_BHQK.dtype))
         out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
         return out_BQD
 
@@ -213,16 +225,16 @@ class CrossAttention(MultiHeadAttention):
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_v)
         self.w_q = nn.Linear(config.d_model, width_k, bias=False)
-        self.w_kv = Projections(config.d_model, self.widths)
+        self.w_kv = FusedLinear(config.d_model, self.widths)
 
     def forward(
-        self, x_ND: Tensor, layout: Layout, memory: EncoderOutput, *, sink: WeightsSink | None = None
+        self, x_ND: Tensor, padding: PaddingInfo, memory: EncoderOutput, *, hook: WeightsHook | None = None
     ) -> Tensor:
         """(N, D) to (N, D), attending to all real positions of the ``memory``."""
-        q_BHTK = split_heads(layout.to_grid(self.w_q(x_ND)), self.n_heads)
-        k_BHSK, v_BHSV = self.split(memory.layout.to_grid(self.w_kv(memory.states_MD)), self.widths)
-        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=memory.layout.allow_B1S(), sink=sink)
-        out_ND: Tensor = self.w_o(layout.to_list(merge_heads(heads_BHTV)))
+        q_BHTK = split_heads(padding.pad(self.w_q(x_ND)), self.n_heads)
+        k_BHSK, v_BHSV = self.split(memory.padding.pad(self.w_kv(memory.states_MD)), self.widths)
+        heads_BHTV = self.attend(q_BHTK, k_BHSK, v_BHSV, allow_BTS=memory.padding.allow_B1S(), hook=hook)
+        out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTV)))
         return out_ND
 
     def keys_values(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
@@ -230,12 +242,12 @@ class CrossAttention(MultiHeadAttention):
         k_BHSK, v_BHSV = self.split(self.w_kv(memory_BSD), self.widths)
         return k_BHSK.contiguous(), v_BHSV.contiguous()
 
-    def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask) -> Tensor:
+    def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias) -> Tensor:
         """A decoding step, (B, Q, D) to (B, Q, D): the rows of a sentence attend to one copy of its source."""
         assert cache.cross_k_BHSK is not None
         assert cache.cross_v_BHSV is not None
         q_BHQK = split_heads(self.w_q(x_BQD), self.n_heads)
-        blocked_G1S = mask.blocked(q_BHQK.dtype)
-        heads_BHQV = cached_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSV, blocked_GTS=blocked_G1S)
+        bias_G1S = mask.bias(q_BHQK.dtype)
+        heads_BHQV = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSV, bias_GTS=bias_G1S)
         out_BQD: Tensor = self.w_o(merge_heads(heads_BHQV))
         return out_BQD

@@ -17,16 +17,16 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from transduce.model.front_end import Places
+from transduce.model.front_end import Positions
 
-__all__ = ["DecodingState", "LayerCache", "StepByStep"]
+__all__ = ["DecodingState", "IncrementalDecoder", "LayerCache"]
 
-FEWEST_SLOTS = 128  # capacity that a cache begins with; it doubles when it is full
+INITIAL_CAPACITY = 128  # capacity that a cache begins with; it doubles when it is full
 
 StateT = TypeVar("StateT")
 
 
-class StepByStep(ABC, Generic[StateT]):
+class IncrementalDecoder(ABC, Generic[StateT]):
     """A model that writes: reads some more tokens of each row, or one at a time, and says what may follow."""
 
     @abstractmethod
@@ -55,36 +55,36 @@ class LayerCache:
     self_k_BHCK: Tensor | None = None
     self_v_BHCV: Tensor | None = None
 
-    def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_filled: int) -> tuple[Tensor, Tensor]:
+    def append(self, k_BHQK: Tensor, v_BHQV: Tensor, *, n_cached: int) -> tuple[Tensor, Tensor]:
         """Write keys and values into the next slots; returns those of all slots that are filled now."""
-        end = n_filled + k_BHQK.shape[2]
+        end = n_cached + k_BHQK.shape[2]
         if self.self_k_BHCK is None or self.self_v_BHCV is None or end > self.self_k_BHCK.shape[2]:
-            n_slots = max(FEWEST_SLOTS, 2 * end)
-            self.self_k_BHCK = _with_capacity(self.self_k_BHCK, n_filled, n_slots, like=k_BHQK)
-            self.self_v_BHCV = _with_capacity(self.self_v_BHCV, n_filled, n_slots, like=v_BHQV)
-        self.self_k_BHCK[:, :, n_filled:end] = k_BHQK
-        self.self_v_BHCV[:, :, n_filled:end] = v_BHQV
+            capacity = max(INITIAL_CAPACITY, 2 * end)
+            self.self_k_BHCK = _reserve(self.self_k_BHCK, n_cached, capacity, like=k_BHQK)
+            self.self_v_BHCV = _reserve(self.self_v_BHCV, n_cached, capacity, like=v_BHQV)
+        self.self_k_BHCK[:, :, n_cached:end] = k_BHQK
+        self.self_v_BHCV[:, :, n_cached:end] = v_BHQV
         return self.self_k_BHCK[:, :, :end], self.self_v_BHCV[:, :, :end]
 
-    def of_sentences(self, sentences_B: Tensor, n_filled: int) -> LayerCache:
+    def of_sentences(self, sentences_B: Tensor, n_cached: int) -> LayerCache:
         """What belongs to some of the sentences."""
         cross = (_chosen(each, sentences_B) for each in (self.cross_k_BHSK, self.cross_v_BHSV))
         if self.self_k_BHCK is None or self.self_v_BHCV is None:
             return LayerCache(*cross)
-        n_slots = self.self_k_BHCK.shape[2]
-        kept = (each[:, :, :n_filled].index_select(0, sentences_B) for each in (self.self_k_BHCK, self.self_v_BHCV))
-        return LayerCache(*cross, *(_with_capacity(each, n_filled, n_slots, like=each) for each in kept))
+        capacity = self.self_k_BHCK.shape[2]
+        kept = (each[:, :, :n_cached].index_select(0, sentences_B) for each in (self.self_k_BHCK, self.self_v_BHCV))
+        return LayerCache(*cross, *(_reserve(each, n_cached, capacity, like=each) for each in kept))
 
 
 def _chosen(tensor: Tensor | None, sentences_B: Tensor) -> Tensor | None:
     return None if tensor is None else tensor.index_select(0, sentences_B)
 
 
-def _with_capacity(filled_BHCK: Tensor | None, n_filled: int, n_slots: int, *, like: Tensor) -> Tensor:
+def _reserve(filled_BHCK: Tensor | None, n_cached: int, capacity: int, *, like: Tensor) -> Tensor:
     n_sentences, n_heads, _, width = like.shape
-    buffer_BHCK = like.new_empty(n_sentences, n_heads, n_slots, width)
+    buffer_BHCK = like.new_empty(n_sentences, n_heads, capacity, width)
     if filled_BHCK is not None:
-        buffer_BHCK[:, :, :n_filled] = filled_BHCK[:, :, :n_filled]
+        buffer_BHCK[:, :, :n_cached] = filled_BHCK[:, :, :n_cached]
     return buffer_BHCK
 
 
@@ -97,58 +97,58 @@ class DecodingState:
 
     layers: tuple[LayerCache, ...]
     allow_B1S: Tensor | None  # real source positions; None: all, or no source
-    is_past_BWC: Tensor  # the ancestry mask, bool: which filled slots are the past of a row
+    ancestry_BWC: Tensor  # the ancestry mask, bool: which filled slots are the past of a row
     is_dense: bool  # every slot of a sentence is the past of some row: with one row, of that row
-    places: Places  # of the rows
+    positions: Positions  # of the rows
 
     @property
     def n_beams(self) -> int:
         """W."""
-        return self.is_past_BWC.shape[1]
+        return self.ancestry_BWC.shape[1]
 
     @property
-    def n_filled(self) -> int:
+    def n_cached(self) -> int:
         """How many slots hold something."""
-        return self.is_past_BWC.shape[2]
+        return self.ancestry_BWC.shape[2]
 
     def seen_by_new(self, n_tokens: int, n_new_N: Tensor | None) -> tuple[Tensor | None, Tensor]:
         """What T new tokens of each row attend to, (B, Q, C + Q) or None for all, and the ancestry mask with them.
 
         A token sees the past of its row, the new tokens before it, and itself. Those past ``n_new_N`` nobody will see.
         """
-        n_sentences, n_beams, _ = self.is_past_BWC.shape
-        itself_WW = torch.eye(n_beams, dtype=torch.bool, device=self.is_past_BWC.device)
+        n_sentences, n_beams, _ = self.ancestry_BWC.shape
+        itself_WW = torch.eye(n_beams, dtype=torch.bool, device=self.ancestry_BWC.device)
         if n_tokens == 1 and n_new_N is None:
-            is_past_BWC = torch.cat((self.is_past_BWC, itself_WW.expand(n_sentences, -1, -1)), dim=2)
-            return is_past_BWC if n_beams > 1 or not self.is_dense else None, is_past_BWC
+            ancestry_BWC = torch.cat((self.ancestry_BWC, itself_WW.expand(n_sentences, -1, -1)), dim=2)
+            return ancestry_BWC if n_beams > 1 or not self.is_dense else None, ancestry_BWC
         before_TT = torch.ones(n_tokens, n_tokens, dtype=torch.bool, device=itself_WW.device).tril()
         new_QQ = torch.kron(itself_WW.int(), before_TT.int()).bool()
-        past_BQC = self.is_past_BWC.repeat_interleave(n_tokens, dim=1)
+        past_BQC = self.ancestry_BWC.repeat_interleave(n_tokens, dim=1)
         allow_BQC = torch.cat((past_BQC, new_QQ.expand(n_sentences, -1, -1)), dim=2)
         new_BWQ = itself_WW.repeat_interleave(n_tokens, dim=1).expand(n_sentences, -1, -1)
         if n_new_N is not None:
             is_new_NT = torch.arange(n_tokens, device=n_new_N.device) < n_new_N.unsqueeze(1)
             new_BWQ = new_BWQ & is_new_NT.view(n_sentences, 1, -1)
-        return allow_BQC, torch.cat((self.is_past_BWC, new_BWQ), dim=2)
+        return allow_BQC, torch.cat((self.ancestry_BWC, new_BWQ), dim=2)
 
     def select(self, rows_BW: Tensor) -> DecodingState:
         """The state whose rows are ``rows_BW.flatten()`` of this one; each row of the matrix is one sentence's.
 
         Sentences may leave (a smaller B), and their number of rows may change.
         """
-        is_past_BWC = self.is_past_BWC.flatten(0, 1)[rows_BW]
-        places = self.places.select(rows_BW.flatten())
+        ancestry_BWC = self.ancestry_BWC.flatten(0, 1)[rows_BW]
+        positions = self.positions.select(rows_BW.flatten())
         is_dense = self.is_dense and self.n_beams == 1
         sentences_B = rows_BW[:, 0] // self.n_beams
-        n_sentences = len(self.is_past_BWC)
+        n_sentences = len(self.ancestry_BWC)
         if len(sentences_B) == n_sentences and torch.equal(sentences_B, torch.arange(n_sentences).to(rows_BW)):
-            return DecodingState(self.layers, self.allow_B1S, is_past_BWC, is_dense, places)
-        layers = tuple(layer.of_sentences(sentences_B, self.n_filled) for layer in self.layers)
+            return DecodingState(self.layers, self.allow_B1S, ancestry_BWC, is_dense, positions)
+        layers = tuple(layer.of_sentences(sentences_B, self.n_cached) for layer in self.layers)
         allow_B1S = _chosen(self.allow_B1S, sentences_B)
-        return DecodingState(layers, allow_B1S, is_past_BWC, is_dense, places)
+        return DecodingState(layers, allow_B1S, ancestry_BWC, is_dense, positions)
 
     def rewind(self, n_N: Tensor) -> DecodingState:
         """The state before the last ``n`` tokens of each row, as where drafts are rejected. Their slots stay unseen."""
-        n_after_BWC = self.is_past_BWC.flip(2).cumsum(2).flip(2)  # of a row's slots: from here to the end
-        is_past_BWC = self.is_past_BWC & (n_after_BWC > n_N.view(-1, self.n_beams, 1))
-        return replace(self, is_past_BWC=is_past_BWC, is_dense=False, places=self.places.rewind(n_N))
+        n_after_BWC = self.ancestry_BWC.flip(2).cumsum(2).flip(2)  # of a row's slots: from here to the end
+        ancestry_BWC = self.ancestry_BWC & (n_after_BWC > n_N.view(-1, self.n_beams, 1))
+        return replace(self, ancestry_BWC=ancestry_BWC, is_dense=False, positions=self.positions.rewind(n_N))

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from torch import Tensor
 
 from transduce.config import ModelConfig
-from transduce.model.decoding import StepByStep
+from transduce.model.decoding import IncrementalDecoder
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.output import LinearOutput, TiedOutput, VocabularyOutput
@@ -21,7 +21,7 @@ from transduce.model.weights import NamedOnDisk
 __all__ = ["EncoderDecoder", "make_embeddings", "make_output"]
 
 
-class EncoderDecoder(NamedOnDisk, StepByStep[Any]):
+class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
     """A model over ids padded on the right with 0, as training and search know it."""
 
     output: VocabularyOutput

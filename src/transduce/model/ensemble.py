@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transduce.model.decoding import StepByStep
+from transduce.model.decoding import IncrementalDecoder
 from transduce.model.encoder_decoder import EncoderDecoder
 
 __all__ = ["Ensemble", "EnsembleState"]
@@ -33,7 +33,7 @@ class EnsembleState:
         return EnsembleState(tuple(state.rewind(n_N) for state in self.states))
 
 
-class Ensemble(StepByStep[EnsembleState]):
+class Ensemble(IncrementalDecoder[EnsembleState]):
     """A step is as likely as the models find it on average: the mean of their probabilities."""
 
     def __init__(self, models: Sequence[EncoderDecoder]) -> None:

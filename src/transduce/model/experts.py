@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.layout import ROUND_UP_TO
+from transduce.model.padding import ROUND_UP_TO
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["AuxiliaryLosses", "MixtureOfExperts", "balance_loss"]
@@ -76,7 +76,7 @@ class MixtureOfExperts(nn.Module):
 
 
 def _ask(expert: nn.Module, x_RD: Tensor) -> Tensor:
-    """The expert's answers, (R, D); in training filled up, for the reason in ``transduce.model.layout``."""
+    """The expert's answers, (R, D); in training filled up, for the reason in ``transduce.model.padding``."""
     n_filling = -len(x_RD) % ROUND_UP_TO if expert.training else 0
     answer_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, n_filling)))
     return answer_RD[: len(x_RD)]

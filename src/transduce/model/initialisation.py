@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from transduce.model.attention import Projections
+from transduce.model.attention import FusedLinear
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
 from transduce.model.output import LinearOutput
 
@@ -27,7 +27,7 @@ def initialise(model: nn.Module) -> None:
                 nn.init.xavier_uniform_(module.weight)
             case LearnedPositions():
                 nn.init.normal_(module.weight, std=0.5**0.5)
-            case Projections():
+            case FusedLinear():
                 for part in torch.split(module.weight, module.widths):
                     nn.init.xavier_uniform_(part)
             case nn.Linear():

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from transduce.model.attention import AttentionSink
-from transduce.model.decoding import DecodingState, StepByStep
+from transduce.model.attention import AttentionHook
+from transduce.model.decoding import DecodingState, IncrementalDecoder
 from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import TokenFrontEnd
 from transduce.model.initialisation import initialise
-from transduce.model.layout import causal_mask
 from transduce.model.output import TiedOutput
+from transduce.model.padding import causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.model.weights import NamedOnDisk
@@ -22,7 +22,7 @@ from transduce.model.weights import NamedOnDisk
 __all__ = ["LanguageModel"]
 
 
-class LanguageModel(NamedOnDisk, StepByStep[DecodingState]):
+class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
     """Tokens in, scores of tokens out: the next one if it ``is_causal`` (decoder-only), else that of each place.
 
     Sinusoidal positions, unless others are given; the output matrix is that of the embedding. The weights are drawn
@@ -41,15 +41,15 @@ class LanguageModel(NamedOnDisk, StepByStep[DecodingState]):
         initialise(self)
 
     def forward(
-        self, ids_BT: Tensor, *, attention_sink: AttentionSink | None = None, auxiliary: AuxiliaryLosses | None = None
+        self, ids_BT: Tensor, *, attention_hook: AttentionHook | None = None, auxiliary: AuxiliaryLosses | None = None
     ) -> Tensor:
         """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` scores them."""
-        x_ND, layout = self.source(ids_BT)
-        allow_BTS = causal_mask(ids_BT.shape[1], ids_BT.device) if self.is_causal else layout.allow_B1S()
+        x_ND, padding = self.source(ids_BT)
+        allow_BTS = causal_mask(ids_BT.shape[1], ids_BT.device) if self.is_causal else padding.allow_B1S()
         states_ND: Tensor = self.decoder(
-            x_ND, layout, allow_BTS=allow_BTS, attention_sink=attention_sink, auxiliary=auxiliary
+            x_ND, padding, allow_BTS=allow_BTS, attention_hook=attention_hook, auxiliary=auxiliary
         )
-        return states_ND[: layout.n_real]
+        return states_ND[: padding.n_real]
 
     def start(self, n_rows: int) -> DecodingState:
         """Prepare to write so many rows. Only a causal model can."""
@@ -60,6 +60,6 @@ class LanguageModel(NamedOnDisk, StepByStep[DecodingState]):
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
         """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
-        x_NTD, places = self.source.extend(ids_NT, state.places, n_new_N)
-        states_NTD, state = self.decoder.extend(x_NTD, state, places, n_new_N)
+        x_NTD, positions = self.source.extend(ids_NT, state.positions, n_new_N)
+        states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
         return self.output.logits(states_NTD), state

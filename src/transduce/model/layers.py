@@ -12,11 +12,11 @@ from typing import assert_never
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention, SharedMask, WeightsSink
+from transduce.model.attention import AttentionBias, AttentionKernel, CrossAttention, SelfAttention, WeightsHook
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import Dropout, dropout
 from transduce.model.experts import AuxiliaryLosses, MixtureOfExperts
-from transduce.model.layout import EncoderOutput, Layout
+from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["LAYER_NORM_EPS", "FeedForward", "Layer", "Residual"]
@@ -80,21 +80,21 @@ class Layer(nn.Module):
     def forward(
         self,
         x_ND: Tensor,
-        layout: Layout,
+        padding: PaddingInfo,
         *,
         allow_BTS: Tensor | None,
         memory: EncoderOutput | None = None,
-        self_sink: WeightsSink | None = None,
-        cross_sink: WeightsSink | None = None,
+        self_hook: WeightsHook | None = None,
+        cross_hook: WeightsHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """(N, D) to (N, D), with cross-attention to the ``memory``."""
         x_ND = self.self_attention_residual(
-            x_ND, lambda x: self.self_attention(x, layout, allow_BTS=allow_BTS, sink=self_sink)
+            x_ND, lambda x: self.self_attention(x, padding, allow_BTS=allow_BTS, hook=self_hook)
         )
         attention, residual = self.cross_attention, self.cross_attention_residual
         if attention is not None and residual is not None:
-            x_ND = residual(x_ND, partial(attention, layout=layout, memory=memory, sink=cross_sink))
+            x_ND = residual(x_ND, partial(attention, padding=padding, memory=memory, hook=cross_hook))
         out_ND: Tensor = self.feed_forward_residual(x_ND, lambda x: self.feed_forward(x, auxiliary))
         return out_ND
 
@@ -105,11 +105,11 @@ class Layer(nn.Module):
         return self.cross_attention.keys_values(memory_BSD)
 
     def extend(
-        self, x_BQD: Tensor, cache: LayerCache, *, mask: SharedMask, n_filled: int, memory_mask: SharedMask
+        self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias, n_cached: int, memory_mask: AttentionBias
     ) -> Tensor:
         """A decoding step, (B, Q, D) to (B, Q, D): the keys and values of the new positions go into the ``cache``."""
         x_BQD = self.self_attention_residual(
-            x_BQD, lambda x: self.self_attention.extend(x, cache, mask=mask, n_filled=n_filled)
+            x_BQD, lambda x: self.self_attention.extend(x, cache, mask=mask, n_cached=n_cached)
         )
         attention, residual = self.cross_attention, self.cross_attention_residual
         if attention is not None and residual is not None:

@@ -13,8 +13,8 @@ from transduce.config import (
     RecurrentConfig,
     TransformerConfig,
 )
+from transduce.model.baselines import ByteNetModel, ConvS2SModel, LastStateModel, RecurrentModel
 from transduce.model.encoder_decoder import EncoderDecoder
-from transduce.model.rivals import ByteNetModel, ConvS2SModel, LastStateModel, RecurrentModel
 from transduce.model.transformer import FrontEndMaker, Transformer
 
 __all__ = ["make_model"]

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.attention import AttentionKernel, AttentionKind, AttentionSink, SharedMask, tap
+from transduce.model.attention import AttentionBias, AttentionHook, AttentionKernel, AttentionKind, layer_hook
 from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.experts import AuxiliaryLosses
-from transduce.model.front_end import Places
+from transduce.model.front_end import Positions
 from transduce.model.layers import LAYER_NORM_EPS, Layer
-from transduce.model.layout import EncoderOutput, Layout
+from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["Stack"]
@@ -60,11 +60,11 @@ class Stack(nn.Module):
     def forward(
         self,
         x_ND: Tensor,
-        layout: Layout,
+        padding: PaddingInfo,
         *,
         allow_BTS: Tensor | None,
         memory: EncoderOutput | None = None,
-        attention_sink: AttentionSink | None = None,
+        attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """(N, D) to (N, D). ``allow_BTS`` says which positions of a sentence may attend to which; None: all to all.
@@ -76,44 +76,44 @@ class Stack(nn.Module):
         for number, layer in enumerate(self):
             x_ND = layer(
                 x_ND,
-                layout,
+                padding,
                 allow_BTS=allow_BTS,
                 memory=memory,
-                self_sink=tap(attention_sink, self.kind, number),
-                cross_sink=tap(attention_sink, "cross", number),
+                self_hook=layer_hook(attention_hook, self.kind, number),
+                cross_hook=layer_hook(attention_hook, "cross", number),
                 auxiliary=auxiliary,
             )
         out_ND: Tensor = self.norm(x_ND)
         return out_ND
 
-    def start(self, places: Places, memory: EncoderOutput | None = None) -> DecodingState:
+    def start(self, positions: Positions, memory: EncoderOutput | None = None) -> DecodingState:
         """The state before the first token of each sentence: one row each, which has seen ``memory`` and no token."""
         self._require_fit(memory)
-        memory_BSD = None if memory is None else memory.layout.to_grid(memory.states_MD)
+        memory_BSD = None if memory is None else memory.padding.pad(memory.states_MD)
         return DecodingState(
             tuple(LayerCache(*layer.cross_keys_values(memory_BSD)) for layer in self),
-            allow_B1S=None if memory is None else memory.layout.allow_B1S(),
-            is_past_BWC=torch.ones(places.n_rows, 1, 0, dtype=torch.bool, device=places.device),
+            allow_B1S=None if memory is None else memory.padding.allow_B1S(),
+            ancestry_BWC=torch.ones(positions.n_rows, 1, 0, dtype=torch.bool, device=positions.device),
             is_dense=True,
-            places=places,
+            positions=positions,
         )
 
     def extend(
-        self, x_NTD: Tensor, state: DecodingState, places: Places, n_new_N: Tensor | None = None
+        self, x_NTD: Tensor, state: DecodingState, positions: Positions, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
         """The states (N, T, D) of T more tokens of each row, and the decoding state that has seen them.
 
         No token sees a later one. Of row n only the first ``n_new_N[n]`` tokens are new (None: all), what comes out at
-        the others means nothing. ``places`` is where the rows stand afterwards.
+        the others means nothing. ``positions`` is where the rows stand afterwards.
         """
         n_tokens = x_NTD.shape[1]
         x_BQD = x_NTD.view(-1, state.n_beams * n_tokens, x_NTD.shape[2])  # the tokens of all rows of a sentence
-        allow_BQC, is_past_BWC = state.seen_by_new(n_tokens, n_new_N)
-        masks = [SharedMask(allow, n_heads=self.config.n_heads) for allow in (allow_BQC, state.allow_B1S)]
+        allow_BQC, ancestry_BWC = state.seen_by_new(n_tokens, n_new_N)
+        masks = [AttentionBias(allow, n_heads=self.config.n_heads) for allow in (allow_BQC, state.allow_B1S)]
         for layer, cache in zip(self, state.layers, strict=True):
-            x_BQD = layer.extend(x_BQD, cache, mask=masks[0], n_filled=state.n_filled, memory_mask=masks[1])
+            x_BQD = layer.extend(x_BQD, cache, mask=masks[0], n_cached=state.n_cached, memory_mask=masks[1])
         is_dense = state.is_dense and n_new_N is None
-        after = DecodingState(state.layers, state.allow_B1S, is_past_BWC, is_dense, places)
+        after = DecodingState(state.layers, state.allow_B1S, ancestry_BWC, is_dense, positions)
         out_NTD: Tensor = self.norm(x_BQD.view(-1, n_tokens, x_BQD.shape[2]))
         return out_NTD, after
 

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from torch import Tensor
 
 from transduce.config import TransformerConfig
-from transduce.model.attention import AttentionKernel, AttentionSink
+from transduce.model.attention import AttentionHook, AttentionKernel
 from transduce.model.decoding import DecodingState
 from transduce.model.embedding import TokenEmbedding, make_positions
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
-from transduce.model.layout import EncoderOutput, causal_mask
+from transduce.model.padding import EncoderOutput, causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 
@@ -71,48 +71,48 @@ class Transformer(EncoderDecoder):
         src_BS: Tensor,
         tgt_BT: Tensor,
         *,
-        attention_sink: AttentionSink | None = None,
+        attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), as ``EncoderDecoder`` has it."""
-        memory = self.encode(src_BS, attention_sink=attention_sink, auxiliary=auxiliary)
-        return self.decode(memory, tgt_BT, attention_sink=attention_sink, auxiliary=auxiliary)
+        memory = self.encode(src_BS, attention_hook=attention_hook, auxiliary=auxiliary)
+        return self.decode(memory, tgt_BT, attention_hook=attention_hook, auxiliary=auxiliary)
 
     def encode(
-        self, src_BS: Tensor, *, attention_sink: AttentionSink | None = None, auxiliary: AuxiliaryLosses | None = None
+        self, src_BS: Tensor, *, attention_hook: AttentionHook | None = None, auxiliary: AuxiliaryLosses | None = None
     ) -> EncoderOutput:
         """The encoder's states at the real source positions."""
-        x_MD, layout = self.source(src_BS)
+        x_MD, padding = self.source(src_BS)
         states_MD = self.encoder(
-            x_MD, layout, allow_BTS=layout.allow_B1S(), attention_sink=attention_sink, auxiliary=auxiliary
+            x_MD, padding, allow_BTS=padding.allow_B1S(), attention_hook=attention_hook, auxiliary=auxiliary
         )
-        return EncoderOutput(states_MD, layout)
+        return EncoderOutput(states_MD, padding)
 
     def decode(
         self,
         memory: EncoderOutput,
         tgt_BT: Tensor,
         *,
-        attention_sink: AttentionSink | None = None,
+        attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), all at once (teacher forcing)."""
-        x_ND, layout = self.target(tgt_BT)
+        x_ND, padding = self.target(tgt_BT)
         causal_1TT = causal_mask(tgt_BT.shape[1], tgt_BT.device)
         states_ND: Tensor = self.decoder(
-            x_ND, layout, allow_BTS=causal_1TT, memory=memory, attention_sink=attention_sink, auxiliary=auxiliary
+            x_ND, padding, allow_BTS=causal_1TT, memory=memory, attention_hook=attention_hook, auxiliary=auxiliary
         )
-        return states_ND[: layout.n_real]
+        return states_ND[: padding.n_real]
 
     def start(self, src_BS: Tensor) -> DecodingState:
         """Encode, and prepare the decoder to write one row for each sentence."""
         memory = self.encode(src_BS)
-        return self.decoder.start(self.target.start(len(memory.layout.is_real_BT)), memory)
+        return self.decoder.start(self.target.start(len(memory.padding.is_real_BT)), memory)
 
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
         """Scores (N, T, V) of what follows each of T more tokens of a row, and the state that has seen them."""
-        x_NTD, places = self.target.extend(ids_NT, state.places, n_new_N)
-        states_NTD, state = self.decoder.extend(x_NTD, state, places, n_new_N)
+        x_NTD, positions = self.target.extend(ids_NT, state.positions, n_new_N)
+        states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
         return self.logits(states_NTD), state

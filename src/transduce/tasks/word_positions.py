@@ -20,27 +20,27 @@ from torch import Tensor
 from transduce.config import ModelConfig
 from transduce.model import EncoderDecoder, make_model
 from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
-from transduce.model.front_end import Places, TokenFrontEnd
-from transduce.model.layout import Layout
+from transduce.model.front_end import Positions, TokenFrontEnd
+from transduce.model.padding import PaddingInfo
 from transduce.model.transformer import FrontEndMaker
 from transduce.text import PAD_ID, Tokenizer, Tokenizers
 
-__all__ = ["WordFrontEnd", "model_that_counts_words"]
+__all__ = ["WordPositionFrontEnd", "model_that_counts_words"]
 
 
 @dataclass(frozen=True, slots=True)
-class WordPlaces(Places):
+class WordPositions(Positions):
     """Where each row stands, and how many words had begun at each of its tokens."""
 
     n_words_NT: Tensor = field(kw_only=True)
 
-    def select(self, rows_N: Tensor) -> WordPlaces:
+    def select(self, rows_N: Tensor) -> WordPositions:
         """Those of some rows."""
-        return self.of(Places.select(self, rows_N), self.n_words_NT[rows_N])
+        return self.of(Positions.select(self, rows_N), self.n_words_NT[rows_N])
 
-    def rewind(self, n_N: Tensor) -> WordPlaces:
+    def rewind(self, n_N: Tensor) -> WordPositions:
         """With the last ``n`` tokens of each row taken back."""
-        return self.of(Places.rewind(self, n_N), self.n_words_NT)
+        return self.of(Positions.rewind(self, n_N), self.n_words_NT)
 
     def n_words(self) -> Tensor:
         """How many words each row has begun, (N, 1)."""
@@ -48,12 +48,12 @@ class WordPlaces(Places):
         return padded_NT.gather(1, self.of_new(1))
 
     @classmethod
-    def of(cls, places: Places, n_words_NT: Tensor) -> WordPlaces:
+    def of(cls, positions: Positions, n_words_NT: Tensor) -> WordPositions:
         """Places, with the words."""
-        return cls(places.n_rows, places.device, places.most, places.fewer_N, n_words_NT=n_words_NT)
+        return cls(positions.n_rows, positions.device, positions.most, positions.fewer_N, n_words_NT=n_words_NT)
 
 
-class WordFrontEnd(TokenFrontEnd):
+class WordPositionFrontEnd(TokenFrontEnd):
     """Token embeddings and positions, of which one half counts tokens and the other words (``begins_word``)."""
 
     begins_word_V: Tensor
@@ -64,27 +64,27 @@ class WordFrontEnd(TokenFrontEnd):
         begins_word_V[list(begins_word)] = 1
         self.register_buffer("begins_word_V", begins_word_V, persistent=False)
 
-    def forward(self, ids_BT: Tensor) -> tuple[Tensor, Layout]:
+    def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """The states (N, D) of the real positions of ids that are padded on the right with 0, and where they stand."""
-        layout = Layout.of(ids_BT != PAD_ID)
-        n_words_N = self.begins_word_V[ids_BT].cumsum(dim=1).flatten()[layout.index_N]
-        encoding_ND = self._encoding(layout.positions_N(), n_words_N, ids_BT.shape[1])
-        return self.dropout(self.embedding(ids_BT.flatten()[layout.index_N]) + encoding_ND), layout
+        padding = PaddingInfo.of(ids_BT != PAD_ID)
+        n_words_N = self.begins_word_V[ids_BT].cumsum(dim=1).flatten()[padding.index_N]
+        encoding_ND = self._encoding(padding.positions_N(), n_words_N, ids_BT.shape[1])
+        return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
 
-    def start(self, n_rows: int) -> WordPlaces:
+    def start(self, n_rows: int) -> WordPositions:
         """Where rows stand that have seen nothing."""
-        return WordPlaces.of(super().start(n_rows), self.begins_word_V.new_empty(n_rows, 0))
+        return WordPositions.of(super().start(n_rows), self.begins_word_V.new_empty(n_rows, 0))
 
-    def extend(self, ids_NT: Tensor, places: Places, n_new_N: Tensor | None = None) -> tuple[Tensor, Places]:
+    def extend(self, ids_NT: Tensor, positions: Positions, n_new_N: Tensor | None = None) -> tuple[Tensor, Positions]:
         """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
-        assert isinstance(places, WordPlaces)
+        assert isinstance(positions, WordPositions)
         n_tokens = ids_NT.shape[1]
-        position_NT = places.of_new(n_tokens)
-        n_words_NT = places.n_words() + self.begins_word_V[ids_NT].cumsum(dim=1)
-        encoding_NTD = self._encoding(position_NT, n_words_NT, places.most + n_tokens)
-        room = places.most + n_tokens - places.n_words_NT.shape[1]
-        kept_NT = F.pad(places.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
-        after = WordPlaces.of(places.after(n_tokens, n_new_N), kept_NT)
+        position_NT = positions.of_new(n_tokens)
+        n_words_NT = positions.n_words() + self.begins_word_V[ids_NT].cumsum(dim=1)
+        encoding_NTD = self._encoding(position_NT, n_words_NT, positions.most + n_tokens)
+        room = positions.most + n_tokens - positions.n_words_NT.shape[1]
+        kept_NT = F.pad(positions.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
+        after = WordPositions.of(positions.after(n_tokens, n_new_N), kept_NT)
         return self.dropout(self.embedding(ids_NT) + encoding_NTD), after
 
     def _encoding(self, position: Tensor, n_words: Tensor, n_positions: int) -> Tensor:
@@ -97,7 +97,7 @@ def model_that_counts_words(config: ModelConfig, tokenizers: Tokenizers | None) 
 
     def front_end(tokenizer: Tokenizer | None) -> FrontEndMaker:
         begins_word = [] if tokenizer is None else tokenizer.word_beginnings
-        return lambda embedding: WordFrontEnd(embedding, begins_word, p_drop=config.p_drop)
+        return lambda embedding: WordPositionFrontEnd(embedding, begins_word, p_drop=config.p_drop)
 
     src, tgt = (None, None) if tokenizers is None else (tokenizers.src, tokenizers.tgt)
     return make_model(config, source=front_end(src), target=front_end(tgt))

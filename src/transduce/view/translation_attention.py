@@ -45,7 +45,7 @@ def attention_of_translation(translator: Translator, source: str, translation: s
 
     device = model.output_weight.device
     src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
-    model(src_BS, tgt_BT, attention_sink=keep)
+    model(src_BS, tgt_BT, attention_hook=keep)
     stacked = {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in kept.items()}
     return AttentionMaps(
         source=source,

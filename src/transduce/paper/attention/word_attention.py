@@ -124,6 +124,6 @@ def _encoder_weights(model: Transformer, rows: Sequence[Sequence[int]]) -> list[
     def keep(kind: AttentionKind, layer: int, weights_BHPP: Tensor) -> None:
         layers.append(weights_BHPP.float().cpu())
 
-    model.encode(pad_rows([list(row) for row in rows]).to(model.output_weight.device), attention_sink=keep)
+    model.encode(pad_rows([list(row) for row in rows]).to(model.output_weight.device), attention_hook=keep)
     weights_BLHPP = torch.stack(layers, dim=1).numpy()
     return [weights_LHPP[..., : len(row), : len(row)] for row, weights_LHPP in zip(rows, weights_BLHPP, strict=True)]

@@ -68,9 +68,9 @@ def run_through(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Pass:
         weights[kind, layer] = weights_1HTS[0]
 
     with _calls_of(model, "source") as encoder:
-        memory = model.encode(src_1S, attention_sink=keep)
+        memory = model.encode(src_1S, attention_hook=keep)
     with _calls_of(model, "target") as decoder:
-        states_TD = model.decode(memory, tgt_1T, attention_sink=keep)
+        states_TD = model.decode(memory, tgt_1T, attention_hook=keep)
     return Pass(tuple(encoder), tuple(decoder), memory.states_MD, states_TD, model.logits(states_TD), weights)
 
 

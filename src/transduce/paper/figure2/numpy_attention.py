@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transduce.config import TransformerConfig
 from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention
-from transduce.model.layout import EncoderOutput, Layout, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["Agreement", "agreements", "multi_head", "scaled_dot_product"]
@@ -72,12 +72,12 @@ class Sentences:
 
     x_ND: Tensor
     lengths: tuple[int, ...]
-    layout: Layout
+    layout: PaddingInfo
 
     @staticmethod
     def random(lengths: tuple[int, ...], d_model: int) -> Sentences:
         """Draw states of sentences of these lengths from torch's global generator."""
-        layout = Layout.of(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
+        layout = PaddingInfo.of(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
         return Sentences(torch.randn(len(layout.index_N), d_model, dtype=torch.float64), lengths, layout)
 
     def one_by_one(self) -> list[Matrix]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transduce.model import LanguageModel, StackConfig
 from transduce.model.front_end import TokenFrontEnd
 from transduce.model.layers import LAYER_NORM_EPS
-from transduce.model.layout import Layout
+from transduce.model.padding import PaddingInfo
 from transduce.text import PAD_ID
 
 __all__ = ["BatchNormLanguageModel"]
@@ -24,11 +24,11 @@ __all__ = ["BatchNormLanguageModel"]
 class PaddedFrontEnd(TokenFrontEnd):
     """A front end that treats padding as tokens, so that all layers compute on it."""
 
-    def forward(self, ids_BT: Tensor) -> tuple[Tensor, Layout]:
+    def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """Return the states of all positions, (B * T, D), and the padding info."""
-        layout = Layout.of(torch.ones_like(ids_BT, dtype=torch.bool))
-        encoding_ND = self.positions(layout.positions_N(), ids_BT.shape[1])
-        return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), layout
+        padding = PaddingInfo.of(torch.ones_like(ids_BT, dtype=torch.bool))
+        encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
+        return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), padding
 
 
 class BatchNormLanguageModel(LanguageModel):

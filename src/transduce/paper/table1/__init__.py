@@ -32,7 +32,7 @@ RATIOS = ("operations without projections", "operations, whole layers", "time")
 
 
 def make_table1(experiments: Experiments, request: Request) -> Report:
-    """Count and measure Table 1 and the claims of section 4, on the layers of ``transduce.model.mixers``.
+    """Count and measure Table 1 and the claims of section 4, on the layers of ``transduce.model.sequence_layers``.
 
     Times are of the device of ``experiments``; the other quantities are counted and do not depend on a machine.
     """

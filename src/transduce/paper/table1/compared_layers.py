@@ -16,13 +16,13 @@ from itertools import count, repeat, takewhile
 import torch
 from torch import Tensor
 
-from transduce.model.mixers import (
+from transduce.model.sequence_layers import (
     Convolution,
     FullSelfAttention,
-    Mixer,
     Recurrent,
     RestrictedSelfAttention,
     SeparableConvolution,
+    SequenceLayer,
     lstm_step,
 )
 from transduce.paper.table1.graph_measures import links_of
@@ -49,7 +49,7 @@ class Widths:
 
     symbol: str
     values: tuple[int, ...]
-    make: Callable[[int, int], Mixer]
+    make: Callable[[int, int], SequenceLayer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class ComparedLayer:
     complexity: str  # as printed, like the next two; "" if the paper has none
     sequential: str
     path: str
-    make: Callable[[int], Mixer]  # with its fastest kernel
-    make_open: Callable[[int], Mixer]  # with a kernel whose operations torch can count
+    make: Callable[[int], SequenceLayer]  # with its fastest kernel
+    make_open: Callable[[int], SequenceLayer]  # with a kernel whose operations torch can count
     links: Callable[[int, int], Iterator[Tensor]]  # (n, d) -> links of each layer of a stack, or step of a cell
     exact_path: Callable[[int], int]
     exact_path_text: str
@@ -73,37 +73,40 @@ def _heads(d: int) -> int:
     return max(1, d // D_K)
 
 
-def _full(d: int) -> Mixer:
+def _full(d: int) -> SequenceLayer:
     return FullSelfAttention(d, n_heads=_heads(d), is_causal=True)
 
 
-def _full_reference(d: int) -> Mixer:
+def _full_reference(d: int) -> SequenceLayer:
     return FullSelfAttention(d, n_heads=_heads(d), is_causal=True, kernel="reference")
 
 
-def _restricted(d: int, r: int = NEIGHBOURHOOD) -> Mixer:
+def _restricted(d: int, r: int = NEIGHBOURHOOD) -> SequenceLayer:
     return RestrictedSelfAttention(d, n_heads=_heads(d), r=r, is_causal=True)
 
 
-def _contiguous(d: int, k: int = KERNEL_WIDTH) -> Mixer:
+def _contiguous(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
     return Convolution(d, k=k, is_causal=True)
 
 
-def _dilated(d: int, k: int = KERNEL_WIDTH) -> Mixer:
+def _dilated(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
     return Convolution(d, k=k, dilation=k, is_causal=True)
 
 
-def _separable(d: int, k: int = KERNEL_WIDTH) -> Mixer:
+def _separable(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
     return SeparableConvolution(d, k=k, is_causal=True)
 
 
-def _links_of_layer(mixer: Mixer, n: int) -> Tensor:
+def _links_of_layer(sequence_layer: SequenceLayer, n: int) -> Tensor:
     """Return the links of one layer between n positions without padding."""
     is_real_TT = torch.ones(n, n, dtype=torch.bool)
-    return links_of(lambda x_TTD: mixer.double()(x_TTD, is_real_TT), torch.randn(n, mixer.d_model, dtype=torch.float64))
+    return links_of(
+        lambda x_TTD: sequence_layer.double()(x_TTD, is_real_TT),
+        torch.randn(n, sequence_layer.d_model, dtype=torch.float64),
+    )
 
 
-def _same_layer(make: Callable[[int], Mixer]) -> Callable[[int, int], Iterator[Tensor]]:
+def _same_layer(make: Callable[[int], SequenceLayer]) -> Callable[[int, int], Iterator[Tensor]]:
     return lambda n, d: repeat(_links_of_layer(make(d), n))
 
 
@@ -114,18 +117,18 @@ def _dilated_layers(n: int, d: int) -> Iterator[Tensor]:
 
 
 def _steps_of_cell(n: int, d: int) -> Iterator[Tensor]:
-    mixer = Recurrent(d, is_causal=True, kernel="reference").double()
-    step = cell_step(mixer, torch.randn(n, d, dtype=torch.float64))
-    return repeat(links_of(step, torch.randn(n, 2 * mixer.width, dtype=torch.float64)))
+    sequence_layer = Recurrent(d, is_causal=True, kernel="reference").double()
+    step = cell_step(sequence_layer, torch.randn(n, d, dtype=torch.float64))
+    return repeat(links_of(step, torch.randn(n, 2 * sequence_layer.width, dtype=torch.float64)))
 
 
-def cell_step(mixer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
+def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
     """Return a function that applies an LSTM cell at all positions at once, from the left neighbour's current state.
 
     States are (B, T, 2 E): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
     converges to the output of the layer (``rounds_until_settled``).
     """
-    weights = dict(mixer.directions[0].named_parameters())
+    weights = dict(sequence_layer.directions[0].named_parameters())
     from_input_TG = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
 
     def step(state_BTC: Tensor) -> Tensor:
@@ -139,15 +142,15 @@ def cell_step(mixer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
 
 def rounds_until_settled(n: int, d: int) -> int | None:
     """Return how many applications of the cell's step reach the layer's output; None if it is never reached."""
-    mixer = Recurrent(d, is_causal=True, kernel="reference").double()
+    sequence_layer = Recurrent(d, is_causal=True, kernel="reference").double()
     x_TD = torch.randn(n, d, dtype=torch.float64)
-    step = cell_step(mixer, x_TD)
-    state_1TC = torch.zeros(1, n, 2 * mixer.width, dtype=torch.float64)
+    step = cell_step(sequence_layer, x_TD)
+    state_1TC = torch.zeros(1, n, 2 * sequence_layer.width, dtype=torch.float64)
     with torch.no_grad():
-        wanted_1TE = mixer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
+        wanted_1TE = sequence_layer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
         for n_rounds in range(1, 2 * n):
             state_1TC = step(state_1TC)
-            if torch.allclose(state_1TC[..., : mixer.width], wanted_1TE, rtol=0, atol=1e-14):
+            if torch.allclose(state_1TC[..., : sequence_layer.width], wanted_1TE, rtol=0, atol=1e-14):
                 return n_rounds
     return None
 

@@ -108,13 +108,16 @@ def _operations(place: Place) -> Operations:
 def _of_width(layer: ComparedLayer, sizes: Sizes) -> tuple[Operations, ...]:
     if layer.widths is None:
         return ()
-    mixers = [layer.widths.make(sizes.at_d, width) for width in layer.widths.values]
-    return tuple(count_operations(mixer, sizes.at_n, projections=layer.projections) for mixer in mixers)
+    sequence_layers = [layer.widths.make(sizes.at_d, width) for width in layer.widths.values]
+    return tuple(
+        count_operations(sequence_layer, sizes.at_n, projections=layer.projections)
+        for sequence_layer in sequence_layers
+    )
 
 
 def _chain(layer: ComparedLayer, n: int, d: int) -> int:
-    mixer = layer.make_open(d)
-    return longest_chain(lambda: mixer(torch.randn(1, n, d), torch.ones(1, n, dtype=torch.bool)))
+    sequence_layer = layer.make_open(d)
+    return longest_chain(lambda: sequence_layer(torch.randn(1, n, d), torch.ones(1, n, dtype=torch.bool)))
 
 
 def _path(layer: ComparedLayer, n: int, d: int) -> int | None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from transduce.model.mixers import Mixer
+from transduce.model.sequence_layers import SequenceLayer
 from transduce.paper.table1.compared_layers import ComparedLayer
 
 __all__ = ["Operations", "Place", "count_operations", "median_times_ms"]
@@ -37,32 +37,32 @@ class Operations:
     own: int  # without the projections of queries, keys, values and output
 
 
-def count_operations(mixer: Mixer, n: int, *, projections: Sequence[str]) -> Operations:
+def count_operations(sequence_layer: SequenceLayer, n: int, *, projections: Sequence[str]) -> Operations:
     """Run a layer once under torch's FLOP counter; elementwise operations (softmax, gates) are not counted."""
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        mixer(*_sentence(n, mixer.d_model, torch.device("cpu")))
+        sequence_layer(*_sentence(n, sequence_layer.d_model, torch.device("cpu")))
     of_part = {name: sum(counts.values()) for name, counts in counter.get_flop_counts().items()}
-    outside = sum(of_part.get(f"{type(mixer).__name__}.{part}", 0) for part in projections)
+    outside = sum(of_part.get(f"{type(sequence_layer).__name__}.{part}", 0) for part in projections)
     return Operations(of_part["Global"], of_part["Global"] - outside)
 
 
 def median_times_ms(places: Iterable[Place], *, n_repetitions: int, device: torch.device) -> Mapping[Place, float]:
     """Return the milliseconds of one forward pass at each place: the median of interleaved repetitions."""
-    mixers = {place: place.layer.make(place.d).to(device).eval() for place in places}
-    times_ms: dict[Place, list[float]] = {place: [] for place in mixers}
+    sequence_layers = {place: place.layer.make(place.d).to(device).eval() for place in places}
+    times_ms: dict[Place, list[float]] = {place: [] for place in sequence_layers}
     with torch.inference_mode():
         for repetition in range(n_repetitions + 1):
-            for place, mixer in mixers.items():
-                time_ms = _time_ms(mixer, *_sentence(place.n, place.d, device))
+            for place, sequence_layer in sequence_layers.items():
+                time_ms = _time_ms(sequence_layer, *_sentence(place.n, place.d, device))
                 if repetition > 0:  # the first is a warm-up
                     times_ms[place].append(time_ms)
     return {place: median(times) for place, times in times_ms.items()}
 
 
-def _time_ms(mixer: Mixer, x_1TD: Tensor, is_real_1T: Tensor) -> float:
+def _time_ms(sequence_layer: SequenceLayer, x_1TD: Tensor, is_real_1T: Tensor) -> float:
     _wait(x_1TD.device)
     start = time.perf_counter()
-    mixer(x_1TD, is_real_1T)
+    sequence_layer(x_1TD, is_real_1T)
     _wait(x_1TD.device)
     return 1000 * (time.perf_counter() - start)
 

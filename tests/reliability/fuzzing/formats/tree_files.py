@@ -131,7 +131,7 @@ def _brackets(draw: Random, text: bytes) -> bytes:
     return b"".join(draw.choices(pieces, k=draw.randrange(60)))
 
 
-def _other_layout(draw: Random, text: bytes) -> bytes:
+def _other_padding(draw: Random, text: bytes) -> bytes:
     return draw.choice(
         [text.replace(b" ", b"\n"), text.replace(b"\n", b" "), text.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + text]
     )
@@ -145,5 +145,5 @@ def _word_changed(draw: Random, text: bytes) -> bytes:
 
 _SHAPES = {
     each.__name__.removeprefix("_"): each
-    for each in (_random, _deep, _wide, _odd_lines_between, _brackets, _other_layout, _word_changed)
+    for each in (_random, _deep, _wide, _odd_lines_between, _brackets, _other_padding, _word_changed)
 }

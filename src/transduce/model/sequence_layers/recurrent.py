@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.mixers.mixer import Mixer
+from transduce.model.sequence_layers.sequence_layer import SequenceLayer
 
 __all__ = ["Recurrent", "RecurrentCell", "gru_step", "lstm_step"]
 
@@ -19,7 +19,7 @@ RecurrentCell = Literal["lstm", "gru"]
 N_GATES: dict[RecurrentCell, int] = {"lstm": 4, "gru": 3}
 
 
-class Recurrent(Mixer):
+class Recurrent(SequenceLayer):
     """An LSTM or a GRU; forwards if causal, else one forwards and one backwards, side by side, of half the width.
 
     ``kernel``: "fused" is torch's; "reference" takes the formulas step by step, so that one can read and count them.

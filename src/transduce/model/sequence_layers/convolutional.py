@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.mixers.mixer import Mixer
+from transduce.model.sequence_layers.sequence_layer import SequenceLayer
 
 __all__ = ["Convolution", "SeparableConvolution"]
 
 
-class Convolution(Mixer):
+class Convolution(SequenceLayer):
     """A kernel of width k over all channels: k n d^2. With ``dilation``, every so many positions are seen.
 
     A stack of contiguous kernels links any two positions in n / k layers, one whose dilation grows k-fold with each

@@ -15,17 +15,17 @@ from torch.utils.flop_counter import FlopCounterMode
 from said import naming
 from transduce.errors import ShapeError
 from transduce.model.attention import attention, merge_heads, split_heads
-from transduce.model.mixers import (
+from transduce.model.sequence_layers import (
     Convolution,
     FullSelfAttention,
-    Mixer,
     Recurrent,
     RestrictedSelfAttention,
     SeparableConvolution,
+    SequenceLayer,
 )
 
 D = 8
-MIXERS: dict[str, Callable[[], Mixer]] = {
+SEQUENCE_LAYERS: dict[str, Callable[[], SequenceLayer]] = {
     "full": lambda: FullSelfAttention(D, n_heads=2),
     "full, in the open": lambda: FullSelfAttention(D, n_heads=2, kernel="reference"),
     "full, causal": lambda: FullSelfAttention(D, n_heads=2, is_causal=True),
@@ -46,9 +46,9 @@ MIXERS: dict[str, Callable[[], Mixer]] = {
 }
 
 
-def made(name: str) -> Mixer:
+def made(name: str) -> SequenceLayer:
     torch.manual_seed(1)
-    return MIXERS[name]().double()
+    return SEQUENCE_LAYERS[name]().double()
 
 
 def states(*lengths: int, n_positions: int) -> tuple[Tensor, Tensor]:
@@ -57,59 +57,59 @@ def states(*lengths: int, n_positions: int) -> tuple[Tensor, Tensor]:
     return torch.randn(len(lengths), n_positions, D, dtype=torch.float64), is_real_BT
 
 
-def require_shape(mixer: Mixer) -> None:
+def require_shape(sequence_layer: SequenceLayer) -> None:
     x, is_real = states(7, 4, 1, n_positions=7)
-    out = mixer(x, is_real)
+    out = sequence_layer(x, is_real)
     assert out.shape == x.shape
     assert out.dtype == x.dtype
     assert out.isfinite().all()
     out.sum().backward()
-    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in mixer.parameters())
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in sequence_layer.parameters())
 
 
-def require_that_padding_is_not_seen(mixer: Mixer) -> None:
+def require_that_padding_is_not_seen(sequence_layer: SequenceLayer) -> None:
     """Other padding, more padding and other neighbours change nothing."""
     x, is_real = states(9, 5, 2, n_positions=9)
-    out = mixer(x, is_real)
+    out = sequence_layer(x, is_real)
     other = torch.where(is_real.unsqueeze(-1), x, 100.0)
-    torch.testing.assert_close(mixer(other, is_real)[is_real], out[is_real])
+    torch.testing.assert_close(sequence_layer(other, is_real)[is_real], out[is_real])
     for row, length in enumerate((9, 5, 2)):
-        alone = mixer(x[row : row + 1, :length], is_real[row : row + 1, :length])
+        alone = sequence_layer(x[row : row + 1, :length], is_real[row : row + 1, :length])
         torch.testing.assert_close(alone[0], out[row, :length])
 
 
-def require_reach(mixer: Mixer) -> None:
+def require_reach(sequence_layer: SequenceLayer) -> None:
     """By the derivative of each position by each other: as far as is said, and no further."""
     for n_positions in (1, 2, 6, 13):
         x, is_real = states(n_positions, n_positions=n_positions)
-        jacobian = torch.autograd.functional.jacobian(lambda x, is_real=is_real: mixer(x, is_real)[0], x)
+        jacobian = torch.autograd.functional.jacobian(lambda x, is_real=is_real: sequence_layer(x, is_real)[0], x)
         sees_TT = jacobian[:, :, 0].abs().sum(dim=(1, 3)) > 0
         place = torch.arange(n_positions)
         seen = (place.unsqueeze(0) - place.unsqueeze(1))[sees_TT]  # how far before (-) or after (+)
-        before, after = mixer.reach(n_positions)
+        before, after = sequence_layer.reach(n_positions)
         assert (-int(seen.min()), int(seen.max())) == (before, after), n_positions
-        if mixer.is_causal:
+        if sequence_layer.is_causal:
             assert after == 0
 
 
-def require_count(mixer: Mixer) -> None:
+def require_count(sequence_layer: SequenceLayer) -> None:
     for n_positions in (5, 12):
         x, is_real = states(n_positions, n_positions=n_positions)
         with FlopCounterMode(display=False) as counter:
-            mixer(x, is_real)
-        assert counter.get_total_flops() == 2 * mixer.multiplications(n_positions)
+            sequence_layer(x, is_real)
+        assert counter.get_total_flops() == 2 * sequence_layer.multiplications(n_positions)
 
 
 REQUIREMENTS = (require_shape, require_that_padding_is_not_seen, require_reach, require_count)
 
 
-@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("name", SEQUENCE_LAYERS)
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.__name__)
-def test_every_mixer(name: str, requirement: Callable[[Mixer], None]) -> None:
-    mixer = made(name)
-    if requirement is require_count and getattr(mixer, "kernel", None) == "fused":
+def test_every_mixer(name: str, requirement: Callable[[SequenceLayer], None]) -> None:
+    sequence_layer = made(name)
+    if requirement is require_count and getattr(sequence_layer, "kernel", None) == "fused":
         pytest.skip("torch counts nothing in its own kernels on a CPU")
-    requirement(mixer)
+    requirement(sequence_layer)
 
 
 class _Broken(Convolution):
@@ -138,7 +138,7 @@ class _Broken(Convolution):
     ("fault", "requirement"),
     list(zip(("too short", "reads padding", "sees all", "counts too few"), REQUIREMENTS, strict=True)),
 )
-def test_the_suite_finds_faults(fault: str, requirement: Callable[[Mixer], None]) -> None:
+def test_the_suite_finds_faults(fault: str, requirement: Callable[[SequenceLayer], None]) -> None:
     torch.manual_seed(1)
     with pytest.raises(AssertionError):
         requirement(_Broken(fault).double())
@@ -148,24 +148,24 @@ def test_the_suite_finds_faults(fault: str, requirement: Callable[[Mixer], None]
 @pytest.mark.parametrize("n_positions", [1, 6, 12, 17])
 def test_restricted_attention_is_attention_with_a_band(r: int, is_causal: bool, n_positions: int) -> None:
     torch.manual_seed(1)
-    mixer = RestrictedSelfAttention(D, n_heads=2, r=r, is_causal=is_causal).double()
+    sequence_layer = RestrictedSelfAttention(D, n_heads=2, r=r, is_causal=is_causal).double()
     x, is_real = states(n_positions, (n_positions + 1) // 2, n_positions=n_positions)
     place = torch.arange(n_positions)
     offset = place.unsqueeze(0) - place.unsqueeze(1)
     band = (offset > -r) & (offset <= 0) if is_causal else offset.abs() <= r // 2
-    q, k, v = (split_heads(part, 2) for part in mixer.w_qkv(x).chunk(3, dim=-1))
+    q, k, v = (split_heads(part, 2) for part in sequence_layer.w_qkv(x).chunk(3, dim=-1))
     allow = (band & is_real.unsqueeze(1)) | torch.eye(n_positions, dtype=torch.bool)
-    expected = mixer.w_o(merge_heads(attention(q, k, v, allow_BTS=allow)[0]))
-    torch.testing.assert_close(mixer(x, is_real)[is_real], expected[is_real])
+    expected = sequence_layer.w_o(merge_heads(attention(q, k, v, allow_BTS=allow)[0]))
+    torch.testing.assert_close(sequence_layer(x, is_real)[is_real], expected[is_real])
 
 
 def test_restricted_attention_makes_no_square_of_the_length() -> None:
-    mixer = RestrictedSelfAttention(D, n_heads=2, r=5)
-    counts = [mixer.multiplications(n) for n in (1000, 2000)]
+    sequence_layer = RestrictedSelfAttention(D, n_heads=2, r=5)
+    counts = [sequence_layer.multiplications(n) for n in (1000, 2000)]
     assert counts[1] == 2 * counts[0]
     n_positions = 3000
     with torch.no_grad(), _LargestResult() as largest:
-        mixer(torch.randn(1, n_positions, D), torch.ones(1, n_positions, dtype=torch.bool))
+        sequence_layer(torch.randn(1, n_positions, D), torch.ones(1, n_positions, dtype=torch.bool))
     assert 0 < largest.n_elements < n_positions**2 / 50
 
 
@@ -196,16 +196,16 @@ def test_recurrent_formulas_are_torchs(cell: str, is_causal: bool) -> None:
 @pytest.mark.parametrize(("k", "dilation", "is_causal"), [(3, 1, False), (2, 1, True), (3, 2, False), (3, 3, True)])
 def test_a_convolution_by_its_definition(k: int, dilation: int, is_causal: bool) -> None:
     torch.manual_seed(1)
-    mixer = Convolution(D, k=k, dilation=dilation, is_causal=is_causal).double()
+    sequence_layer = Convolution(D, k=k, dilation=dilation, is_causal=is_causal).double()
     x, is_real = states(7, n_positions=7)
     first = -(k - 1) * dilation if is_causal else -(k - 1) // 2 * dilation
     for position in range(7):
-        expected = mixer.kernel.bias
-        for tap in range(k):
-            place = position + first + tap * dilation
+        expected = sequence_layer.kernel.bias
+        for layer_hook in range(k):
+            place = position + first + layer_hook * dilation
             if 0 <= place < 7:
-                expected = expected + mixer.kernel.weight[:, :, tap] @ x[0, place]
-        torch.testing.assert_close(mixer(x, is_real)[0, position], expected)
+                expected = expected + sequence_layer.kernel.weight[:, :, layer_hook] @ x[0, place]
+        torch.testing.assert_close(sequence_layer(x, is_real)[0, position], expected)
 
 
 def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:

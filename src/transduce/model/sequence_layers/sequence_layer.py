@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
-__all__ = ["Mixer"]
+__all__ = ["SequenceLayer"]
 
 
-class Mixer(nn.Module, ABC):
+class SequenceLayer(nn.Module, ABC):
     """One way for positions to learn of each other.
 
     What stands at padding is not read, and what comes out there means nothing. A causal mixer shows a position what is

@@ -20,17 +20,17 @@ from torch import Tensor
 
 from transduce.errors import ShapeError
 
-__all__ = ["EncoderOutput", "Layout", "causal_mask"]
+__all__ = ["EncoderOutput", "PaddingInfo", "causal_mask"]
 
 ROUND_UP_TO = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PaddingInfo:
     """The real positions of a right-padded (B, T) batch.
 
-    >>> layout = Layout.of(torch.tensor([[True, True], [True, False]]))
-    >>> layout.to_list(torch.tensor([[[1.0], [2.0]], [[3.0], [0.0]]]))[: layout.n_real].flatten().tolist()
+    >>> padding = PaddingInfo.of(torch.tensor([[True, True], [True, False]]))
+    >>> padding.unpad(torch.tensor([[[1.0], [2.0]], [[3.0], [0.0]]]))[: padding.n_real].flatten().tolist()
     [1.0, 2.0, 3.0]
     """
 
@@ -44,7 +44,7 @@ class Layout:
         return self.n_real < self.is_real_BT.numel()
 
     @staticmethod
-    def of(is_real_BT: Tensor) -> Layout:
+    def of(is_real_BT: Tensor) -> PaddingInfo:
         """From a boolean grid. Raises ShapeError if a row is empty or has padding before a real position."""
         if not bool(is_real_BT[:, 0].all()):
             raise ShapeError("a row of the batch has no token; give each sentence at least its end symbol")
@@ -54,16 +54,16 @@ class Layout:
         n_real = len(index_N)
         if n_real < is_real_BT.numel():
             index_N = F.pad(index_N, (0, -n_real % ROUND_UP_TO))
-        return Layout(is_real_BT, index_N, n_real)
+        return PaddingInfo(is_real_BT, index_N, n_real)
 
-    def to_grid(self, x_ND: Tensor) -> Tensor:
+    def pad(self, x_ND: Tensor) -> Tensor:
         """(N, D) to (B, T, D), zeros where there is padding."""
         if self.has_padding:
             grid_ND = x_ND.new_zeros(self.is_real_BT.numel(), x_ND.shape[-1])
             x_ND = grid_ND.index_copy_(0, self.index_N[: self.n_real], x_ND[: self.n_real])
         return x_ND.view(*self.is_real_BT.shape, -1)
 
-    def to_list(self, x_BTD: Tensor) -> Tensor:
+    def unpad(self, x_BTD: Tensor) -> Tensor:
         """(B, T, D) to (N, D)."""
         x_ND = x_BTD.flatten(0, 1)
         return x_ND.index_select(0, self.index_N) if self.has_padding else x_ND
@@ -82,7 +82,7 @@ class EncoderOutput:
     """The memory that cross-attention reads: the states (N, D) of the real source positions, and where they stand."""
 
     states_MD: Tensor
-    layout: Layout
+    padding: PaddingInfo
 
 
 def causal_mask(n_positions: int, device: torch.device) -> Tensor:

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from transduce.errors import ShapeError
 from transduce.model.attention import attention, fused_attention, merge_heads, split_heads
-from transduce.model.layout import causal_mask
-from transduce.model.mixers.mixer import Mixer
+from transduce.model.padding import causal_mask
+from transduce.model.sequence_layers.sequence_layer import SequenceLayer
 
 __all__ = ["FullSelfAttention", "RestrictedSelfAttention"]
 
 
-class FullSelfAttention(Mixer):
+class FullSelfAttention(SequenceLayer):
     """Every position asks every other: n^2 d, one step, one link between any two.
 
     ``kernel``: "fused" is torch's, which holds no scores; "reference" has every operation in the open, to be counted.

@@ -16,10 +16,10 @@ from transduce.config import ModelConfig
 from transduce.model.dropout import Dropout
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
 from transduce.model.experts import AuxiliaryLosses
-from transduce.model.layout import Layout
+from transduce.model.padding import PaddingInfo
 from transduce.text import PAD_ID
 
-__all__ = ["GridModel", "Memory", "PrefixState", "attend"]
+__all__ = ["Memory", "PaddedModel", "PrefixState", "attend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PrefixState:
         return replace(self, prefix_NT=prefix_NT, length_N=length_N)
 
 
-class GridModel(EncoderDecoder):
+class PaddedModel(EncoderDecoder):
     """An encoder and a decoder over padded grids.
 
     Writing is plain: each step runs the decoder over all that has been written. It is for comparing qualities, and for
@@ -86,9 +86,9 @@ class GridModel(EncoderDecoder):
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
         """The decoder's states at the real target positions, (N, D), row by row; there are no auxiliary losses."""
-        layout = Layout.of(tgt_BT != PAD_ID)
-        states_BTD = self._decode(tgt_BT, layout.is_real_BT, self._memory(src_BS))
-        return layout.to_list(states_BTD)[: layout.n_real]
+        padding = PaddingInfo.of(tgt_BT != PAD_ID)
+        states_BTD = self._decode(tgt_BT, padding.is_real_BT, self._memory(src_BS))
+        return padding.unpad(states_BTD)[: padding.n_real]
 
     def start(self, src_BS: Tensor) -> PrefixState:
         """Encode, and prepare to write one row for each sentence."""
@@ -108,7 +108,7 @@ class GridModel(EncoderDecoder):
         return self.logits(new_NTD), after
 
     def _memory(self, src_BS: Tensor) -> Memory:
-        is_real_BS = Layout.of(src_BS != PAD_ID).is_real_BT
+        is_real_BS = PaddingInfo.of(src_BS != PAD_ID).is_real_BT
         src_BSD = self.embedding_dropout(self.src_embedding(src_BS))
         return Memory(self.encode(src_BSD, is_real_BS), is_real_BS)
 

@@ -10,12 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ByteNetConfig, ConvS2SConfig
+from transduce.model.baselines.padded_model import Memory, PaddedModel, attend
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import make_positions
 from transduce.model.initialisation import initialise
 from transduce.model.layers import LAYER_NORM_EPS
-from transduce.model.mixers import Convolution
-from transduce.model.rivals.grid import GridModel, Memory, attend
+from transduce.model.sequence_layers import Convolution
 
 __all__ = ["ByteNetModel", "ConvS2SModel"]
 
@@ -39,7 +39,7 @@ class GatedConvolution(nn.Module):
         return out_BTD
 
 
-class ConvS2SModel(GridModel):
+class ConvS2SModel(PaddedModel):
     """Gated convolutions on both sides, and attention in every decoder layer. After Gehring et al. (2017)."""
 
     def __init__(self, config: ConvS2SConfig) -> None:
@@ -96,7 +96,7 @@ class DilatedBlock(nn.Module):
         return out_BTD
 
 
-class ByteNetModel(GridModel):
+class ByteNetModel(PaddedModel):
     """Dilated convolutions, the decoder stacked on the encoder's states place by place: no attention at all.
 
     After Kalchbrenner et al. (2017). A target position reads the source position of the same number, and learns of the

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config import LastStateConfig, RecurrentConfig
+from transduce.model.baselines.padded_model import Memory, PaddedModel, attend
 from transduce.model.dropout import Dropout
 from transduce.model.initialisation import initialise
-from transduce.model.mixers import Recurrent
-from transduce.model.rivals.grid import GridModel, Memory, attend
+from transduce.model.sequence_layers import Recurrent
 
 __all__ = ["LastStateModel", "RecurrentModel"]
 
 
-class RecurrentModel(GridModel):
+class RecurrentModel(PaddedModel):
     """LSTM layers with residual connections, and additive attention between decoder and encoder.
 
     After Wu et al. (2016): the first encoder layer runs both ways, the others forwards; what the bottom decoder layer
@@ -67,7 +67,7 @@ class AdditiveAttention(nn.Module):
         return attend(self.v(fit_BTSD).squeeze(-1), memory.states_BSD, memory.is_real_BS)
 
 
-class LastStateModel(GridModel):
+class LastStateModel(PaddedModel):
     """An encoder whose last state is all that the decoder learns of the source: the bottleneck before attention.
 
     After Sutskever, Vinyals and Le (2014). The last state is shown to the decoder at every position, which is more than

@@ -3,7 +3,7 @@
 They follow the papers in what made each system what it was, and leave out what made it large.
 """
 
-from transduce.model.rivals.convolutional import ByteNetModel, ConvS2SModel
-from transduce.model.rivals.recurrent import LastStateModel, RecurrentModel
+from transduce.model.baselines.convolutional import ByteNetModel, ConvS2SModel
+from transduce.model.baselines.recurrent import LastStateModel, RecurrentModel
 
 __all__ = ["ByteNetModel", "ConvS2SModel", "LastStateModel", "RecurrentModel"]
