@@ -103,9 +103,9 @@ class OurDecoder:
         from transduce.text import EOS_ID
 
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])
-        limits_B = torch.full((len(sources),), n_tokens)
+        max_lengths_B = torch.full((len(sources),), n_tokens)
         with torch.no_grad():
-            outputs = run_search(self.model, src_BS, limits_B, SearchConfig(beam_size=beam_size))
+            outputs = run_search(self.model, src_BS, max_lengths_B, SearchConfig(beam_size=beam_size))
         return [list(n_best[0].ids) for n_best in outputs]
 
 

@@ -137,12 +137,12 @@ def decode(config: TransformerConfig, device: torch.device) -> dict[str, float]:
     model = for_inference(make_model(config).to(device), "bf16")
     sources = make_sources(N_SENTENCES, N_TOKENS, vocab_size=config.src_vocab_size, random=Random(1))
     src_BS = pad_rows(sources).to(device)
-    limits_B = torch.full((N_SENTENCES,), N_TOKENS, device=device)
+    max_lengths_B = torch.full((N_SENTENCES,), N_TOKENS, device=device)
     elapsed_s = 0.0
     with torch.no_grad():
         for _ in range(2):
             start = time.perf_counter()
-            run_search(model, src_BS, limits_B, SearchConfig(beam_size=BEAM_SIZE))
+            run_search(model, src_BS, max_lengths_B, SearchConfig(beam_size=BEAM_SIZE))
             _wait(device)
             elapsed_s = time.perf_counter() - start
     tokens_per_s = N_SENTENCES * N_TOKENS / elapsed_s

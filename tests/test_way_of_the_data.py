@@ -52,13 +52,13 @@ def test_from_a_str_to_its_translation() -> None:
     ((best, *_),) = beam_search(
         read.model.step,
         state,
-        limits_B=torch.tensor([src_BS.shape[1] + read.search.max_extra_tokens]),
+        max_lengths_B=torch.tensor([src_BS.shape[1] + read.search.max_extra_tokens]),
         beam_size=read.search.beam_size,
         alpha=read.search.alpha,
         n_best=1,
         bos_id=BOS_ID,
         eos_id=EOS_ID,
-        forbidden_ids=(PAD_ID, BOS_ID),
+        suppressed_ids=(PAD_ID, BOS_ID),
     )
     translation = read.tokenizers.tgt.decode(best.ids)
     assert translation

@@ -25,8 +25,8 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
         translation(),
         translation(is_long=True),
         translation(is_long=True, is_short=True),
-        translation(is_cut=True),
-        translation(is_cut=True),
+        translation(is_truncated=True),
+        translation(is_truncated=True),
         translation(lacks_masks=True),
     ):
         warnings.look_at(each)

@@ -20,7 +20,7 @@ from transduce.tasks.parser import TreesOfWords
 
 PAD, BOS, EOS = 0, 1, 2
 FORBIDDEN = (PAD, BOS)
-SYMBOLS = {"bos_id": BOS, "eos_id": EOS, "forbidden_ids": FORBIDDEN}
+SYMBOLS = {"bos_id": BOS, "eos_id": EOS, "suppressed_ids": FORBIDDEN}
 Prefix = tuple[int, ...]
 
 
@@ -38,16 +38,16 @@ def allowed_after(seed: int, prefix: Prefix, n_classes: int) -> tuple[int, ...]:
 
 
 def log_probs_after(
-    seed: int, prefix: Prefix, n_classes: int, *, is_constrained: bool, given_ids: tuple[int, ...]
+    seed: int, prefix: Prefix, n_classes: int, *, is_constrained: bool, marginalised_ids: tuple[int, ...]
 ) -> dict[int, float]:
     """The allowed symbols, with the probabilities that they have among all; the given ones share that of all given."""
     weights = [math.exp(logit) for logit in logits_after(seed, prefix, n_classes)]
     allowed = allowed_after(seed, prefix, n_classes) if is_constrained else range(n_classes)
     of_all, of_allowed = (
-        math.fsum(weights[index] for index in ids) for ids in (given_ids, set(given_ids) & set(allowed))
+        math.fsum(weights[index] for index in ids) for ids in (marginalised_ids, set(marginalised_ids) & set(allowed))
     )
     return {
-        index: math.log(weights[index] / math.fsum(weights) * (of_all / of_allowed if index in given_ids else 1))
+        index: math.log(weights[index] / math.fsum(weights) * (of_all / of_allowed if index in marginalised_ids else 1))
         for index in sorted(allowed)
         if index not in FORBIDDEN
     }
@@ -99,41 +99,45 @@ class Case:
 
     n_classes: int
     seeds: list[int]
-    limits: list[int]
+    max_lengths: list[int]
     alpha: float
     is_constrained: bool
-    given_ids: tuple[int, ...]
+    marginalised_ids: tuple[int, ...]
 
     def constraint(self, sentence: int, prefix: Prefix) -> tuple[int, ...]:
         return allowed_after(self.seeds[sentence], prefix, self.n_classes)
 
     def log_probs(self, place: int, prefix: Prefix) -> dict[int, float]:
         return log_probs_after(
-            self.seeds[place], prefix, self.n_classes, is_constrained=self.is_constrained, given_ids=self.given_ids
+            self.seeds[place],
+            prefix,
+            self.n_classes,
+            is_constrained=self.is_constrained,
+            marginalised_ids=self.marginalised_ids,
         )
 
     def beam(self, *, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
         model = Model(self.n_classes)
         options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SYMBOLS}
         options |= self.limitation()
-        return beam_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
+        return beam_search(model, model.start(self.seeds), max_lengths_B=torch.tensor(self.max_lengths), **options)
 
     def greedy(self) -> list[Hypothesis]:
         model = Model(self.n_classes)
         options = {"alpha": self.alpha, **self.limitation(), **SYMBOLS}
-        return greedy_search(model, model.start(self.seeds), limits_B=torch.tensor(self.limits), **options)
+        return greedy_search(model, model.start(self.seeds), max_lengths_B=torch.tensor(self.max_lengths), **options)
 
     def limitation(self) -> dict[str, Any]:
         if not self.is_constrained:
             return {}
-        share = self.given_ids
+        share = self.marginalised_ids
         return {"process": TreesOfWords(self.constraint, share) if share else Constrained(self.constraint)}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha
 
     def single(self, place: int) -> Case:
-        return replace(self, seeds=[self.seeds[place]], limits=[self.limits[place]])
+        return replace(self, seeds=[self.seeds[place]], max_lengths=[self.max_lengths[place]])
 
 
 @st.composite
@@ -143,10 +147,10 @@ def cases(draw: st.DrawFn, *, most_sentences: int, longest: int) -> Case:
     return Case(
         n_classes=n_classes,
         seeds=draw(st.lists(st.integers(0, 10**6), min_size=n_sentences, max_size=n_sentences, unique=True)),
-        limits=draw(st.lists(st.integers(1, longest), min_size=n_sentences, max_size=n_sentences)),
+        max_lengths=draw(st.lists(st.integers(1, longest), min_size=n_sentences, max_size=n_sentences)),
         alpha=draw(st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0])),
         is_constrained=draw(st.booleans()),
-        given_ids=tuple(draw(st.sets(st.integers(3, n_classes - 1)))),
+        marginalised_ids=tuple(draw(st.sets(st.integers(3, n_classes - 1)))),
     )
 
 
@@ -158,7 +162,7 @@ def every_output(case: Case, place: int) -> Iterator[tuple[float, Prefix]]:
         for index, more in case.log_probs(place, prefix).items():
             if index == EOS:
                 yield (log_prob + more) / case.penalty(len(prefix) + 1), prefix
-            elif len(prefix) + 1 < case.limits[place]:
+            elif len(prefix) + 1 < case.max_lengths[place]:
                 pending.append((log_prob + more, (*prefix, index)))
 
 
@@ -170,7 +174,7 @@ def slow_beam_search(case: Case, place: int, *, beam_size: int) -> list[tuple[fl
 
     alive: dict[Prefix, float] = {(): 0.0}
     finished: dict[Prefix, float] = {}
-    for length in range(1, case.limits[place] + 1):
+    for length in range(1, case.max_lengths[place] + 1):
         candidates = {
             (*prefix, index): log_prob + more
             for prefix, log_prob in alive.items()
@@ -215,7 +219,7 @@ def test_results_do_not_depend_on_neighbours_or_order(case: Case, beam_size: int
         assert case.single(place).beam(beam_size=beam_size, n_best=beam_size) == [together[place]]
         assert case.single(place).greedy() == [greedy_together[place]]
     order = random.sample(range(len(case.seeds)), len(case.seeds))
-    shuffled = replace(case, seeds=[case.seeds[i] for i in order], limits=[case.limits[i] for i in order])
+    shuffled = replace(case, seeds=[case.seeds[i] for i in order], max_lengths=[case.max_lengths[i] for i in order])
     assert shuffled.beam(beam_size=beam_size, n_best=beam_size) == [together[i] for i in order]
     assert shuffled.greedy() == [greedy_together[i] for i in order]
 
@@ -231,7 +235,9 @@ def test_outputs_are_sorted_distinct_within_their_limit_and_scored_by_their_ids(
         assert [output.score for output in outputs] == sorted((output.score for output in outputs), reverse=True)
         for output in outputs:
             symbols = (*output.ids, EOS) if output.is_finished else output.ids
-            assert len(symbols) == case.limits[place] or (output.is_finished and len(symbols) < case.limits[place])
+            assert len(symbols) == case.max_lengths[place] or (
+                output.is_finished and len(symbols) < case.max_lengths[place]
+            )
             assert not {EOS, *FORBIDDEN} & set(output.ids)
             log_prob = sum(case.log_probs(place, symbols[:position])[index] for position, index in enumerate(symbols))
             assert output.log_prob == pytest.approx(log_prob, abs=1e-9)

@@ -114,7 +114,7 @@ def test_a_megabyte_of_anything_takes_seconds(micro_model: Path, kind: str) -> N
     started = time.monotonic()
     [translation] = translator.translate_lines([KINDS[kind]], search=search)
     assert time.monotonic() - started < 20  # about 2 where nothing else runs; what is quadratic takes hours
-    assert translation.is_cut == (kind != "spaces")
+    assert translation.is_truncated == (kind != "spaces")
 
 
 def test_attention_of_many_words_is_refused(micro_model: Path) -> None:

@@ -12,15 +12,15 @@ from transduce.search import Hypothesis, beam_search, greedy_search
 SYMBOLS = {"bos_id": 1, "eos_id": 2}
 
 
-def search(model, limits: list[int], *, beam_size=2, alpha=0.0, n_best=1, forbidden_ids=(0, 1)):
+def search(model, max_lengths: list[int], *, beam_size=2, alpha=0.0, n_best=1, suppressed_ids=(0, 1)):
     return beam_search(
         model,
         model.start(),
-        limits_B=torch.tensor(limits),
+        max_lengths_B=torch.tensor(max_lengths),
         beam_size=beam_size,
         alpha=alpha,
         n_best=n_best,
-        forbidden_ids=forbidden_ids,
+        suppressed_ids=suppressed_ids,
         **SYMBOLS,
     )
 
@@ -32,7 +32,7 @@ def test_finds_what_greedy_misses(tree_model, spell) -> None:
     #                  `- .1  A -- $       BA  .4 x .1  = .04
     tree = {"": {"A": 0.6, "B": 0.4}, "A": {"$": 0.55, "A": 0.45}, "B": {"$": 0.9, "A": 0.1}}
     model = tree_model(tree)
-    [greedy] = greedy_search(model, model.start(), limits_B=torch.tensor([9]), forbidden_ids=(0, 1), **SYMBOLS)
+    [greedy] = greedy_search(model, model.start(), max_lengths_B=torch.tensor([9]), suppressed_ids=(0, 1), **SYMBOLS)
     [[best]] = search(tree_model(tree), [9])
     assert (spell(greedy.ids), spell(best.ids)) == ("A", "B")
     assert best.log_prob == pytest.approx(math.log(0.36), abs=1e-12)
@@ -154,11 +154,11 @@ def test_large_vocabularies_are_ranked_in_blocks_of_rows(monkeypatch) -> None:
         return beam_search(
             lambda last_ids_N, state: (table[last_ids_N], state),
             Row(),
-            limits_B=torch.full((3,), 6),
+            max_lengths_B=torch.full((3,), 6),
             beam_size=5,
             alpha=0.6,
             n_best=5,
-            forbidden_ids=(0,),
+            suppressed_ids=(0,),
             **SYMBOLS,
         )
 

@@ -17,7 +17,7 @@ def test_takes_the_most_probable_symbol_at_each_step(tree_model, spell) -> None:
     #   begin --<      `- .45 $
     #            .4  B -- $
     model = tree_model({"": {"A": 0.6, "B": 0.4}, "A": {"B": 0.55, "$": 0.45}})
-    [best] = greedy_search(model, model.start(), limits_B=torch.tensor([9]), forbidden_ids=(0, 1), **SYMBOLS)
+    [best] = greedy_search(model, model.start(), max_lengths_B=torch.tensor([9]), suppressed_ids=(0, 1), **SYMBOLS)
     assert spell(best.ids) == "AB"
     assert best.log_prob == pytest.approx(math.log(0.6 * 0.55), abs=1e-12)
     assert best.score == best.log_prob
@@ -27,7 +27,9 @@ def test_takes_the_most_probable_symbol_at_each_step(tree_model, spell) -> None:
 
 def test_alpha_changes_the_score_only(tree_model, spell) -> None:
     model = tree_model({"": {"A": 0.5, "B": 0.5 - 1e-3, "C": 1e-3}})
-    [best] = greedy_search(model, model.start(), limits_B=torch.tensor([9]), forbidden_ids=(), alpha=1.0, **SYMBOLS)
+    [best] = greedy_search(
+        model, model.start(), max_lengths_B=torch.tensor([9]), suppressed_ids=(), alpha=1.0, **SYMBOLS
+    )
     assert spell(best.ids) == "A"
     assert best.score == pytest.approx(math.log(0.5) / (7 / 6), abs=1e-12)
 
@@ -35,8 +37,8 @@ def test_alpha_changes_the_score_only(tree_model, spell) -> None:
 def test_sentences_leave_at_their_end_or_limit_and_return_in_order(tree_model, spell) -> None:
     endless = {"": {"A": 1.0}, "A": {"A": 1.0}, "AA": {"A": 0.5, "$": 0.25, "B": 0.25}, "AAA": {"A": 1.0}}
     model = tree_model(endless, {"": {"$": 0.8, "A": 0.2}}, endless, {"": {"B": 1.0}})
-    limits_B = torch.tensor([3, 9, 5, 2])
-    outputs = greedy_search(model, model.start(), limits_B=limits_B, forbidden_ids=(0, 1), **SYMBOLS)
+    max_lengths_B = torch.tensor([3, 9, 5, 2])
+    outputs = greedy_search(model, model.start(), max_lengths_B=max_lengths_B, suppressed_ids=(0, 1), **SYMBOLS)
     assert [spell(output.ids) for output in outputs] == ["AAA", "", "AAAA", "B"]
     assert [output.is_finished for output in outputs] == [False, True, True, True]
     assert outputs[0].score == outputs[0].log_prob == pytest.approx(math.log(0.5), abs=1e-12)
@@ -45,7 +47,7 @@ def test_sentences_leave_at_their_end_or_limit_and_return_in_order(tree_model, s
 
 def test_forbidden_symbols_keep_their_probability(tree_model, spell) -> None:
     model = tree_model({"": {"_": 0.5, "^": 0.3, "A": 0.2}})
-    [best] = greedy_search(model, model.start(), limits_B=torch.tensor([4]), forbidden_ids=(0, 1), **SYMBOLS)
+    [best] = greedy_search(model, model.start(), max_lengths_B=torch.tensor([4]), suppressed_ids=(0, 1), **SYMBOLS)
     assert spell(best.ids) == "A"
     assert best.log_prob == pytest.approx(math.log(0.2), abs=1e-12)
 
@@ -55,11 +57,18 @@ def test_a_beam_of_one_keeps_a_better_end_that_it_passed(tree_model, spell) -> N
     #   begin --<      `- .24 B, C or $      a beam of one passes the end before A, .4, and keeps it
     #            .4  $
     model = tree_model({"": {"A": 0.6, "$": 0.4}, "A": {"A": 0.28, "B": 0.24, "C": 0.24, "$": 0.24}})
-    limits_B = torch.tensor([5])
-    [greedy] = greedy_search(model, model.start(), limits_B=limits_B, forbidden_ids=(), **SYMBOLS)
+    max_lengths_B = torch.tensor([5])
+    [greedy] = greedy_search(model, model.start(), max_lengths_B=max_lengths_B, suppressed_ids=(), **SYMBOLS)
     model.rows_per_step.clear()
     [[beam]] = beam_search(
-        model, model.start(), limits_B=limits_B, beam_size=1, alpha=0.0, n_best=1, forbidden_ids=(), **SYMBOLS
+        model,
+        model.start(),
+        max_lengths_B=max_lengths_B,
+        beam_size=1,
+        alpha=0.0,
+        n_best=1,
+        suppressed_ids=(),
+        **SYMBOLS,
     )
     assert (spell(greedy.ids), spell(beam.ids)) == ("AA", "")
     assert greedy.log_prob < beam.log_prob == pytest.approx(math.log(0.4), abs=1e-12)
@@ -67,22 +76,22 @@ def test_a_beam_of_one_keeps_a_better_end_that_it_passed(tree_model, spell) -> N
 
 def test_no_sentences_give_no_outputs(tree_model) -> None:
     model = tree_model()
-    limits_B = torch.zeros(0, dtype=torch.int64)
-    assert greedy_search(model, model.start(), limits_B=limits_B, forbidden_ids=(), **SYMBOLS) == []
+    max_lengths_B = torch.zeros(0, dtype=torch.int64)
+    assert greedy_search(model, model.start(), max_lengths_B=max_lengths_B, suppressed_ids=(), **SYMBOLS) == []
     assert model.rows_per_step == []
 
 
 def test_a_model_without_probabilities_is_named(tree_model) -> None:
     model = tree_model({}, {"": {"A": 1.0}, "A": {"A": math.nan}})
     with pytest.raises(SearchError, match=naming("sentence 1", "from 0", "3 symbols", "NaN")):
-        greedy_search(model, model.start(), limits_B=torch.tensor([3, 3]), forbidden_ids=(), **SYMBOLS)
+        greedy_search(model, model.start(), max_lengths_B=torch.tensor([3, 3]), suppressed_ids=(), **SYMBOLS)
 
 
 def test_arguments_that_cannot_be_right_are_refused(tree_model) -> None:
     model = tree_model({})
-    for limits, forbidden_ids, alpha, facts in [
-        ([0], (), 0.0, ["limits_B", 1, "[0]"]),
-        ([[1]], (), 0.0, ["limits_B", 1, "[[1]]"]),
+    for max_lengths, suppressed_ids, alpha, facts in [
+        ([0], (), 0.0, ["max_lengths_B", 1, "[0]"]),
+        ([[1]], (), 0.0, ["max_lengths_B", 1, "[[1]]"]),
         ([1], (1, 2), 0.0, ["end symbol 2", "[1, 2]"]),
         ([1], (), -0.5, ["alpha", 0, "-0.5"]),
     ]:
@@ -90,8 +99,8 @@ def test_arguments_that_cannot_be_right_are_refused(tree_model) -> None:
             greedy_search(
                 model,
                 model.start(),
-                limits_B=torch.tensor(limits),
-                forbidden_ids=forbidden_ids,
+                max_lengths_B=torch.tensor(max_lengths),
+                suppressed_ids=suppressed_ids,
                 alpha=alpha,
                 **SYMBOLS,
             )

@@ -29,6 +29,6 @@ def test_the_greatest_in_one_chunk_and_in_the_rest() -> None:
 def test_what_is_not_a_number_comes_to_light_and_what_is_forbidden_comes_last() -> None:
     logits_NV = torch.randn(2, CHUNK**2, generator=torch.Generator().manual_seed(0))
     logits_NV[0, 77] = torch.nan
-    log_probs_NK, ids_NK = top_tokens(logits_NV, 2, forbidden_ids=torch.tensor([int(logits_NV[1].argmax())]))
+    log_probs_NK, ids_NK = top_tokens(logits_NV, 2, suppressed_ids=torch.tensor([int(logits_NV[1].argmax())]))
     assert log_probs_NK[0].isnan().all()
     assert ids_NK[1, 0] == logits_NV[1].topk(2).indices[1]

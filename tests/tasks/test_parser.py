@@ -335,7 +335,7 @@ def test_a_line_of_any_length_has_all_its_words(model: Path) -> None:
     parser = Parser.load(model)
     parser._search_all._max_positions = 12  # as learned positions would have it
     (parse,) = parser.parse_lines(["word " * 40], search=SearchConfig(beam_size=1, max_extra_tokens=3))
-    assert parse.is_cut
+    assert parse.is_truncated
     assert parse.tree is not None
     assert parse.tree.words() == ["word"] * 40
 

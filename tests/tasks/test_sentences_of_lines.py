@@ -66,7 +66,7 @@ def test_a_sentence_beyond_all_of_training_is_cut_into_clauses() -> None:
 
 
 def segment(*best: tuple[str, float], **marks: bool) -> TranslatedSegment:
-    values = {"is_cut": False, "is_long": False, "is_short": False, "lacks_masks": False, **marks}
+    values = {"is_truncated": False, "is_long": False, "is_short": False, "lacks_masks": False, **marks}
     return TranslatedSegment(tuple(ScoredText(*each) for each in best), **values)
 
 

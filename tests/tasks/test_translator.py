@@ -110,7 +110,7 @@ def test_greedy_search_becomes_beam_search_where_more_is_asked_for(random_transl
 def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:
     search, lines = SearchConfig(beam_size=1), ["the dog", "dog " * 2000]
     short, long = random_translator.translate_lines(lines, search=search, split=False)
-    assert (short.is_cut, long.is_cut) == (False, True)
+    assert (short.is_truncated, long.is_truncated) == (False, True)
 
 
 def test_learned_positions_bound_source_and_output(random_translator: Translator) -> None:
@@ -120,9 +120,9 @@ def test_learned_positions_bound_source_and_output(random_translator: Translator
         Transformer(config).eval(), random_translator.tokenizers, SearchConfig(beam_size=2), direction="en-de"
     )
     (translation,) = translator.translate_lines(["dog " * 40], split=False)
-    assert translation.is_cut
+    assert translation.is_truncated
     (translation,) = translator.translate_lines(["dog " * 40])
-    assert (translation.is_cut, translation.n_segments > 3) == (False, True)
+    assert (translation.is_truncated, translation.n_segments > 3) == (False, True)
     assert translator.max_source_tokens == 12
 
 

@@ -23,12 +23,12 @@ def names(ids: list[int]) -> set[str]:
     return {"END" if id == EOS_ID else TOKENIZER.pieces([id])[0] for id in ids}
 
 
-def grammar(*n_words: int, limits: list[int] | None = None) -> BracketGrammar:
-    return BracketGrammar(KINDS, [[KINDS.tags] * n for n in n_words], limits or [n + 300 for n in n_words])
+def grammar(*n_words: int, max_lengths: list[int] | None = None) -> BracketGrammar:
+    return BracketGrammar(KINDS, [[KINDS.tags] * n for n in n_words], max_lengths or [n + 300 for n in n_words])
 
 
 def after(symbols: str, *, n_words: int = 2, limit: int = 300) -> set[str]:
-    return names(grammar(n_words, limits=[limit])(0, tuple(ID[symbol] for symbol in symbols.split())))
+    return names(grammar(n_words, max_lengths=[limit])(0, tuple(ID[symbol] for symbol in symbols.split())))
 
 
 def test_what_may_follow() -> None:
@@ -67,19 +67,19 @@ def test_not_too_many_open_before_a_word() -> None:
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 40))
 def test_any_walk_ends_in_a_tree_within_its_limit(seed: int, n_words: list[int], room: int) -> None:
     draw = random.Random(seed)
-    limits = [n + room for n in n_words]
-    constraint = grammar(*n_words, limits=limits)
+    max_lengths = [n + room for n in n_words]
+    constraint = grammar(*n_words, max_lengths=max_lengths)
     prefixes: list[tuple[int, ...]] = [()] * len(n_words)
     is_over = [False] * len(n_words)
     while not all(is_over):
         for sentence, prefix in enumerate(prefixes):
             if not is_over[sentence]:
                 allowed = constraint(sentence, prefix)
-                assert allowed == grammar(*n_words, limits=limits)(sentence, prefix)  # whatever it remembers
+                assert allowed == grammar(*n_words, max_lengths=max_lengths)(sentence, prefix)  # whatever it remembers
                 chosen = draw.choice(allowed)
                 is_over[sentence] = chosen == EOS_ID
                 prefixes[sentence] = prefix if is_over[sentence] else (*prefix, chosen)
-    for prefix, n, limit in zip(prefixes, n_words, limits, strict=True):
+    for prefix, n, limit in zip(prefixes, n_words, max_lengths, strict=True):
         assert len(prefix) + 1 <= limit
         words = [f"w{place}" for place in range(n)]
         tree = delinearise(TOKENIZER.pieces(prefix), words)
@@ -101,7 +101,7 @@ def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
     symbols = linearise(tree)
     assume("(" * (BracketGrammar.MOST_IN_A_ROW + 1) not in "".join(symbol[0] for symbol in symbols))
     ids = TOKENIZER.encode(" ".join(symbols))
-    constraint = grammar(n_words, limits=[len(ids) + 1])
+    constraint = grammar(n_words, max_lengths=[len(ids) + 1])
     for place, id in enumerate([*ids, EOS_ID]):
         assert id in constraint(0, tuple(ids[:place]))
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_parsed_is_refused() -> None:
     with pytest.raises(DataError, match=r"\b1\b.*no word"):
         grammar(1, 0)
     with pytest.raises(DataError, match=r"\b3\b.*\b3\b"):
-        grammar(3, limits=[3])
+        grammar(3, max_lengths=[3])
     with pytest.raises(DataError, match="'VP'"):
         SymbolKinds.of({"(VP": 4, "XX": 5})
     with pytest.raises(DataError, match="no tag"):

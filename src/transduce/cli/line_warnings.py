@@ -40,7 +40,7 @@ class LineWarnings:
     def look_at(self, translation: Translation) -> None:
         """The translation of the next line. That text was cut off is told of every line."""
         self._n_lines += 1
-        if translation.is_cut:
+        if translation.is_truncated:
             limit = f"{self._max_source_tokens:,} tokens"
             self._tell(f"warning: line {self._n_lines} is longer than {limit}; its end was cut off")
         for mark, (of_first, _) in _WORDS.items():

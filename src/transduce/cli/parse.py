@@ -84,7 +84,7 @@ def parse(
     sentences = _sentences(trees, lines, is_raw=raw)
     chunk, is_drawn = 1 if is_typed else buffer, False
     for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=chunk), start=1):
-        if result.is_cut:
+        if result.is_truncated:
             say(f"warning: sentence {number} is too long to be read whole; its tree has all words")
         if svg is not None and not is_drawn and result.tree is not None:
             write_text(svg, draw_tree(result.tree))

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.search.arguments import check_arguments, dead_end
+from transduce.search.arguments import check_arguments, no_hypothesis_error
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
@@ -32,7 +32,7 @@ class _Beam:
     """Both pools of every sentence that is still searched, best first. Probability zero marks an empty slot."""
 
     sentences_B: Tensor  # place of each sentence in the input
-    limits_B: Tensor  # most symbols of its output, the end symbol included
+    max_lengths_B: Tensor  # most symbols of its output, the end symbol included
     alive_ids_BWT: Tensor
     alive_log_probs_BW: Tensor
     finished_ids_BFT: Tensor  # after its end symbol, a hypothesis has end symbols only
@@ -60,13 +60,13 @@ def beam_search(
     state: StateT,
     /,
     *,
-    limits_B: Tensor,
+    max_lengths_B: Tensor,
     beam_size: int,
     alpha: float,
     n_best: int,
     bos_id: int,
     eos_id: int,
-    forbidden_ids: Sequence[int],
+    suppressed_ids: Sequence[int],
     process: LogProbsProcessor | None = None,
 ) -> list[list[Hypothesis]]:
     """At least one and at most ``n_best`` outputs of each sentence, best score first, in the order of the input.
@@ -78,9 +78,9 @@ def beam_search(
     log-probabilities only fall and the penalty only grows. Where nothing finished, alive beams are returned.
     The length penalty is ((5 + length) / 6) ** alpha; fairseq's ``length ** alpha`` is another function.
 
-    ``state`` has one row a sentence. ``limits_B`` (int64, on the model's device) is the most symbols that each output
+    ``state`` has one row a sentence. ``max_lengths_B`` (int64, on the model's device) is the most symbols that each output
     may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``forbidden_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step, as
+    ``suppressed_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step, as
     a constraint does (``Constrained``). Sentences that are over leave the batch at once.
 
     Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
@@ -92,22 +92,22 @@ def beam_search(
     >>> def step(last_ids_N, state):  # 0 begins, 1 ends; 3 is less probable than 2, but then the end is certain
     ...     return after[last_ids_N].log(), state
     >>> outputs = beam_search(
-    ...     step, Nothing(), limits_B=torch.tensor([9]), beam_size=2, alpha=0.0, n_best=2, bos_id=0, eos_id=1,
-    ...     forbidden_ids=[0],
+    ...     step, Nothing(), max_lengths_B=torch.tensor([9]), beam_size=2, alpha=0.0, n_best=2, bos_id=0, eos_id=1,
+    ...     suppressed_ids=[0],
     ... )
     >>> [(hypothesis.ids, round(math.exp(hypothesis.log_prob), 2)) for hypothesis in outputs[0]]
     [((3,), 0.4), ((2,), 0.3)]
     """
-    check_arguments(limits_B, eos_id=eos_id, forbidden_ids=forbidden_ids, alpha=alpha)
+    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids, alpha=alpha)
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best must be from 1 to beam_size, got n_best {n_best} and beam_size {beam_size}")
-    forbidden = torch.tensor(forbidden_ids, dtype=torch.int64, device=limits_B.device)
-    beam = _start(limits_B, beam_size=beam_size, bos_id=bos_id)
+    suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=max_lengths_B.device)
+    beam = _start(max_lengths_B, beam_size=beam_size, bos_id=bos_id)
     results: dict[int, list[Hypothesis]] = {}
     while len(beam.sentences_B):
         logits_NV, state = step(beam.alive_ids_BWT[:, :, -1].flatten(), state)
         prefixes = _prefixes(beam) if process is not None else None
-        top = top_tokens(logits_NV, 2 * beam_size, forbidden_ids=forbidden, process=process, prefixes=prefixes)
+        top = top_tokens(logits_NV, 2 * beam_size, suppressed_ids=suppressed, process=process, prefixes=prefixes)
         candidates = _grow(beam, *top, beam_size=beam_size)
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
         is_over_B = _is_over(beam, alpha=alpha, n_best=n_best)
@@ -119,13 +119,13 @@ def beam_search(
     return [results[sentence] for sentence in range(len(results))]
 
 
-def _start(limits_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
+def _start(max_lengths_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
     """One alive beam a sentence, which holds the begin symbol, and nothing finished."""
-    n_sentences, device = len(limits_B), limits_B.device
+    n_sentences, device = len(max_lengths_B), max_lengths_B.device
     nothing_BF = torch.full((n_sentences, beam_size), -torch.inf, device=device)
     return _Beam(
         sentences_B=torch.arange(n_sentences, device=device),
-        limits_B=limits_B,
+        max_lengths_B=max_lengths_B,
         alive_ids_BWT=torch.full((n_sentences, 1, 1), bos_id, device=device),
         alive_log_probs_BW=torch.zeros(n_sentences, 1, device=device),
         finished_ids_BFT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
@@ -211,9 +211,9 @@ def _keep_finished(
 
 def _is_over(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
     """Which sentences are at their limit, or have ``n_best`` finished hypotheses that none alive can beat; ``(B,)``."""
-    greatest_penalty_B = length_penalty(beam.limits_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
+    greatest_penalty_B = length_penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
     reachable_B = beam.alive_log_probs_BW[:, 0] / greatest_penalty_B
-    is_at_limit_B = beam.limits_B < beam.alive_ids_BWT.shape[2]
+    is_at_limit_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
     return is_at_limit_B | (beam.finished_scores_BF[:, n_best - 1] >= reachable_B)
 
 
@@ -240,6 +240,6 @@ def _hypotheses(beam: _Beam, /, *, n_best: int, eos_id: int) -> dict[int, list[H
             if log_prob > -math.inf
         ]
         if not (finished or cut) or any(map(math.isnan, alive_log_probs_W)):
-            raise dead_end(sentence, n_symbols=beam.alive_ids_BWT.shape[2] - 1)
+            raise no_hypothesis_error(sentence, n_symbols=beam.alive_ids_BWT.shape[2] - 1)
         results[sentence] = (finished or cut)[:n_best]
     return results

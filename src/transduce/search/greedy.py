@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transduce.search.arguments import check_arguments, dead_end
+from transduce.search.arguments import check_arguments, no_hypothesis_error
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
@@ -26,10 +26,10 @@ def greedy_search(
     state: StateT,
     /,
     *,
-    limits_B: Tensor,
+    max_lengths_B: Tensor,
     bos_id: int,
     eos_id: int,
-    forbidden_ids: Sequence[int],
+    suppressed_ids: Sequence[int],
     alpha: float = 0.0,
     process: LogProbsProcessor | None = None,
 ) -> list[Hypothesis]:
@@ -47,29 +47,29 @@ def greedy_search(
     ...         return self
     >>> def step(last_ids_N, state):  # after 0 (begin) comes 2, after 2 comes 1 (end)
     ...     return torch.tensor([[0.0, 0.3, 0.7], [0.0, 1.0, 0.0], [0.0, 0.6, 0.4]])[last_ids_N].log(), state
-    >>> [best] = greedy_search(step, Nothing(), limits_B=torch.tensor([9]), bos_id=0, eos_id=1, forbidden_ids=[0])
+    >>> [best] = greedy_search(step, Nothing(), max_lengths_B=torch.tensor([9]), bos_id=0, eos_id=1, suppressed_ids=[0])
     >>> best.ids, round(math.exp(best.log_prob), 2)
     ((2,), 0.42)
     """
-    check_arguments(limits_B, eos_id=eos_id, forbidden_ids=forbidden_ids, alpha=alpha)
-    forbidden = torch.tensor(forbidden_ids, dtype=torch.int64, device=limits_B.device)
-    sentences_B = torch.arange(len(limits_B), device=limits_B.device)
-    ids_BT = torch.full((len(limits_B), 1), bos_id, device=limits_B.device)
-    log_probs_B = torch.zeros(len(limits_B), device=limits_B.device)
+    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids, alpha=alpha)
+    suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=max_lengths_B.device)
+    sentences_B = torch.arange(len(max_lengths_B), device=max_lengths_B.device)
+    ids_BT = torch.full((len(max_lengths_B), 1), bos_id, device=max_lengths_B.device)
+    log_probs_B = torch.zeros(len(max_lengths_B), device=max_lengths_B.device)
     results: dict[int, Hypothesis] = {}
     while len(sentences_B):
         logits_BV, state = step(ids_BT[:, -1], state)
         prefixes = Prefixes(sentences_B, ids_BT, log_probs_B > -torch.inf) if process is not None else None
-        log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, forbidden_ids=forbidden, process=process, prefixes=prefixes)
+        log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, suppressed_ids=suppressed, process=process, prefixes=prefixes)
         log_probs_B = log_probs_B + log_probs_B1[:, 0]
-        is_over_B = (ids_B1[:, 0] == eos_id) | (limits_B <= ids_BT.shape[1])
+        is_over_B = (ids_B1[:, 0] == eos_id) | (max_lengths_B <= ids_BT.shape[1])
         ids_BT = torch.cat([ids_BT, ids_B1], dim=1)
         if is_over_B.any():
             over = zip(sentences_B[is_over_B].tolist(), ids_BT[is_over_B], log_probs_B[is_over_B].tolist(), strict=True)
             for sentence, ids_T, log_prob in over:
                 results[sentence] = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
             rows_B = (~is_over_B).nonzero()[:, 0]
-            sentences_B, limits_B = sentences_B[rows_B], limits_B[rows_B]
+            sentences_B, max_lengths_B = sentences_B[rows_B], max_lengths_B[rows_B]
             ids_BT, log_probs_B = ids_BT[rows_B], log_probs_B[rows_B]
             if len(rows_B):
                 state = state.select(rows_B[:, None])
@@ -78,7 +78,7 @@ def greedy_search(
 
 def _hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
     if not math.isfinite(log_prob):
-        raise dead_end(sentence, n_symbols=len(ids))
+        raise no_hypothesis_error(sentence, n_symbols=len(ids))
     if ids[-1] != eos_id:
         return Hypothesis(tuple(ids), log_prob, score=log_prob, is_finished=False)
     return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / length_penalty(float(len(ids)), alpha=alpha), True)

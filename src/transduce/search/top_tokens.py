@@ -23,7 +23,7 @@ def top_tokens(
     k: int,
     /,
     *,
-    forbidden_ids: Tensor,
+    suppressed_ids: Tensor,
     process: LogProbsProcessor | None = None,
     prefixes: Prefixes | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -34,25 +34,25 @@ def top_tokens(
     taken. Computed in float32, or in float64 where the logits are.
 
     >>> logits_NV = torch.tensor([[0.5, 0.25, 0.25]]).log()
-    >>> log_probs_NK, ids_NK = top_tokens(logits_NV, 2, forbidden_ids=torch.tensor([0]))
+    >>> log_probs_NK, ids_NK = top_tokens(logits_NV, 2, suppressed_ids=torch.tensor([0]))
     >>> log_probs_NK.exp().tolist(), ids_NK.tolist()
     ([[0.25, 0.25]], [[1, 2]])
     """
     n_rows, n_classes = logits_NV.shape
     k = min(k, n_classes)
     if process is not None and prefixes is not None:
-        return top_k(process(_log_probs(logits_NV, forbidden_ids), prefixes), k)
+        return top_k(process(_log_probs(logits_NV, suppressed_ids), prefixes), k)
     on_cpu = logits_NV.device.type == "cpu"
     block_rows = max(1, CPU_BLOCK_ENTRIES // n_classes) if on_cpu else n_rows
-    blocks = [top_k(_log_probs(block, forbidden_ids), k) for block in torch.split(logits_NV, block_rows)]
+    blocks = [top_k(_log_probs(block, suppressed_ids), k) for block in torch.split(logits_NV, block_rows)]
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([log_probs for log_probs, _ in blocks]), torch.cat([ids for _, ids in blocks])
 
 
-def _log_probs(logits_NV: Tensor, forbidden_ids: Tensor) -> Tensor:
+def _log_probs(logits_NV: Tensor, suppressed_ids: Tensor) -> Tensor:
     dtype = torch.promote_types(logits_NV.dtype, torch.float32)
-    return F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, forbidden_ids, -torch.inf)
+    return F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, suppressed_ids, -torch.inf)
 
 
 def top_k(x_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -27,7 +27,7 @@ from transduce.model import EncoderDecoder, Ensemble, for_inference
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
-__all__ = ["BatchSearch", "Found", "Writer", "require_several", "run_search"]
+__all__ = ["BatchSearch", "SearchResult", "StepDecoder", "require_several", "run_search"]
 
 # Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
 MAX_SOURCE_TOKENS = 1024
@@ -37,12 +37,12 @@ ProcessorMaker = Callable[[Sequence[int], Sequence[int]], LogProbsProcessor]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found for a text."""
 
     hypotheses: tuple[Hypothesis, ...]  # best first; none for a blank text
     n_src_tokens: int  # its end symbol included; of a source that is cut, at least so many
-    is_cut: bool  # the source was too long and lost its end
+    is_truncated: bool  # the source was too long and lost its end
 
 
 class BatchSearch:
@@ -55,7 +55,7 @@ class BatchSearch:
         self, models: Sequence[EncoderDecoder], src_tokenizer: Tokenizer, *, precision: InferencePrecision = "fp32"
     ) -> None:
         fast = [for_inference(each, precision) for each in models]
-        self._writer: Writer[Any] = Ensemble(fast) if len(fast) > 1 else fast[0]
+        self._decoder: StepDecoder[Any] = Ensemble(fast) if len(fast) > 1 else fast[0]
         self._max_positions = min(map(_max_positions, models))
         self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
 
@@ -79,7 +79,7 @@ class BatchSearch:
         should_stop: Callable[[], bool] = lambda: False,
         processor: ProcessorMaker | None = None,
         least_symbols: Sequence[int] | None = None,
-    ) -> list[Found] | None:
+    ) -> list[SearchResult] | None:
         """One result for each text; None if ``should_stop``, which is asked before each batch, says so.
 
         ``least_symbols``: how many symbols an output may have whatever the length of its source, the end included.
@@ -92,15 +92,19 @@ class BatchSearch:
             if should_stop():
                 return None
             chosen = [places[row] for row in rows]
-            limits = [min(len(cut[place]) + 1 + search.max_extra_tokens, self._max_positions) for place in chosen]
+            max_lengths = [min(len(cut[place]) + 1 + search.max_extra_tokens, self._max_positions) for place in chosen]
             if least_symbols is not None:
-                limits = [max(limit, least_symbols[place]) for limit, place in zip(limits, chosen, strict=True)]
-            process = None if processor is None else processor(chosen, limits)
+                max_lengths = [
+                    max(limit, least_symbols[place]) for limit, place in zip(max_lengths, chosen, strict=True)
+                ]
+            process = None if processor is None else processor(chosen, max_lengths)
             src_BS = pad_rows([[*cut[place], EOS_ID] for place in chosen]).to(self._device)
-            hypotheses = run_search(self._writer, src_BS, torch.tensor(limits, device=self._device), search, process)
+            hypotheses = run_search(
+                self._decoder, src_BS, torch.tensor(max_lengths, device=self._device), search, process
+            )
             found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
         return [
-            Found(found.get(place, ()), len(ids) + 1, is_cut=len(cut[place]) < len(ids))
+            SearchResult(found.get(place, ()), len(ids) + 1, is_truncated=len(cut[place]) < len(ids))
             for place, ids in enumerate(encoded)
         ]
 
@@ -122,7 +126,7 @@ def require_several(texts: object, wanted: str, for_one: str) -> None:
         raise TypeError(f"{wanted}, got {type(texts).__name__}")
 
 
-class Writer(Protocol[StateT]):
+class StepDecoder(Protocol[StateT]):
     """What writes translations, a step at a time: a model or several."""
 
     def start(self, src_BS: Tensor, /) -> StateT:
@@ -133,37 +137,37 @@ class Writer(Protocol[StateT]):
 
 
 def run_search(
-    model: Writer[StateT],
+    model: StepDecoder[StateT],
     src_BS: Tensor,
-    limits_B: Tensor,
+    max_lengths_B: Tensor,
     search: SearchConfig,
     process: LogProbsProcessor | None = None,
 ) -> list[list[Hypothesis]]:
     """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
     state = model.start(src_BS)
-    forbidden_ids = (PAD_ID, BOS_ID)
+    suppressed_ids = (PAD_ID, BOS_ID)
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
             return beam_search(
                 model.step,
                 state,
-                limits_B=limits_B,
+                max_lengths_B=max_lengths_B,
                 beam_size=beam_size,
                 alpha=search.alpha,
                 n_best=search.n_best,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
-                forbidden_ids=forbidden_ids,
+                suppressed_ids=suppressed_ids,
                 process=process,
             )
         case BeamSearchConfig() | GreedySearchConfig():
             best = greedy_search(
                 model.step,
                 state,
-                limits_B=limits_B,
+                max_lengths_B=max_lengths_B,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
-                forbidden_ids=forbidden_ids,
+                suppressed_ids=suppressed_ids,
                 alpha=search.alpha,
                 process=process,
             )

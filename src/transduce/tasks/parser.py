@@ -13,7 +13,7 @@ from transduce.config import InferencePrecision, SearchConfig
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
 from transduce.model import EncoderDecoder
 from transduce.search import Constrained, Prefixes
-from transduce.tasks.batch_search import BatchSearch, Found, require_several
+from transduce.tasks.batch_search import BatchSearch, SearchResult, require_several
 from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import UNK_ID, Tokenizers
@@ -37,7 +37,7 @@ class Parse:
     words: tuple[str, ...]
     tree: Tree | None  # None where there was no word
     score: float  # log-probability over length penalty
-    is_cut: bool  # the sentence was too long to be read whole; its tree has all words all the same
+    is_truncated: bool  # the sentence was too long to be read whole; its tree has all words all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ class Parser:
     ) -> list[Parse] | None:
         """Trees; None if ``should_stop``, which is asked before each search, says so."""
 
-        def processor(places: Sequence[int], limits: Sequence[int]) -> TreesOfWords:
+        def processor(places: Sequence[int], max_lengths: Sequence[int]) -> TreesOfWords:
             tags = [[self._allowed(*pair) for pair in readable[place]] for place in places]
-            return TreesOfWords(BracketGrammar(self.kinds, tags, limits), self.kinds.tags)
+            return TreesOfWords(BracketGrammar(self.kinds, tags, max_lengths), self.kinds.tags)
 
         # Of a line that is longer than any source, the search writes the words that may be read; the others are added.
         most = self._search_all.max_source_tokens - 1
@@ -144,10 +144,10 @@ class Parser:
             return None
         return [self._parse(words, each) for words, each in zip(sentences, found, strict=True)]
 
-    def _parse(self, tagged: TaggedWords, found: Found) -> Parse:
+    def _parse(self, tagged: TaggedWords, found: SearchResult) -> Parse:
         words = tuple(word for word, _ in tagged)
         if not words:
-            return Parse(words, None, 0.0, found.is_cut)
+            return Parse(words, None, 0.0, found.is_truncated)
         # A word may be nothing that a tokenizer sees: then nothing was searched.
         ids, score = (found.hypotheses[0].ids, found.hypotheses[0].score) if found.hypotheses else ((), 0.0)
         tree = repair(
@@ -155,7 +155,7 @@ class Parser:
             [escape_brackets(word) for word in words],
             [tag for _, tag in tagged],
         )
-        return Parse(words, tree, score, found.is_cut)
+        return Parse(words, tree, score, found.is_truncated)
 
     def _allowed(self, word: str, tag: str | None) -> Sequence[int]:
         """What may be written for a word. With a letter or a digit it is no punctuation, whatever the model finds."""

@@ -25,7 +25,7 @@ class TranslatedSegment:
     """What became of a segment."""
 
     n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_cut: bool  # it was too long to be read and lost its end
+    is_truncated: bool  # it was too long to be read and lost its end
     is_long: bool  # it is longer than any source of the training text
     is_short: bool  # its translation is shorter than those of the training text
     lacks_masks: bool  # something that should stay was put in by its place, since the model did not write it
@@ -37,7 +37,7 @@ class Translation:
 
     source: str  # as it came
     n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_cut: bool = False  # a source was too long to be read and lost its end
+    is_truncated: bool = False  # a source was too long to be read and lost its end
     is_long: bool = False  # a sentence is longer than any source of the training text
     is_short: bool = False  # the translation of a sentence is shorter than those of the training text
     lacks_masks: bool = False  # something that should stay was put in by its place, since the model did not write it
@@ -60,9 +60,9 @@ def put_together(
     translated: Sequence[TranslatedSegment],
     n_best: int,
     *,
-    is_cut: bool = False,
+    is_truncated: bool = False,
 ) -> Translation:
-    """The translation of a line from those of its segments, with its spacing; ``is_cut``: they are not all of it."""
+    """The translation of a line from those of its segments, with its spacing; ``is_truncated``: they are not all of it."""
     if len(segments) == 1:
         best = translated[0].n_best
     else:
@@ -73,7 +73,7 @@ def put_together(
     return Translation(
         line,
         best,
-        is_cut=is_cut or any(each.is_cut for each in translated),
+        is_truncated=is_truncated or any(each.is_truncated for each in translated),
         is_long=any(each.is_long for each in translated),
         is_short=any(each.is_short for each in translated),
         lacks_masks=any(each.lacks_masks for each in translated),

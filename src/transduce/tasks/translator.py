@@ -18,7 +18,7 @@ from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfi
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import LONGEST_LINE
 from transduce.model import EncoderDecoder
-from transduce.tasks.batch_search import BatchSearch, Found, require_several
+from transduce.tasks.batch_search import BatchSearch, SearchResult, require_several
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import LEAST_TOKENS, LineStatistics
 from transduce.tasks.model_folder import read_model_folder
@@ -47,7 +47,7 @@ class _Input:
 
     masked: Masked
     is_caps: bool  # it was in capitals, and its translation shall be
-    is_cut: bool  # it was too long to be looked at whole
+    is_truncated: bool  # it was too long to be looked at whole
 
 
 class _Options(TypedDict, total=False):
@@ -237,7 +237,7 @@ class Translator:
             chosen = iter(found if choose is None else choose(texts, found, way))
             for line, segments in zip(chunk, segments_of, strict=True):
                 parts = list(islice(chosen, len(segments)))
-                yield put_together(line, segments, parts, way.n_best, is_cut=len(line) > LONGEST_LINE)
+                yield put_together(line, segments, parts, way.n_best, is_truncated=len(line) > LONGEST_LINE)
 
         return chain.from_iterable(map(translated, chunks(lines, chunk_lines, len)))
 
@@ -281,13 +281,13 @@ class Translator:
         return [results[place] for place in range(len(texts))]
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
-        text, is_cut = _beginning(text)
+        text, is_truncated = _beginning(text)
         masked = mask(text) if self.tokenizers.src.has_masks else Masked(text, {})
         is_caps = lowers_caps and is_all_caps(masked.text)
         read = replace(masked, text=caps_lowered(masked.text, self.src_language)) if is_caps else masked
-        return _Input(read, is_caps, is_cut)
+        return _Input(read, is_caps, is_truncated)
 
-    def _result(self, source: _Input, found: Found, *, n_best: int) -> TranslatedSegment:
+    def _result(self, source: _Input, found: SearchResult, *, n_best: int) -> TranslatedSegment:
         """What a search found for a segment, as text."""
         texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in found.hypotheses)
         candidates = []
@@ -301,7 +301,7 @@ class Translator:
         statistics = self.statistics
         return TranslatedSegment(
             n_best=tuple(each for _, each in candidates[:n_best]) or (ScoredText("", 0.0),),
-            is_cut=source.is_cut or found.is_cut,
+            is_truncated=source.is_truncated or found.is_truncated,
             is_long=statistics is not None and found.n_src_tokens > statistics.longest,
             is_short=statistics is not None
             and found.n_src_tokens >= LEAST_TOKENS
@@ -314,7 +314,7 @@ class Translator:
         read = [self._input(text, lowers_caps=False) for text in texts]
         counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.masked.text for each in read])]
         most = self.max_source_tokens
-        return [max(count, most + 1) if each.is_cut else count for each, count in zip(read, counts, strict=True)]
+        return [max(count, most + 1) if each.is_truncated else count for each, count in zip(read, counts, strict=True)]
 
 
 def _beginning(text: str) -> tuple[str, bool]:

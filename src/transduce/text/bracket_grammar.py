@@ -72,17 +72,17 @@ class BracketGrammar:
     # The most that GUM, CRAFT and the sample of the Wall Street Journal have, in 40,000 trees.
     MOST_IN_A_ROW = 8
 
-    def __init__(self, kinds: SymbolKinds, tags: Sequence[Sequence[Sequence[int]]], limits: Sequence[int]) -> None:
-        """``tags``: for each sentence and word, the ids that it may have; ``limits``: most symbols, the end included.
+    def __init__(self, kinds: SymbolKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
+        """``tags``: for each sentence and word, the ids that it may have; ``max_lengths``: most symbols, the end included.
 
         Raises DataError if a sentence has no words, or a limit leaves no room for its words and the end.
         """
-        for number, (words, limit) in enumerate(zip(tags, limits, strict=True)):
+        for number, (words, limit) in enumerate(zip(tags, max_lengths, strict=True)):
             if not words or not all(words):
                 raise DataError(f"sentence {number} (counted from 0) has no word, or a word without a tag")
             if limit <= len(words):
                 raise DataError(f"sentence {number} (counted from 0) has {len(words)} words and a limit of {limit}")
-        self.kinds, self.tags, self.limits = kinds, tags, limits
+        self.kinds, self.tags, self.max_lengths = kinds, tags, max_lengths
         self._opening = frozenset(kinds.opening)
         self._closing = frozenset(kinds.closing_of.values())
         self._length = 0
@@ -99,7 +99,7 @@ class BracketGrammar:
             allowed += tags[written.n_words]
             # One bracket more, then all words, all closing brackets and the end.
             n_symbols = len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1
-            if n_symbols <= self.limits[sentence] and written.n_opened < self.MOST_IN_A_ROW:
+            if n_symbols <= self.max_lengths[sentence] and written.n_opened < self.MOST_IN_A_ROW:
                 allowed += self.kinds.opening
         if written.brackets and not written.n_opened:
             allowed.append(self.kinds.closing_of[written.brackets[-1]])
