@@ -14,8 +14,8 @@ from transduce.search import beam_search
 from transduce.tasks import Translator, prepare, task_of
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, normalise
-from transduce.training import Processes, make_optimiser
-from transduce.training.gradients import GradientMaker
+from transduce.training import DistributedContext, make_optimiser
+from transduce.training.gradients import GradientAccumulator
 
 MODEL = Path(__file__).parent / "formats" / "before_format_numbers" / "run" / "model"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "architecture.md"
@@ -31,7 +31,7 @@ def test_from_a_recipe_to_the_first_update(micro_recipe: Path, tmp_path: Path) -
     batch = batches.batch(0, 0)
     objective = task.objective(model, run.training)
     loss = objective(batch, 0)
-    gradients = GradientMaker(model, objective, batches, run.training, Processes())
+    gradients = GradientAccumulator(model, objective, batches, run.training, DistributedContext())
     gradient = gradients.make([(0, 0)], update=0)
     assert gradient is not None
     assert gradient.n_tgt_tokens == loss.n_tokens == batches.n_tokens(0, 0)[1]

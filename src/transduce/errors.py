@@ -9,7 +9,7 @@
     |-- TreeError         a bracketed tree that cannot be read
     |-- SearchError       a model whose probabilities cannot be searched
     |-- TrainingError     a run that must not go on (a loss that is not finite, a folder that is taken)
-        |-- ElsewhereError    ... because another of its processes has ended
+        |-- PeerError    ... because another of its processes has ended
 
 A message is one line: what, where, what was got, what would work. The command line prints it and exits with 1.
 """
@@ -28,8 +28,8 @@ __all__ = [
     "CheckpointError",
     "ConfigError",
     "DataError",
-    "ElsewhereError",
     "MissingFileError",
+    "PeerError",
     "SearchError",
     "ShapeError",
     "TrainingError",
@@ -105,5 +105,5 @@ class TrainingError(TransduceError):
     """A training run cannot start or must not go on."""
 
 
-class ElsewhereError(TrainingError):
+class PeerError(TrainingError):
     """A run ends because another of its processes has ended, which says why."""

@@ -16,7 +16,7 @@ from said import says
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, rehearsal
+from transduce.tasks import Translator, update_timing
 
 CommandLine = Callable[..., Any]
 
@@ -32,8 +32,8 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.en").write_text("".join(pair.en + "\n" for pair in pairs), encoding="utf-8")
     (tmp_path / "my.de").write_text("".join(pair.de + "\n" for pair in pairs), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rehearsal, "N_UPDATES", 4)
-    monkeypatch.setattr(rehearsal, "N_FIRST", 1)
+    monkeypatch.setattr(update_timing, "N_UPDATES", 4)
+    monkeypatch.setattr(update_timing, "N_FIRST", 1)
     return tmp_path
 
 

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from said import says
-from transduce.tasks.run_lock import holder_of
+from transduce.tasks.run_lock import lock_holder
 from transduce.training import checkpoint_folders, read_state, read_tensors
-from transduce.training.processes import shares
+from transduce.training.distributed import assign_shards
 
 pytestmark = pytest.mark.reliability
 
@@ -65,7 +65,7 @@ def assert_same_run(ours: Path, expected: Path) -> None:
 @pytest.mark.parametrize("n_batches", [1, 2, 3, 4, 6, 7])
 @pytest.mark.parametrize("n_processes", [1, 2, 3, 8])
 def test_every_part_of_every_batch_is_dealt_once(n_batches: int, n_processes: int) -> None:
-    dealt = [list(shares(n_batches, n_processes, rank)) for rank in range(n_processes)]
+    dealt = [list(assign_shards(n_batches, n_processes, rank)) for rank in range(n_processes)]
     assert len({len(own) for own in dealt}) == 1
     (n_parts,) = {n_parts for own in dealt for _, _, n_parts in own}
     parts = sorted((index, part) for own in dealt for index, part, _ in own)
@@ -228,7 +228,7 @@ def test_a_process_that_is_killed_ends_the_other(micro_recipe: Path, tmp_path: P
     deadline = time.monotonic() + 60
     while not checkpoint_folders(run / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.05)
-    holder = holder_of(run)
+    holder = lock_holder(run)
     assert holder is not None
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     (other,) = [int(child) for child in children if int(child) != holder.process]
@@ -243,4 +243,4 @@ def test_an_error_in_one_process_ends_all_with_its_message(micro_run: Path, tmp_
     done = run_job([task], tmp_path, n_processes=2)
     assert done.returncode != 0
     assert says(done.stderr, "DataError: the disk of process 1 is gone")
-    assert says(done.stderr, "ElsewhereError: ", "process 1", "the disk of process 1 is gone")
+    assert says(done.stderr, "PeerError: ", "process 1", "the disk of process 1 is gone")

@@ -22,16 +22,16 @@ from transduce.tasks.objective import PairObjective
 from transduce.tasks.translation import TranslationValidation
 from transduce.text import Tokenizers
 from transduce.training import (
+    DistributedContext,
     MetricsFile,
-    Processes,
     Trainer,
     Validation,
+    full_weights,
     inverse_sqrt_lr,
     load_weights,
     newest_complete,
-    processes_of_torchrun,
     shard,
-    whole_weights,
+    torchrun_context,
 )
 
 CPU = torch.device("cpu")
@@ -40,7 +40,7 @@ CPU = torch.device("cpu")
 def train(
     store: str,
     out: str,
-    processes: Processes,
+    processes: DistributedContext,
     *,
     sharded: bool = False,
     double: bool = True,
@@ -96,7 +96,7 @@ def train(
         if not sharded:
             return model
         copy = Transformer(model_config).double().eval() if double else Transformer(model_config).eval()
-        load_weights(copy, whole_weights(model), where=folder)
+        load_weights(copy, full_weights(model), where=folder)
         return copy
 
     class Failing(PairBatches):
@@ -136,10 +136,10 @@ def _name(path: Path | None) -> str | None:
     return path.name if path else None
 
 
-def agree(out: str, processes: Processes) -> None:
+def agree(out: str, processes: DistributedContext) -> None:
     """Words and numbers reach all, in order, again and again."""
     for turn in range(3):
-        assert processes.gather_words({"rank": processes.rank, "turn": turn, "text": "ä\n"}) == [
+        assert processes.all_gather_object({"rank": processes.rank, "turn": turn, "text": "ä\n"}) == [
             {"rank": rank, "turn": turn, "text": "ä\n"} for rank in range(processes.n)
         ]
         rows = processes.gather(torch.tensor([processes.rank + 0.5, turn], dtype=torch.float64))
@@ -155,7 +155,7 @@ def main() -> int:
     """Do all tasks of a job; an error ends it as it ends a command."""
     torch.set_num_threads(1)
     try:
-        with processes_of_torchrun(CPU) as processes:
+        with torchrun_context(CPU) as processes:
             for task in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
                 TASKS[task.pop("task")](processes=processes, **task)
     except TransduceError as error:

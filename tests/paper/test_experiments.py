@@ -17,7 +17,7 @@ from transduce.metrics import TOKENISED_BLEUS
 from transduce.paper import Experiment, Experiments, Stopped
 from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared
-from transduce.tasks.run_lock import only_writer
+from transduce.tasks.run_lock import run_lock
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
 
@@ -133,7 +133,7 @@ def test_a_model_is_trained_again_if_only_its_record_is_left(experiment: Experim
 
 def test_two_processes_train_the_same_run_once(experiment: Experiment, tmp_path: Path) -> None:
     log: list[str] = []
-    with only_writer(tmp_path / "work" / "locks" / "cpu" / experiment.name):
+    with run_lock(tmp_path / "work" / "locks" / "cpu" / experiment.name):
         waiting = ThreadPoolExecutor().submit(experiments_in(tmp_path, log).run, experiment)
         while not any(says(line, "base-seed1") for line in log):
             assert not waiting.done()

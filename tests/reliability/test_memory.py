@@ -23,7 +23,7 @@ from transduce.files import write_manifest
 from transduce.model import cost_of
 from transduce.tasks import TASKS, model_memory
 from transduce.tasks.model_folder import read_model_config, read_model_folder
-from transduce.training import Processes, memory
+from transduce.training import DistributedContext, memory
 from transduce.training.machine_limits import FreeMemory, free_memory
 from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
@@ -154,9 +154,9 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
     whole = model_memory.bytes_to_train(config, training)
     parts = model_memory.bytes_to_train(config, training, n_parts=4)
     for processes, is_sharded, needed in (
-        (Processes(), False, whole),
-        (Processes(0, 4, 2), False, 2 * whole),
-        (Processes(0, 4, 2), True, 2 * parts),
+        (DistributedContext(), False, whole),
+        (DistributedContext(0, 4, 2), False, 2 * whole),
+        (DistributedContext(0, 4, 2), True, 2 * parts),
     ):
         enough = int(needed / memory.SPARE) + 1
         monkeypatch.setattr(memory, "free_memory", lambda free=enough: FreeMemory(free))

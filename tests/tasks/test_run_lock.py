@@ -15,15 +15,15 @@ import pytest
 
 from said import naming
 from transduce.errors import TrainingError
-from transduce.tasks.run_lock import LOCK_FILE, holder_of, only_writer
+from transduce.tasks.run_lock import LOCK_FILE, lock_holder, run_lock
 
 pytestmark = pytest.mark.reliability
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from transduce.tasks.run_lock import only_writer
-with only_writer(Path(sys.argv[1])):
+from transduce.tasks.run_lock import run_lock
+with run_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -37,19 +37,19 @@ def hold_elsewhere(folder: Path) -> subprocess.Popen[str]:
 
 
 def test_the_lock_is_there_while_it_is_held_and_gone_after(tmp_path: Path) -> None:
-    with only_writer(tmp_path / "run"):
-        holder = holder_of(tmp_path / "run")
+    with run_lock(tmp_path / "run"):
+        holder = lock_holder(tmp_path / "run")
         assert holder is not None
         assert holder.process == os.getpid()
         (tmp_path / "run" / "run.json").write_text("{}")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["run.json"]
-    assert holder_of(tmp_path / "run") is None
+    assert lock_holder(tmp_path / "run") is None
 
 
 def test_a_folder_that_stays_empty_goes_again_with_its_parents(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     for folder in ("runs/mine", "before", "before/mine"):
-        with pytest.raises(KeyError), only_writer(tmp_path / folder):
+        with pytest.raises(KeyError), run_lock(tmp_path / folder):
             raise KeyError
     assert [path.name for path in tmp_path.rglob("*")] == ["before"]
 
@@ -57,12 +57,12 @@ def test_a_folder_that_stays_empty_goes_again_with_its_parents(tmp_path: Path) -
 def test_a_second_writer_is_refused_by_host_and_process_until_the_first_is_killed(tmp_path: Path) -> None:
     first = hold_elsewhere(tmp_path)
     refused = pytest.raises(TrainingError, match=naming(tmp_path, first.pid, re.compile(r"\b2\d{3}-\d\d-\d\d")))
-    with refused, only_writer(tmp_path, break_lock=True):  # a lock of this machine cannot be broken
+    with refused, run_lock(tmp_path, break_lock=True):  # a lock of this machine cannot be broken
         pass
     first.send_signal(signal.SIGKILL)
     first.communicate()
     assert (tmp_path / LOCK_FILE).exists()
-    with only_writer(tmp_path):
+    with run_lock(tmp_path):
         pass
     assert not (tmp_path / LOCK_FILE).exists()
 
@@ -70,12 +70,12 @@ def test_a_second_writer_is_refused_by_host_and_process_until_the_first_is_kille
 def test_the_lock_of_another_machine_holds_until_it_is_broken(tmp_path: Path) -> None:
     (tmp_path / LOCK_FILE).write_text(json.dumps({"host": "elsewhere", "process": 7, "since": "2026-01-01 00:00:00"}))
     refused = pytest.raises(TrainingError, match=naming(7, "elsewhere", "--break-lock"))
-    with refused, only_writer(tmp_path):
+    with refused, run_lock(tmp_path):
         pass
-    holder = holder_of(tmp_path)
+    holder = lock_holder(tmp_path)
     assert holder is not None
     assert holder.host == "elsewhere"
-    with only_writer(tmp_path, break_lock=True):
+    with run_lock(tmp_path, break_lock=True):
         pass
     assert not (tmp_path / LOCK_FILE).exists()
 
@@ -83,7 +83,7 @@ def test_the_lock_of_another_machine_holds_until_it_is_broken(tmp_path: Path) ->
 @pytest.mark.parametrize("content", ["", "\0" * 99, "{", '{"host": 1}', '{"host": "elsewhere", "proc'])
 def test_a_lock_that_says_nothing_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / LOCK_FILE).write_text(content)
-    with only_writer(tmp_path):
+    with run_lock(tmp_path):
         pass
     assert not (tmp_path / LOCK_FILE).exists()
 
@@ -94,11 +94,11 @@ def test_another_file_of_that_name_is_left_as_it_is(tmp_path: Path, content: str
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     for break_lock in (False, True):
         refused = pytest.raises(TrainingError, match=naming(path))
-        with refused, only_writer(tmp_path, break_lock=break_lock):
+        with refused, run_lock(tmp_path, break_lock=break_lock):
             pass
     assert path.read_bytes() == content.encode("utf-8", "surrogateescape")
     with pytest.raises(TrainingError):
-        holder_of(tmp_path)
+        lock_holder(tmp_path)
 
 
 def test_nothing_is_written_through_the_name_of_a_lock(tmp_path: Path) -> None:
@@ -114,28 +114,28 @@ def test_nothing_is_written_through_the_name_of_a_lock(tmp_path: Path) -> None:
             (lambda: path.symlink_to("/dev/null"), "link"),
         ):
             make()
-            with pytest.raises(TrainingError, match=naming(path, words)), only_writer(path.parent):
+            with pytest.raises(TrainingError, match=naming(path, words)), run_lock(path.parent):
                 pass
             assert path.is_symlink() or path.exists()
             path.unlink()
         assert precious.read_text() == content
     path.mkdir()
-    with pytest.raises(TrainingError, match=naming(path, "folder")), only_writer(path.parent):
+    with pytest.raises(TrainingError, match=naming(path, "folder")), run_lock(path.parent):
         pass
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_the_lock_of_another_that_came_meanwhile_stays(tmp_path: Path) -> None:
-    with only_writer(tmp_path):
+    with run_lock(tmp_path):
         (tmp_path / LOCK_FILE).unlink()
         (tmp_path / LOCK_FILE).write_text("another's")
     assert (tmp_path / LOCK_FILE).read_text() == "another's"
 
 
 def test_an_error_lets_go_of_it(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), only_writer(tmp_path):
+    with pytest.raises(KeyError), run_lock(tmp_path):
         raise KeyError
-    with only_writer(tmp_path):
+    with run_lock(tmp_path):
         pass
 
 
@@ -145,11 +145,11 @@ def test_a_disk_without_locks_has_the_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with only_writer(tmp_path):
+    with run_lock(tmp_path):
         refused = pytest.raises(TrainingError, match=naming(os.getpid(), "--break-lock"))
-        with refused, only_writer(tmp_path):
+        with refused, run_lock(tmp_path):
             pass
-    with only_writer(tmp_path):
+    with run_lock(tmp_path):
         pass
 
 
@@ -161,7 +161,7 @@ def test_of_two_that_begin_at_once_on_such_a_disk_one_begins(tmp_path: Path, mon
 
     monkeypatch.setattr("fcntl.flock", refuse)
     (tmp_path / "lock.json").touch()
-    with pytest.raises(TrainingError, match=naming(tmp_path, "--break-lock")), only_writer(tmp_path):
+    with pytest.raises(TrainingError, match=naming(tmp_path, "--break-lock")), run_lock(tmp_path):
         pass
-    with only_writer(tmp_path, break_lock=True):
+    with run_lock(tmp_path, break_lock=True):
         pass

@@ -21,7 +21,7 @@ from transduce.training import (
     averaged_checkpoints,
     checkpoint_folders,
     newest_complete,
-    read_begun_with,
+    read_run_settings,
     read_state,
     set_aside_misnamed,
     write_tensors,
@@ -101,22 +101,22 @@ def test_an_unfinished_checkpoint_is_not_seen(saved: Path) -> None:
 
 
 def test_a_checkpoint_keeps_what_its_run_was_begun_with(make_trainer: MakeTrainer, saved: Path) -> None:
-    assert read_begun_with(saved) is None  # of earlier versions, or of a trainer that was told nothing
+    assert read_run_settings(saved) is None  # of earlier versions, or of a trainer that was told nothing
     begun_with = {"config": {"training": {"seed": 1}}, "torch": "2.13.0"}
     trainer = make_trainer(max_updates=8, begun_with=begun_with)
     trainer.resume(saved)
     trainer.run()
     newest = checkpoint_folders(trainer.checkpoints)[-1]
-    assert read_begun_with(newest) == begun_with
+    assert read_run_settings(newest) == begun_with
     assert read_state(newest).update == 8
     (newest / STATE_FILE).write_text((newest / STATE_FILE).read_text().replace('"seed": 1', '"seed": 7'))
     with pytest.raises(CheckpointError, match=naming("state.json")):
-        read_begun_with(newest)
+        read_run_settings(newest)
     values = json.loads((newest / STATE_FILE).read_text())
     (newest / STATE_FILE).write_text(json.dumps(values | {"begun_with": [1]}))
     write_manifest(newest)
     with pytest.raises(CheckpointError, match=naming("state.json", "'begun_with'", "[1]")):
-        read_begun_with(newest)
+        read_run_settings(newest)
 
 
 def test_the_name_of_a_checkpoint_is_its_update(saved: Path) -> None:

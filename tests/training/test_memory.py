@@ -18,9 +18,9 @@ from transduce.errors import TrainingError
 from transduce.model import Transformer
 from transduce.tasks import open_prepared
 from transduce.tasks.objective import PairObjective
-from transduce.training import Processes, make_optimiser, trial
-from transduce.training.gradients import GradientMaker
-from transduce.training.memory import Line, PeakMemory, free_bytes, is_out_of_memory
+from transduce.training import DistributedContext, make_optimiser, memory_preflight
+from transduce.training.gradients import GradientAccumulator
+from transduce.training.memory import LinearFit, PeakMemory, free_bytes, is_out_of_memory
 
 pytestmark = pytest.mark.reliability
 
@@ -49,7 +49,7 @@ def test_a_backward_pass_holds_what_the_forward_pass_has_kept() -> None:
     gc.collect()
 
 
-def maker(micro_run: Path) -> tuple[GradientMaker[object], torch.optim.Optimizer]:
+def maker(micro_run: Path) -> tuple[GradientAccumulator[object], torch.optim.Optimizer]:
     prepared = open_prepared(micro_run / "store")
     size = prepared.tokenizers.src.size
     config = TrainingConfig(max_tokens_per_batch=3000)
@@ -58,14 +58,16 @@ def maker(micro_run: Path) -> tuple[GradientMaker[object], torch.optim.Optimizer
                     src_vocab_size=size, tgt_vocab_size=size)
     )  # fmt: skip
     batches = PairBatches(prepared.train, max_tokens=3000, seed=1, device=torch.device("cpu"))
-    gradients = GradientMaker(model, PairObjective(model, config), batches, config, Processes())
+    gradients = GradientAccumulator(model, PairObjective(model, config), batches, config, DistributedContext())
     return gradients, make_optimiser(model, config)  # type: ignore[return-value]
 
 
 def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> None:
     gradients, _ = maker(micro_run)
     for index in gradients.batches.largest(0):
-        line = Line.through(*[trial._measure(gradients, (0, index), n_parts) for n_parts in trial.MEASURED_PARTS])
+        line = LinearFit.through(
+            *[memory_preflight._measure(gradients, (0, index), n_parts) for n_parts in memory_preflight.MEASURED_PARTS]
+        )
         with PeakMemory() as peak:
             gradients.make([(0, index)], update=0)
         estimate = line.at(gradients.batches.n_rows(0, index)) + gradients.gradient_bytes
@@ -80,20 +82,20 @@ def test_too_little_memory_is_told_before_the_first_update_with_a_budget_that_fi
     with PeakMemory() as peak:
         gradients.make([(0, index)], update=0)
     gradients.clear()
-    monkeypatch.setattr(trial, "free_bytes", lambda device: peak.bytes // 2)
+    monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: peak.bytes // 2)
     with pytest.raises(
         TrainingError, match=naming(re.compile("training.max_tokens_per_batch="), re.compile("n_accumulate="))
     ) as caught:
-        trial.try_largest_batches(gradients, optimiser, epoch=0)
+        memory_preflight.memory_preflight(gradients, optimiser, epoch=0)
     budget = int(str(caught.value).split("max_tokens_per_batch=")[1].split()[0])
     assert 300 <= budget <= 1700
     n_accumulate = int(str(caught.value).split("n_accumulate=")[1].split()[0])
     assert budget * n_accumulate >= 3000 > budget * (n_accumulate - 1)
-    monkeypatch.setattr(trial, "free_bytes", lambda device: 10)
+    monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: 10)
     with pytest.raises(TrainingError, match=naming("no batch")):
-        trial.try_largest_batches(gradients, optimiser, epoch=0)
-    monkeypatch.setattr(trial, "free_bytes", lambda device: None)  # a system that does not tell
-    trial.try_largest_batches(gradients, optimiser, epoch=0)
+        memory_preflight.memory_preflight(gradients, optimiser, epoch=0)
+    monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: None)  # a system that does not tell
+    memory_preflight.memory_preflight(gradients, optimiser, epoch=0)
 
 
 def test_what_is_free_on_this_machine() -> None:

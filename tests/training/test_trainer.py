@@ -31,7 +31,7 @@ from transduce.training import (
     read_tensors,
     set_aside_newer,
 )
-from transduce.training.trial import try_largest_batches
+from transduce.training.memory_preflight import memory_preflight
 
 pytestmark = pytest.mark.reliability
 
@@ -439,7 +439,7 @@ def test_a_longer_run_is_as_if_it_had_never_ended(make_trainer: MakeTrainer, tmp
 def test_trying_the_largest_batch_leaves_no_trace(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(max_updates=1)
     before, random_state = weights(trainer), torch.get_rng_state()
-    try_largest_batches(trainer.gradients, trainer.optimiser, epoch=0)
+    memory_preflight(trainer.gradients, trainer.optimiser, epoch=0)
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(weight.grad is None for weight in trainer.model.parameters())
     assert not trainer.optimiser.state

@@ -33,7 +33,7 @@ class LineWarnings:
     """Watches translations as they come."""
 
     def __init__(self, tell: Callable[[str], object], *, max_source_tokens: int) -> None:
-        self._tell, self._max_source_tokens = tell, max_source_tokens
+        self._log, self._max_source_tokens = tell, max_source_tokens
         self._n_lines = 0
         self._counts: Counter[str] = Counter()
 
@@ -42,15 +42,15 @@ class LineWarnings:
         self._n_lines += 1
         if translation.is_truncated:
             limit = f"{self._max_source_tokens:,} tokens"
-            self._tell(f"warning: line {self._n_lines} is longer than {limit}; its end was cut off")
+            self._log(f"warning: line {self._n_lines} is longer than {limit}; its end was cut off")
         for mark, (of_first, _) in _WORDS.items():
             if getattr(translation, mark):
                 self._counts[mark] += 1
                 if self._counts[mark] == 1:
-                    self._tell(f"warning: line {self._n_lines} {of_first}")
+                    self._log(f"warning: line {self._n_lines} {of_first}")
 
     def tell_counts(self) -> None:
         """What was seen more than once."""
         for mark, (_, of_all) in _WORDS.items():
             if self._counts[mark] > 1:
-                self._tell(f"warning: {self._counts[mark]:,} of {self._n_lines:,} lines {of_all}")
+                self._log(f"warning: {self._counts[mark]:,} of {self._n_lines:,} lines {of_all}")

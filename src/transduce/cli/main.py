@@ -13,7 +13,7 @@ import transduce
 from transduce.cli.output import say, say_error
 from transduce.cli.signals import Ended, end_by_signals
 from transduce.cli.streams import discard_stdout, open_streams
-from transduce.errors import DataError, ElsewhereError, TransduceError
+from transduce.errors import DataError, PeerError, TransduceError
 
 __all__ = ["main", "run"]
 
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         _require_working_folder()
         return _run(arguments)
-    except ElsewhereError as error:
+    except PeerError as error:
         say(f"error: {error}")
         return 1
     except TransduceError as error:

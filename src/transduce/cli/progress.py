@@ -129,7 +129,7 @@ class PlainLines:
 
     def __init__(self, name: str, *, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
-        self._tell, self._clock = tell, clock
+        self._log, self._clock = tell, clock
         self._told_tenth, self._told_at = -1, 0.0
 
     def __call__(self, n_bytes: int, n_bytes_in_all: int | None) -> None:
@@ -139,5 +139,5 @@ class PlainLines:
         if tenth <= self._told_tenth and now < self._told_at + SECONDS_A_LINE:
             return
         of_all = f" of {n_bytes_in_all / 1e6:,.1f} MB ({n_bytes / n_bytes_in_all:.0%})" if n_bytes_in_all else " MB"
-        self._tell(f"{self.name}: {n_bytes / 1e6:,.1f}{of_all}")
+        self._log(f"{self.name}: {n_bytes / 1e6:,.1f}{of_all}")
         self._told_tenth, self._told_at = tenth, now

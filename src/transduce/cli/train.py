@@ -58,7 +58,7 @@ def train(
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.tasks import train as train_translator
-    from transduce.training import device_of_process, processes_of_torchrun
+    from transduce.training import local_device, torchrun_context
 
     changes = [
         *(settings or ()),
@@ -70,11 +70,11 @@ def train(
     require_folder("--out", folder)
     require_utf8_name("--out", folder)  # of TensorBoard's files
     require_utf8_name("--store", None if store is None else store.resolve())  # written into the run folder
-    device = device_of_process(chosen_device(device))
+    device = local_device(chosen_device(device))
     asked = StopRequest()
     with (
         paths_in_recipe(recipe),
-        processes_of_torchrun(device) as processes,
+        torchrun_context(device) as processes,
         TrainingProgress(config.training) as progress,
     ):
         folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
@@ -95,7 +95,7 @@ def train(
             while_training=asked,
             tell=progress.tell,
         )
-        signals = processes.gather_words(asked.signal)
+        signals = processes.all_gather_object(asked.signal)
     if result.reason == "asked":
         say_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)

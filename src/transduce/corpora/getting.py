@@ -28,7 +28,7 @@ from transduce.files import BROKEN, open_binary, sha256_of_file
 
 __all__ = ["get_corpus"]
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 DOWNLOADS = "downloads"  # in a data folder: archives, packages and the ledger of checksums
 MADE_FROM_PACKAGES = "libreoffice-help"
@@ -42,7 +42,7 @@ def get_corpus(
     direction: str | None = None,
     from_folder: Path | None = None,
     progress: Callable[[str], Progress] = lambda name: lambda n_bytes, n_total: None,
-    tell: Tell = lambda line: None,
+    tell: Log = lambda line: None,
 ) -> dict[str, int]:
     """Bring the texts of a corpus into the data folder ``folder``; returns how many pairs each has.
 
@@ -157,7 +157,7 @@ def _no_training_text(
 
 
 def _download_missing(
-    corpus: Corpus, missing: Iterable[_PairText], folder: Path, *, progress: Callable[[str], Progress], tell: Tell
+    corpus: Corpus, missing: Iterable[_PairText], folder: Path, *, progress: Callable[[str], Progress], tell: Log
 ) -> None:
     """Fetch what holds a file of a missing text: texts straight to their places, archives to be unpacked."""
     ledger = _ledger(folder)
@@ -220,7 +220,7 @@ def _languages_of(texts: Iterable[_PairText]) -> list[str]:
     return [language for language in PACKAGES if language in languages]
 
 
-def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, tell: Tell) -> None:
+def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, tell: Log) -> None:
     """Make the texts of the packages elsewhere, then move those that are not there."""
     target = folder / missing[0].text.folder
     target.mkdir(parents=True, exist_ok=True)
@@ -242,7 +242,7 @@ def _take_copies(
     folder: Path,
     *,
     count_lines: Callable[[Path], int],
-    tell: Tell,
+    tell: Log,
 ) -> None:
     """Bring what ``from_folder`` has of the missing texts: from archives or packages first, then as they are."""
     for remote in filter(_is_archive, corpus.remote):
@@ -264,7 +264,7 @@ def _take_copies(
                         copy_whole(content, folder / text.text.folder / copy.name)
 
 
-def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], folder: Path, *, tell: Tell) -> None:
+def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], folder: Path, *, tell: Log) -> None:
     """The copy of an archive whose checksum nobody published has to be the one that was taken before, if one was."""
     ledger = _ledger(folder)
     sha256 = sha256_of_file(archive) if remote.checksum is None else None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import DataError, shown
-from transduce.files import BROKEN, XzStreams, open_binary, remove, remove_leftovers, write_lines, written_whole
+from transduce.files import BROKEN, XzStreams, atomic_write, open_binary, remove, remove_leftovers, write_lines
 
 __all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
 
@@ -259,5 +259,5 @@ def segments(lines: Iterable[bytes], *, where: str) -> Iterator[str]:
 
 def copy_whole(content: IO[bytes], path: Path) -> None:
     """Write all of a stream to ``path``, whole or not at all."""
-    with written_whole(path) as copy:
+    with atomic_write(path) as copy:
         shutil.copyfileobj(content, copy, CHUNK_BYTES)

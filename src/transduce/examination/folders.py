@@ -16,7 +16,7 @@ from transduce.tasks import Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_config, read_model_folder
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
-from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, Cause, tensors_in, verify_checkpoint
+from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, tensors_in, verify_checkpoint
 
 __all__ = ["examine_checkpoint", "examine_leftovers", "examine_model", "examine_prepared", "examine_store"]
 
@@ -27,7 +27,7 @@ N_NAMES_SHOWN = 3
 SENTENCES = {"en": "A dog sleeps.", "de": "Ein Hund schläft.", "fr": "Un chien dort."}
 ANY_LANGUAGE = "1, 2, 3."
 
-WHY: dict[Cause, str] = {
+WHY: dict[CheckpointTrigger, str] = {
     "schedule": "written at its time",
     "best": "written since validation improved",
     "end": "written at the end of training",

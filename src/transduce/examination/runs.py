@@ -23,9 +23,9 @@ from transduce.examination.folders import examine_checkpoint, examine_leftovers,
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
-from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, BegunWith, changes_since, read_run_file
+from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, RunSettings, changes_since, read_run_file
 from transduce.tasks.run_folder import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
-from transduce.tasks.run_lock import LOCK_FILE, holder_of
+from transduce.tasks.run_lock import LOCK_FILE, lock_holder
 from transduce.training import SkipRecord, checkpoint_folders
 
 __all__ = ["examine_checkpoints", "examine_metrics", "examine_run"]
@@ -77,7 +77,7 @@ def _examine_config(folder: Path) -> Iterator[Finding]:
     yield from _examine_copies(folder, begun)
 
 
-def _examine_copies(folder: Path, begun: BegunWith) -> Iterator[Finding]:
+def _examine_copies(folder: Path, begun: RunSettings) -> Iterator[Finding]:
     """Whether the checkpoints were made with what ``run.json`` says."""
     unknown, changed = list[Path](), dict[str, str]()
     for path in checkpoint_folders(folder / CHECKPOINTS):
@@ -102,7 +102,7 @@ def _examine_lock(folder: Path) -> Iterator[Finding]:
     path = folder / LOCK_FILE
     if not os.path.lexists(path):
         return
-    holder = holder_of(folder)
+    holder = lock_holder(folder)
     if holder is None:
         yield note(
             path, "does not say who writes to this run; a process that was killed has left it, and it holds nobody"

@@ -3,7 +3,6 @@
 from transduce.files.compressed import BROKEN, XzStreams, open_binary, where_looked
 from transduce.files.folders import (
     atomic_folder,
-    bring_back,
     is_leftover,
     is_running,
     made_folder,
@@ -11,17 +10,46 @@ from transduce.files.folders import (
     remove,
     remove_leftovers,
     renamed_beside,
+    restore,
 )
 from transduce.files.json_files import Migration, migrated, read_json, write_json
 from transduce.files.lines import LONGEST_LINE, CutLine, decoded_lines, raw_lines, read_lines
 from transduce.files.manifests import MANIFEST_NAME, verify_manifest, write_manifest
 from transduce.files.regular import open_regular, require_regular, sha256_of_file
-from transduce.files.writing import descriptor_named, open_in_place, write_lines, write_text, written_whole
+from transduce.files.writing import atomic_write, descriptor_named, open_in_place, write_lines, write_text
 
 __all__ = [
-    "BROKEN", "LONGEST_LINE", "MANIFEST_NAME", "CutLine", "Migration", "XzStreams", "atomic_folder", "bring_back",
-    "decoded_lines", "descriptor_named", "is_leftover", "is_running", "made_folder", "migrated", "named_in_errors",
-    "open_binary", "open_in_place", "open_regular", "raw_lines", "read_json", "read_lines", "remove",
-    "remove_leftovers", "renamed_beside", "require_regular", "sha256_of_file", "verify_manifest",
-    "where_looked", "write_json", "write_lines", "write_manifest", "write_text", "written_whole",
+    "BROKEN",
+    "LONGEST_LINE",
+    "MANIFEST_NAME",
+    "CutLine",
+    "Migration",
+    "XzStreams",
+    "atomic_folder",
+    "atomic_write",
+    "decoded_lines",
+    "descriptor_named",
+    "is_leftover",
+    "is_running",
+    "made_folder",
+    "migrated",
+    "named_in_errors",
+    "open_binary",
+    "open_in_place",
+    "open_regular",
+    "raw_lines",
+    "read_json",
+    "read_lines",
+    "remove",
+    "remove_leftovers",
+    "renamed_beside",
+    "require_regular",
+    "restore",
+    "sha256_of_file",
+    "verify_manifest",
+    "where_looked",
+    "write_json",
+    "write_lines",
+    "write_manifest",
+    "write_text",
 ]  # fmt: skip

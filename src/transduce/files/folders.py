@@ -14,8 +14,15 @@ from pathlib import Path
 from transduce.errors import DataError
 
 __all__ = [
-    "atomic_folder", "bring_back", "is_leftover", "is_running", "made_folder", "named_in_errors", "remove",
-    "remove_leftovers", "renamed_beside",
+    "atomic_folder",
+    "is_leftover",
+    "is_running",
+    "made_folder",
+    "named_in_errors",
+    "remove",
+    "remove_leftovers",
+    "renamed_beside",
+    "restore",
 ]  # fmt: skip
 
 
@@ -101,7 +108,7 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     except (OSError, RuntimeError) as error:  # a link to itself: of which kind the error is, Python's version decides
         raise DataError(f"{folder} is a link that leads nowhere; nothing was written; move it away") from error
     with made_folder(folder.parent):
-        bring_back(folder)
+        restore(folder)
         remove_leftovers(folder)
         to_retire = folder.stat() if replace and folder.exists() else None
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
@@ -150,7 +157,7 @@ def renamed_beside(path: Path, folder: Path) -> Path:
     return free
 
 
-def bring_back(folder: Path, *, whoever_wrote: bool = False) -> bool:
+def restore(folder: Path, *, whoever_wrote: bool = False) -> bool:
     """Undo the first half of a replacement: a process was killed when the old ``folder`` had gone and no new one come.
 
     Whether there was something to undo. With ``whoever_wrote`` the caller knows that nobody else is at it now.

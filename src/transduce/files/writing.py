@@ -10,13 +10,13 @@ from typing import IO
 
 from transduce.files.folders import made_folder, named_in_errors, remove
 
-__all__ = ["descriptor_named", "open_in_place", "replacement", "write_lines", "write_text", "written_whole"]
+__all__ = ["atomic_write", "descriptor_named", "open_in_place", "replacement", "write_lines", "write_text"]
 
 MOST_LINKS = 40  # that lead to one another, as for the system
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error.
 
     A pipe, a device or what ``/dev/stdout`` names is written to as it is: another file in its place would be no pipe.
@@ -66,14 +66,14 @@ def replacement(path: Path) -> Iterator[IO[bytes]]:
 
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8, whole or not at all."""
-    with written_whole(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(text.encode("utf-8"))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write one line each, ``"\\n"`` at every end, whole or not at all; returns how many."""
     n_lines = 0
-    with written_whole(path) as stream:
+    with atomic_write(path) as stream:
         for line in lines:
             stream.write(line.encode("utf-8") + b"\n")
             n_lines += 1

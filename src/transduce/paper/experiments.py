@@ -32,7 +32,7 @@ from transduce.recipes import with_settings
 from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
 from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
 from transduce.tasks.run_file import CHECKPOINTS, holds_run
-from transduce.tasks.run_lock import only_writer
+from transduce.tasks.run_lock import run_lock
 from transduce.training import Record, newest_complete, read_state
 
 __all__ = [
@@ -215,7 +215,7 @@ class Experiments:
         while True:
             with ExitStack() as held:
                 try:
-                    held.enter_context(only_writer(self.work / "locks" / self.scale / what))
+                    held.enter_context(run_lock(self.work / "locks" / self.scale / what))
                 except TrainingError as error:
                     if not is_logged:
                         self.tell(f"{what}: waiting; {error}")

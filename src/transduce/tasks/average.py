@@ -15,7 +15,7 @@ from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
 from transduce.tasks.preparation import EVALUATED, Prepared, open_prepared
 from transduce.tasks.registry import task_of
-from transduce.tasks.run_file import CHECKPOINTS, BegunWith, read_run_file, require_made_by
+from transduce.tasks.run_file import CHECKPOINTS, RunSettings, read_run_file, require_made_by
 from transduce.tasks.run_folder import MODEL, require_same_data, store_of
 from transduce.tasks.task import Scores
 from transduce.tasks.validation import PairValidation
@@ -31,7 +31,7 @@ def average_run(
     out: Path | None = None,
     device: str | torch.device = "cpu",
     also: Collection[TokenisedBleu] | None = None,
-    begun: BegunWith | None = None,
+    begun: RunSettings | None = None,
     prepared: Prepared | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, Scores | None, Split | None]:

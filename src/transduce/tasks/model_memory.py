@@ -9,7 +9,7 @@ import torch
 from transduce.config import ModelConfig, TrainingConfig, TransformerConfig
 from transduce.errors import CheckpointError, TrainingError
 from transduce.model import cost_of
-from transduce.training import Processes
+from transduce.training import DistributedContext
 from transduce.training.memory import require_free
 
 __all__ = ["bytes_to_train", "require_room_to_search", "require_room_to_train"]
@@ -40,11 +40,11 @@ def require_room_to_train(
     training: TrainingConfig,
     device: torch.device,
     *,
-    processes: Processes | None = None,
+    processes: DistributedContext | None = None,
     is_sharded: bool = False,
 ) -> None:
     """Raises TrainingError if a model cannot be trained in the memory that is free."""
-    n, processes = cost_of(model).parameters, processes or Processes()
+    n, processes = cost_of(model).parameters, processes or DistributedContext()
     searches = training.validation_bleu and device.type == "cpu"
     require_free(
         bytes_to_train(model, training, n_parts=processes.n if is_sharded else 1, searches=searches),

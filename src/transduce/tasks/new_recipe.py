@@ -33,11 +33,11 @@ from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.tasks.preparation import Prepared, prepare
 from transduce.tasks.registry import task_of
-from transduce.tasks.rehearsal import seconds_per_update
+from transduce.tasks.update_timing import seconds_per_update
 
 __all__ = ["NewRecipe", "OwnText", "new_recipe"]
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 N_SAMPLED = 20_000  # pairs that a tokenizer is learned from, to count tokens and time updates
 LEAST_EPOCHS, LEAST_UPDATES = 12.0, 3000  # of a model that is larger than the smallest
@@ -111,7 +111,7 @@ _MODELS = [
 ]  # fmt: skip
 
 
-def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Tell) -> NewRecipe:
+def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Log) -> NewRecipe:
     """Look at a text, and write a recipe at ``out`` and the text in three parts beside it, in ``<out>-text``.
 
     Raises ConfigError if one of them is there already, DataError if the text cannot be used.
@@ -130,7 +130,7 @@ def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device
     return found
 
 
-def _write_parts(text: OwnText, folder: Path, tell: Tell) -> tuple[int, int, int, int]:
+def _write_parts(text: OwnText, folder: Path, tell: Log) -> tuple[int, int, int, int]:
     """Write train, dev and test; returns how many pairs each has, and how many were left out for being like those."""
     for path in text.files.values():
         require_text(path)
@@ -203,7 +203,7 @@ def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> Da
 
 
 def _chosen(
-    text: OwnText, folder: Path, place: Path, n_train: int, minutes: float, device: torch.device, tell: Tell
+    text: OwnText, folder: Path, place: Path, n_train: int, minutes: float, device: torch.device, tell: Log
 ) -> tuple[RunConfig, float, float]:
     """The run, the seconds that an update of it takes, and its epochs."""
     vocab_size = 4000 if n_train < 10_000 else 8000 if n_train < 100_000 else 16_000 if n_train < 1_000_000 else 32_000

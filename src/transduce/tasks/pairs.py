@@ -24,7 +24,7 @@ from transduce.tasks.preparation import EVALUATED, Prepared, new_prepared
 from transduce.tasks.task import Task
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe, train_wordpiece
-from transduce.training import Processes
+from transduce.training import DistributedContext
 
 __all__ = ["PairTask", "tokenizer_trainer"]
 
@@ -124,7 +124,7 @@ class PairTask(Task[Batch]):
         config: RunConfig,
         *,
         device: torch.device,
-        processes: Processes | None = None,
+        processes: DistributedContext | None = None,
     ) -> PairValidation | None:
         """Perplexity of the dev set, and a score of what is written for it."""
         text, own = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)

@@ -24,7 +24,7 @@ from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import (
     CHECKPOINTS,
     RUN_FILE,
-    BegunWith,
+    RunSettings,
     holds_run,
     read_run_file,
     require_made_by,
@@ -40,24 +40,24 @@ from transduce.tasks.run_folder import (
     require_same_data,
     store_of,
 )
-from transduce.tasks.run_lock import only_writer
+from transduce.tasks.run_lock import run_lock
 from transduce.tasks.task import Scores
 from transduce.training import (
     CheckpointRecord,
+    DistributedContext,
     Listener,
     MetricsFile,
-    Processes,
     Record,
     StopReason,
     TensorBoardEvents,
     Trainer,
+    full_weights,
     learning_rate,
     load_weights,
     newest_complete,
     set_aside_misnamed,
     set_aside_newer,
     shard,
-    whole_weights,
 )
 
 __all__ = ["RunResult", "train"]
@@ -86,7 +86,7 @@ def train(
     store: Path | None = None,
     data_folder: Path | None = None,
     device: str | torch.device = "cpu",
-    processes: Processes | None = None,
+    processes: DistributedContext | None = None,
     is_sharded: bool = False,
     break_lock: bool = False,
     also: Collection[TokenisedBleu] | None = None,
@@ -106,13 +106,13 @@ def train(
     of use (signal handlers). ``tell`` receives lines about each step; it and ``listeners`` do so in the first process.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
-    processes = processes or Processes()
+    processes = processes or DistributedContext()
     task_of(config)  # what is not known is refused before anything is made
     if is_sharded and processes.n == 1:
         raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
     if is_sharded and config.training.optimiser == "muon":
         raise ConfigError("training.optimiser = 'muon' takes whole matrices; leave out --shard, or use adam")
-    with only_writer(folder, break_lock=break_lock) if processes.is_first else nullcontext():
+    with run_lock(folder, break_lock=break_lock) if processes.is_first else nullcontext():
         run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, tell=tell)
         begun, checkpoint = processes.first(
             lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder)
@@ -133,11 +133,17 @@ class _Run:
     """A run in one process, from its beginning to its end."""
 
     def __init__(
-        self, folder: Path, device: torch.device, processes: Processes, *, is_sharded: bool, tell: Callable[[str], None]
+        self,
+        folder: Path,
+        device: torch.device,
+        processes: DistributedContext,
+        *,
+        is_sharded: bool,
+        tell: Callable[[str], None],
     ) -> None:
         self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
         self.tell = tell if processes.is_first else lambda line: None
-        self.begun: BegunWith | None = None  # in the first process, once it has begun
+        self.begun: RunSettings | None = None  # in the first process, once it has begun
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -183,11 +189,11 @@ class _Run:
         if prepared.dev is None:
             self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
         begun_with = before.torch if before is not None else str(torch.__version__)
-        self.begun = BegunWith(config, prepared.fingerprint, begun_with)
+        self.begun = RunSettings(config, prepared.fingerprint, begun_with)
         write_json(folder / RUN_FILE, self.begun.as_json())
         return config.model_dump_json(), found.name if found is not None else None
 
-    def _require_same_run(self, begun: BegunWith, checkpoint: Path) -> None:
+    def _require_same_run(self, begun: RunSettings, checkpoint: Path) -> None:
         """Raises CheckpointError if a checkpoint was made with something else than ``run.json`` says."""
         if not (self.folder / RUN_FILE).exists():
             self.tell(f"warning: {RUN_FILE} is gone; it is written again as {checkpoint.name} has it")
@@ -289,7 +295,7 @@ class _Run:
         if not self.is_sharded:
             return model
         copy = task_of(config).build_model(config.model, self.prepared.tokenizers).to(self.device).eval()
-        load_weights(copy, whole_weights(model), where=self.folder)
+        load_weights(copy, full_weights(model), where=self.folder)
         return copy
 
 

@@ -17,10 +17,10 @@ from transduce.config import RunConfig, config_from_mapping
 from transduce.config.migrations import config_of_format_1
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
 from transduce.files import migrated, read_json
-from transduce.training import checkpoint_folders, read_begun_with, read_state
+from transduce.training import checkpoint_folders, read_run_settings, read_state
 
 __all__ = [
-    "CHECKPOINTS", "RUN_FILE", "BegunWith", "changes_since", "holds_run", "read_run_config", "read_run_file",
+    "CHECKPOINTS", "RUN_FILE", "RunSettings", "changes_since", "holds_run", "read_run_config", "read_run_file",
     "require_made_by", "require_run", "resume_config",
 ]  # fmt: skip
 
@@ -39,7 +39,7 @@ CHANGEABLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class BegunWith:
+class RunSettings:
     """The settings of a run, the fingerprint of its text, and the version of torch that began it."""
 
     config: RunConfig
@@ -58,7 +58,7 @@ class BegunWith:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], *, where: Path) -> BegunWith:
+    def from_json(cls, values: Mapping[str, Any], *, where: Path) -> RunSettings:
         """What ``as_json`` gave. Fields that were not yet there when it was written have their defaults.
 
         Raises CheckpointError, which begins with ``where``, if it cannot be used.
@@ -119,7 +119,7 @@ def require_run(folder: Path) -> None:
     )
 
 
-def read_run_file(folder: Path) -> BegunWith:
+def read_run_file(folder: Path) -> RunSettings:
     """What the run in ``folder`` was begun with, from its newest checkpoint where ``run.json`` is gone.
 
     Raises CheckpointError if it is no run folder, or ``run.json`` cannot be used.
@@ -127,7 +127,7 @@ def read_run_file(folder: Path) -> BegunWith:
     path = folder / RUN_FILE
     if os.path.lexists(path):
         try:
-            return BegunWith.from_json(read_json(path, error=CheckpointError), where=path)
+            return RunSettings.from_json(read_json(path, error=CheckpointError), where=path)
         except CheckpointError as error:
             raise CheckpointError(f"{error}{_way_out(folder)}") from error
     copy = _newest_copy(folder)
@@ -143,22 +143,22 @@ def read_run_config(folder: Path) -> RunConfig:
     return read_run_file(folder).config
 
 
-def changes_since(checkpoint: Path, begun: BegunWith) -> list[Change] | None:
+def changes_since(checkpoint: Path, begun: RunSettings) -> list[Change] | None:
     """What ``begun`` has otherwise than a checkpoint was made with; None if an earlier version has written that.
 
     Raises CheckpointError if the checkpoint cannot be read.
     """
-    values = read_begun_with(checkpoint)
+    values = read_run_settings(checkpoint)
     if values is None:
         return None
-    made = BegunWith.from_json(values, where=checkpoint / "state.json")
+    made = RunSettings.from_json(values, where=checkpoint / "state.json")
     changes = list(differences(made.config, begun.config))
     if made.data_fingerprint != begun.data_fingerprint:
         changes.append(("data_fingerprint", made.data_fingerprint[:12], begun.data_fingerprint[:12]))
     return changes
 
 
-def require_made_by(checkpoint: Path, begun: BegunWith, folder: Path) -> bool:
+def require_made_by(checkpoint: Path, begun: RunSettings, folder: Path) -> bool:
     """Whether a checkpoint says what it was made with; it cannot if an earlier version has written it.
 
     Raises CheckpointError, naming the field, if it says another thing than the ``run.json`` of ``folder``.
@@ -187,14 +187,14 @@ def resume_config(folder: Path, wanted: RunConfig) -> RunConfig:
     return wanted
 
 
-def _newest_copy(folder: Path) -> tuple[Path, BegunWith] | None:
+def _newest_copy(folder: Path) -> tuple[Path, RunSettings] | None:
     """The newest checkpoint that says what its run was begun with, and what."""
     for path in reversed(checkpoint_folders(folder / CHECKPOINTS)):
         try:
             read_state(path)
-            values = read_begun_with(path)
+            values = read_run_settings(path)
             if values is not None:
-                return path, BegunWith.from_json(values, where=path / "state.json")
+                return path, RunSettings.from_json(values, where=path / "state.json")
         except CheckpointError:
             continue
     return None

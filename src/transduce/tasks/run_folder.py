@@ -22,7 +22,7 @@ from pathlib import Path
 from transduce.errors import DataError, TrainingError
 from transduce.files import is_leftover, read_json, remove, require_regular
 from transduce.tasks.preparation import Prepared
-from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, BegunWith, holds_run, require_run
+from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, RunSettings, holds_run, require_run
 from transduce.tasks.run_lock import LOCK_FILE
 from transduce.training import checkpoint_folders
 
@@ -91,7 +91,7 @@ def store_of(folder: Path) -> Path:
     return Path(place)
 
 
-def require_same_data(folder: Path, begun: BegunWith, prepared: Prepared) -> None:
+def require_same_data(folder: Path, begun: RunSettings, prepared: Prepared) -> None:
     """Raises DataError if a run was begun on other ids than those in ``prepared``."""
     if begun.data_fingerprint != prepared.fingerprint:
         raise DataError(

@@ -29,7 +29,7 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LOCK_FILE", "Holder", "holder_of", "only_writer"]
+__all__ = ["LOCK_FILE", "LockHolder", "lock_holder", "run_lock"]
 
 LOCK_FILE = "lock.json"
 MOST_BYTES = 4096  # of a lock file
@@ -38,7 +38,7 @@ NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)  #
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """Who writes."""
 
     host: str
@@ -50,7 +50,7 @@ class Holder:
 
 
 @contextmanager
-def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
+def run_lock(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
     """Hold ``folder`` for this process while the block lasts. It is made if need be, and goes again if it stays empty.
 
     Raises TrainingError if another process of this machine holds it, or one of another machine may hold it, unless
@@ -68,7 +68,7 @@ def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
             raise TrainingError(
                 f"{folder} is being written by {before}; if that process is gone, go on with --break-lock"
             )
-        _write(stream, Holder(socket.gethostname(), os.getpid(), time.strftime("%Y-%m-%d %H:%M:%S")))
+        _write(stream, LockHolder(socket.gethostname(), os.getpid(), time.strftime("%Y-%m-%d %H:%M:%S")))
         try:
             yield
         finally:
@@ -76,7 +76,7 @@ def only_writer(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
                 (folder / LOCK_FILE).unlink(missing_ok=True)
 
 
-def holder_of(folder: Path) -> Holder | None:
+def lock_holder(folder: Path) -> LockHolder | None:
     """Who says that it writes ``folder``; it may have been killed since.
 
     Raises TrainingError if something else has the name of the lock.
@@ -159,16 +159,16 @@ def _content(stream: IO[bytes]) -> bytes:
     return stream.read(MOST_BYTES + 1)
 
 
-def _read(stream: IO[bytes]) -> Holder | None:
+def _read(stream: IO[bytes]) -> LockHolder | None:
     """Who is written down, if anybody."""
     try:
-        holder = Holder(**json.loads(_content(stream)))
+        holder = LockHolder(**json.loads(_content(stream)))
     except (ValueError, TypeError, RecursionError):  # empty, or torn
         return None
     return holder if isinstance(holder.host, str) and isinstance(holder.process, int) else None
 
 
-def _write(stream: IO[bytes], holder: Holder) -> None:
+def _write(stream: IO[bytes], holder: LockHolder) -> None:
     stream.seek(0)
     stream.truncate()
     stream.write(json.dumps(asdict(holder)).encode("ascii"))

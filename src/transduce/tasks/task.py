@@ -19,7 +19,7 @@ from transduce.data import Store, open_store
 from transduce.metrics import TokenisedBleu
 from transduce.model import Cost, cost_of, make_model
 from transduce.text import Tokenizers
-from transduce.training import BatchSource, Objective, Processes, Validate
+from transduce.training import BatchSource, DistributedContext, Objective, Validate
 from transduce.training.gradients import BatchT
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Task(ABC, Generic[BatchT]):
         config: RunConfig,
         *,
         device: torch.device,
-        processes: Processes | None = None,
+        processes: DistributedContext | None = None,
     ) -> Validate | None:
         """A way to look at the dev set; None where there is none.
 

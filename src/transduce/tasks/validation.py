@@ -12,7 +12,7 @@ from transduce.data import PairBatches, PairStore
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
-from transduce.training import Processes, Validation
+from transduce.training import DistributedContext, Validation
 
 __all__ = ["PairValidation"]
 
@@ -33,7 +33,7 @@ class PairValidation(ABC):
         config: RunConfig,
         *,
         device: torch.device,
-        processes: Processes | None = None,
+        processes: DistributedContext | None = None,
     ) -> None:
         """``model`` gives the model to look at, with all its weights, in evaluation mode."""
         self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
@@ -41,7 +41,7 @@ class PairValidation(ABC):
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
-        self._processes = processes or Processes()
+        self._processes = processes or DistributedContext()
 
     @abstractmethod
     def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
@@ -86,7 +86,7 @@ class PairValidation(ABC):
         """Of the first sentences of dev, with the weights of now."""
         rank, n = self._processes.rank, self._processes.n
         own = self._write(model, range(rank, len(self._sources), n), should_stop)
-        of_process = self._processes.gather_words(own)
+        of_process = self._processes.all_gather_object(own)
         if None in of_process:
             return None
         return [of_process[number % n][number // n] for number in range(len(self._sources))]

@@ -28,30 +28,48 @@ from transduce.errors import CheckpointError, DataError, TrainingError, quoted, 
 from transduce.files import (
     MANIFEST_NAME,
     atomic_folder,
-    bring_back,
     is_leftover,
     migrated,
     read_json,
     remove,
     renamed_beside,
     require_regular,
+    restore,
     verify_manifest,
     write_json,
     write_manifest,
 )
+from transduce.training.distributed import DistributedContext
 from transduce.training.optimiser import moment_names
-from transduce.training.parallel import like, whole, without_gathered_weights
-from transduce.training.processes import Processes
+from transduce.training.parallel import full_tensor, like, without_gathered_weights
 
 __all__ = [
-    "Cause", "TrainState", "average_weights", "averaged_checkpoints", "checkpoint_folders", "checkpoint_path",
-    "load_checkpoint", "load_objective_state", "load_weights", "newest_complete", "read_begun_with", "read_state",
-    "read_tensors", "remove_old_checkpoints", "save_checkpoint", "set_aside_misnamed", "set_aside_newer", "tensors_in",
-    "verify_checkpoint", "weights_of", "whole_weights", "write_tensors",
+    "CheckpointTrigger",
+    "TrainState",
+    "average_weights",
+    "averaged_checkpoints",
+    "checkpoint_folders",
+    "checkpoint_path",
+    "full_weights",
+    "load_checkpoint",
+    "load_objective_state",
+    "load_weights",
+    "newest_complete",
+    "read_run_settings",
+    "read_state",
+    "read_tensors",
+    "remove_old_checkpoints",
+    "save_checkpoint",
+    "set_aside_misnamed",
+    "set_aside_newer",
+    "tensors_in",
+    "verify_checkpoint",
+    "weights_of",
+    "write_tensors",
 ]  # fmt: skip
 
 # Why a checkpoint was written: at its time, because validation improved, at the end of the run, or as it was stopped.
-Cause = Literal["schedule", "best", "end", "stop"]
+CheckpointTrigger = Literal["schedule", "best", "end", "stop"]
 
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
 OBJECTIVE_FILE = "objective.safetensors"  # where the objective remembers something
@@ -78,10 +96,10 @@ class TrainState:
     best_update: int | None = None
     validations_without_gain: int = 0
     elapsed_s: float = 0.0
-    cause: Cause = "schedule"
+    cause: CheckpointTrigger = "schedule"
 
     @property
-    def is_on_the_way(self) -> bool:
+    def is_scheduled(self) -> bool:
         """Whether a run that was never stopped has this checkpoint, too."""
         return self.cause in ("schedule", "best") or (self.cause == "end" and self.best_update == self.update)
 
@@ -104,10 +122,10 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: weight.detach() for name, weight in named_weights(model).items()}
 
 
-def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+def full_weights(model: nn.Module) -> dict[str, Tensor]:
     """Every weight of a model that may be divided among processes, all of which must ask."""
     without_gathered_weights(model)
-    return {name: whole(weight) for name, weight in weights_of(model).items()}
+    return {name: full_tensor(weight) for name, weight in weights_of(model).items()}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
@@ -188,7 +206,7 @@ def save_checkpoint(
     model: nn.Module,
     optimiser: optim.Optimizer,
     state: TrainState,
-    processes: Processes | None = None,
+    processes: DistributedContext | None = None,
     *,
     begun_with: Mapping[str, Any] | None = None,
     objective_state: Mapping[str, Tensor] | None = None,
@@ -203,8 +221,8 @@ def save_checkpoint(
     path = checkpoint_path(folder, state.update)
     without_gathered_weights(model)
     is_first = processes is None or processes.is_first
-    weights = _whole_tensors(weights_of(model), keep=is_first)
-    moments = _whole_tensors(
+    weights = _full_tensors(weights_of(model), keep=is_first)
+    moments = _full_tensors(
         {
             f"{name}/{key}": value
             for name, weight in named_weights(model).items()
@@ -248,11 +266,11 @@ def _last_in(folder: Path) -> str:
     return f"the last one is {names[-1]}" if names else "there is none yet"
 
 
-def _whole_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+def _full_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
     """Whole tensors; where they are divided all processes take part, and only some ``keep`` them."""
     kept = {}
     for name, tensor in tensors.items():
-        complete = whole(tensor.detach())
+        complete = full_tensor(tensor.detach())
         if keep:
             kept[name] = complete
     return kept
@@ -298,7 +316,7 @@ def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
 
     ``tell`` receives a line about each that is passed over. Raises CheckpointError if there are some, none of use.
     """
-    bring_back_checkpoints(folder)
+    restore_checkpoints(folder)
     newest_first = checkpoint_folders(folder)[::-1]
     for path in newest_first:
         try:
@@ -317,12 +335,12 @@ def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
     return None
 
 
-def bring_back_checkpoints(folder: Path) -> None:
+def restore_checkpoints(folder: Path) -> None:
     """Those that a process was killed while it replaced. Only for who holds the run: nobody else is replacing any."""
     for path in folder.glob(".update-*.old"):
-        whole = folder / path.name.split(".")[1]
-        if is_leftover(path, of=whole.name):
-            bring_back(whole, whoever_wrote=True)
+        full_tensor = folder / path.name.split(".")[1]
+        if is_leftover(path, of=full_tensor.name):
+            restore(full_tensor, whoever_wrote=True)
 
 
 def set_aside_newer(path: Path) -> None:
@@ -386,7 +404,7 @@ def _state_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"n_skipped": 0, "validated_update": None, **values}
 
 
-def read_begun_with(path: Path) -> dict[str, Any] | None:
+def read_run_settings(path: Path) -> dict[str, Any] | None:
     """What a checkpoint says that its run was begun with; None for one of an earlier version.
 
     Raises CheckpointError if that is not as it was written.
@@ -408,7 +426,7 @@ def _is_possible(value: Any, kind: str) -> bool:
         case "float":
             return type(value) in (int, float) and abs(value) <= sys.float_info.max
         case _:
-            return value in get_args(Cause)
+            return value in get_args(CheckpointTrigger)
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:

@@ -18,12 +18,21 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from transduce.config import TrainingConfig
 from transduce.loss import LossSum
-from transduce.training.parallel import in_parallel, part_of, whole
-from transduce.training.processes import Processes, shares
+from transduce.training.distributed import DistributedContext, assign_shards
+from transduce.training.parallel import full_tensor, in_parallel, local_tensor
 
-__all__ = ["BatchSource", "Gradient", "GradientMaker", "Objective", "Place", "Share", "Stateful", "TrainableBatch"]
+__all__ = [
+    "BatchIndex",
+    "BatchShard",
+    "BatchSource",
+    "Gradient",
+    "GradientAccumulator",
+    "Objective",
+    "Stateful",
+    "TrainableBatch",
+]
 
-Place = tuple[int, int]  # epoch and index of a batch
+BatchIndex = tuple[int, int]  # epoch and index of a batch
 
 
 class TrainableBatch(Protocol):
@@ -79,11 +88,11 @@ class BatchSource(Protocol[BatchT_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BatchShard:
     """What one process takes of one batch of an update."""
 
     number: int  # among all shares of the update
-    place: Place
+    batch_index: BatchIndex
     part: int
     n_parts: int
 
@@ -104,7 +113,7 @@ class Gradient:
         return math.isfinite(sum(self.losses_nats)) and math.isfinite(self.norm)
 
 
-class GradientMaker(Generic[BatchT]):
+class GradientAccumulator(Generic[BatchT]):
     """Makes the gradient of a model's weights, alone or with the other processes of a run."""
 
     def __init__(
@@ -113,7 +122,7 @@ class GradientMaker(Generic[BatchT]):
         objective: Objective[BatchT],
         batches: BatchSource[BatchT],
         config: TrainingConfig,
-        processes: Processes,
+        processes: DistributedContext,
     ) -> None:
         self.batches, self.config, self.processes = batches, config, processes
         self._weights = list(model.parameters())
@@ -121,23 +130,23 @@ class GradientMaker(Generic[BatchT]):
         self._loss_of, self._without_sync = in_parallel(model, objective, processes)
 
     def make(
-        self, places: Sequence[Place], *, update: int, should_stop: Callable[[], bool] = lambda: False
+        self, batch_indices: Sequence[BatchIndex], *, update: int, should_stop: Callable[[], bool] = lambda: False
     ) -> Gradient | None:
-        """The gradient over the batches at ``places``, divided once by all their target tokens, then clipped.
+        """The gradient over the batches at ``batch_indices``, divided once by all their target tokens, then clipped.
 
         None, without a gradient, if ``should_stop`` says so between two batches. It is asked where one process trains;
         several decide together, between updates.
         """
-        counts = [self.batches.n_tokens(*place) for place in places]
+        counts = [self.batches.n_tokens(*batch_index) for batch_index in batch_indices]
         n_src_tokens, n_tgt_tokens = (sum(side) for side in zip(*counts, strict=True))
-        own = list(self.own_shares(places))
+        own = list(self.own_shards(batch_indices))
         self.clear()
         sums: list[Tensor] = []
-        for share in own:
+        for shard in own:
             if sums and self.processes.n == 1 and should_stop():
                 self.clear()
                 return None
-            sums.append(self._backward(share, update=update, n_tgt_tokens=n_tgt_tokens, is_last=share is own[-1]))
+            sums.append(self._backward(shard, update=update, n_tgt_tokens=n_tgt_tokens, is_last=shard is own[-1]))
         sums_P2 = torch.stack(sums)
         norm = self._clip()
         by_process = self.processes.gather(sums_P2.flatten())
@@ -155,39 +164,39 @@ class GradientMaker(Generic[BatchT]):
         for weight in self._weights:
             weight.grad = None
 
-    def all_shares(self, places: Sequence[Place]) -> list[Share]:
-        """What the batches at ``places`` are divided into, in order."""
-        of_process = [list(self._shares_of(rank, places)) for rank in range(self.processes.n)]
-        return sorted((share for own in of_process for share in own), key=lambda share: share.number)
+    def all_shards(self, batch_indices: Sequence[BatchIndex]) -> list[BatchShard]:
+        """What the batches at ``batch_indices`` are divided into, in order."""
+        of_process = [list(self._shards_of(rank, batch_indices)) for rank in range(self.processes.n)]
+        return sorted((shard for own in of_process for shard in own), key=lambda shard: shard.number)
 
-    def own_shares(self, places: Sequence[Place]) -> Iterator[Share]:
+    def own_shards(self, batch_indices: Sequence[BatchIndex]) -> Iterator[BatchShard]:
         """What this process takes of them."""
-        return self._shares_of(self.processes.rank, places)
+        return self._shards_of(self.processes.rank, batch_indices)
 
     @property
     def gradient_bytes(self) -> int:
         """The memory that a gradient takes in this process."""
-        return sum(weight.numel() * weight.itemsize for weight in map(part_of, self._weights))
+        return sum(weight.numel() * weight.itemsize for weight in map(local_tensor, self._weights))
 
-    def batch_of(self, share: Share) -> BatchT | None:
+    def batch_of(self, shard: BatchShard) -> BatchT | None:
         """The batch of a share; None where a batch has fewer rows than parts."""
-        if share.part >= self.batches.n_rows(*share.place):
+        if shard.part >= self.batches.n_rows(*shard.batch_index):
             return None
-        return self.batches.batch(*share.place, part=share.part, n_parts=share.n_parts)
+        return self.batches.batch(*shard.batch_index, part=shard.part, n_parts=shard.n_parts)
 
-    def _shares_of(self, rank: int, places: Sequence[Place]) -> Iterator[Share]:
+    def _shards_of(self, rank: int, batch_indices: Sequence[BatchIndex]) -> Iterator[BatchShard]:
         n = self.processes.n
-        for position, (index, part, n_parts) in enumerate(shares(len(places), n, rank)):
-            yield Share(rank + n * position, places[index], part, n_parts)
+        for position, (index, part, n_parts) in enumerate(assign_shards(len(batch_indices), n, rank)):
+            yield BatchShard(rank + n * position, batch_indices[index], part, n_parts)
 
-    def _backward(self, share: Share, *, update: int, n_tgt_tokens: int, is_last: bool) -> Tensor:
+    def _backward(self, shard: BatchShard, *, update: int, n_tgt_tokens: int, is_last: bool) -> Tensor:
         """Add the gradient of a share to the weights; returns its sums, (2,)."""
-        torch.manual_seed(_mix(self.config.seed, update, share.number))
+        torch.manual_seed(_mix(self.config.seed, update, shard.number))
         # DDP and FSDP take the mean over the processes; this makes it the sum again.
         weight = float(self.processes.n)
-        batch = self.batch_of(share)
+        batch = self.batch_of(shard)
         if batch is None:  # gradients are exchanged by all or none: take part, for nothing
-            batch, weight = self.batches.batch(*share.place, part=0, n_parts=share.n_parts), 0.0
+            batch, weight = self.batches.batch(*shard.batch_index, part=0, n_parts=shard.n_parts), 0.0
         with nullcontext() if is_last else self._without_sync():
             loss = self.loss_of(batch, update=update)
             (loss.total_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
@@ -196,7 +205,7 @@ class GradientMaker(Generic[BatchT]):
 
     def _clip(self) -> float:
         """The norm of the whole gradient, which is scaled down to ``clip_norm`` where one is set."""
-        norm = whole(get_total_norm([weight.grad for weight in self._weights if weight.grad is not None]))
+        norm = full_tensor(get_total_norm([weight.grad for weight in self._weights if weight.grad is not None]))
         if self.config.clip_norm is not None:
             clip_grads_with_norm_(self._weights, self.config.clip_norm, norm.to(self.device))
         return float(norm)

@@ -18,7 +18,14 @@ from transduce.errors import TransduceError
 from transduce.training.machine_limits import free_memory
 
 __all__ = [
-    "SPARE", "Line", "PeakMemory", "free_bytes", "in_words", "is_out_of_memory", "require_free", "return_freed_pages",
+    "SPARE",
+    "LinearFit",
+    "PeakMemory",
+    "format_bytes",
+    "free_bytes",
+    "is_out_of_memory",
+    "require_free",
+    "return_freed_pages",
 ]  # fmt: skip
 
 SPARE = 0.9  # of the free memory is what may be planned for: kernels have buffers of their own
@@ -78,17 +85,17 @@ class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinearFit:
     """Bytes as a straight line over the number of rows."""
 
     at_none: float
     for_each: float
 
     @classmethod
-    def through(cls, first: tuple[int, int], second: tuple[int, int]) -> Line:
+    def through(cls, first: tuple[int, int], second: tuple[int, int]) -> LinearFit:
         """The line through two measurements (rows, bytes).
 
-        >>> Line.through((1, 30), (3, 50)).at(10)
+        >>> LinearFit.through((1, 30), (3, 50)).at(10)
         120.0
         """
         for_each = (second[1] - first[1]) / (second[0] - first[0])
@@ -98,7 +105,7 @@ class Line:
         """Bytes for ``n_rows``."""
         return self.at_none + self.for_each * n_rows
 
-    def share_that_fits(self, n_rows: int, n_bytes: float) -> float:
+    def fraction_that_fits(self, n_rows: int, n_bytes: float) -> float:
         """The greatest part of ``n_rows`` that stays within ``n_bytes``; 0 where nothing does."""
         if self.for_each <= 0:
             return float(self.at_none <= n_bytes)
@@ -124,13 +131,13 @@ def require_free(
     free = free_bytes(device)
     needed = n_bytes * (n_processes if device.type == "cpu" else 1)
     if free is not None and needed > SPARE * free:
-        raise error(f"{what} needs about {in_words(needed)} of memory, {in_words(free)} are free; {help}")
+        raise error(f"{what} needs about {format_bytes(needed)} of memory, {format_bytes(free)} are free; {help}")
 
 
-def in_words(n_bytes: float) -> str:
+def format_bytes(n_bytes: float) -> str:
     """A size for people.
 
-    >>> in_words(31_200_000_000), in_words(4_000_000)
+    >>> format_bytes(31_200_000_000), format_bytes(4_000_000)
     ('31.2 GB', '4 MB')
     """
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"

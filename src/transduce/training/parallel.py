@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 from torch import Tensor, nn
 
 from transduce.loss import LossSum
-from transduce.training.processes import Processes
+from transduce.training.distributed import DistributedContext
 
 if TYPE_CHECKING:  # torch takes most of a second to load them, and most runs have one process
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
-__all__ = ["in_parallel", "is_sharded", "like", "part_of", "shard", "whole", "without_gathered_weights"]
+__all__ = ["full_tensor", "in_parallel", "is_sharded", "like", "local_tensor", "shard", "without_gathered_weights"]
 
 BatchT = TypeVar("BatchT")
 
@@ -47,7 +47,7 @@ def is_sharded(model: nn.Module) -> TypeGuard[FSDPModule]:
 
 
 def in_parallel(
-    model: nn.Module, objective: Callable[[BatchT, int], LossSum], processes: Processes
+    model: nn.Module, objective: Callable[[BatchT, int], LossSum], processes: DistributedContext
 ) -> tuple[Callable[[BatchT, int], LossSum], Callable[[], AbstractContextManager[None]]]:
     """The objective whose gradients are means over the processes, and a context in which they stay those of each."""
     if processes.n == 1 or is_sharded(model):
@@ -72,20 +72,20 @@ class _WithModel(nn.Module):
         return self.objective(batch, update)
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """All of a tensor. Where it is divided, each process gets it on its CPU, and all must ask."""
-    return tensor.full_tensor().cpu() if _is_divided(tensor) else tensor
+    return tensor.full_tensor().cpu() if _is_distributed(tensor) else tensor
 
 
-def part_of(tensor: Tensor) -> Tensor:
+def local_tensor(tensor: Tensor) -> Tensor:
     """What this process holds of a tensor; all of it where it is not divided."""
-    return tensor.to_local() if _is_divided(tensor) else tensor
+    return tensor.to_local() if _is_distributed(tensor) else tensor
 
 
 def like(tensor: Tensor, model_tensor: Tensor) -> Tensor:
     """``tensor`` on the device of ``model_tensor`` and, if that is divided and of the same shape, divided as it is."""
     tensor = tensor.to(model_tensor.device)
-    if not _is_divided(model_tensor) or tensor.shape != model_tensor.shape:
+    if not _is_distributed(model_tensor) or tensor.shape != model_tensor.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor
 
@@ -99,7 +99,7 @@ def without_gathered_weights(model: nn.Module) -> None:
             module.reshard()
 
 
-def _is_divided(tensor: Tensor) -> TypeGuard[DTensor]:
+def _is_distributed(tensor: Tensor) -> TypeGuard[DTensor]:
     """Whether a tensor is spread over processes. Where it is, somebody has loaded its type."""
     distributed: Any = sys.modules.get("torch.distributed.tensor")
     return distributed is not None and isinstance(tensor, distributed.DTensor)

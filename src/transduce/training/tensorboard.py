@@ -27,7 +27,7 @@ class TensorBoardEvents:
     _numbers = itertools.count()  # of a process; what tells two files of one second apart
 
     def __init__(self, folder: Path, *, updates_done: int, tell: Callable[[str], object]) -> None:
-        self._tell = tell
+        self._log = tell
         self._stream: FileIO | None = None
         name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
         self.path = folder / name
@@ -78,7 +78,7 @@ class TensorBoardEvents:
                 left = left[self._stream.write(left) :]
         except OSError as error:
             self.close()
-            self._tell(
+            self._log(
                 f"warning: {self.path} cannot be written: {error.strerror or error}; the run goes on without curves for"
                 " TensorBoard"
             )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transduce.config import TrainingConfig
 from transduce.errors import TrainingError, TransduceError
 from transduce.training.checkpoint import (
-    Cause,
+    CheckpointTrigger,
     TrainState,
     checkpoint_path,
     load_checkpoint,
@@ -27,12 +27,21 @@ from transduce.training.checkpoint import (
     remove_old_checkpoints,
     save_checkpoint,
 )
-from transduce.training.evidence import describe, save_evidence
-from transduce.training.gradients import BatchSource, BatchT, Gradient, GradientMaker, Objective, Place, Stateful
+from transduce.training.distributed import DistributedContext
+from transduce.training.gradients import (
+    BatchIndex,
+    BatchSource,
+    BatchT,
+    Gradient,
+    GradientAccumulator,
+    Objective,
+    Stateful,
+)
 from transduce.training.memory import is_out_of_memory, return_freed_pages
+from transduce.training.memory_preflight import memory_preflight, out_of_memory
+from transduce.training.nonfinite_dump import describe, dump_nonfinite
 from transduce.training.optimiser import make_optimiser
-from transduce.training.parallel import part_of
-from transduce.training.processes import Processes
+from transduce.training.parallel import local_tensor
 from transduce.training.records import (
     CheckpointRecord,
     Listener,
@@ -42,7 +51,6 @@ from transduce.training.records import (
     UpdateRecord,
     ValidationRecord,
 )
-from transduce.training.trial import out_of_memory, try_largest_batches
 
 __all__ = ["StopReason", "Trainer", "Validate", "Validation"]
 
@@ -80,23 +88,23 @@ class Trainer(Generic[BatchT]):
         listeners: Sequence[Listener] = (),
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
-        processes: Processes | None = None,
+        processes: DistributedContext | None = None,
         begun_with: Mapping[str, Any] | None = None,
     ) -> None:
         """``begun_with`` is what the run was begun with, as JSON values, and is kept in its checkpoints."""
         self.model, self.objective, self.batches, self.learning_rate = model, objective, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
         self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
-        self.processes, self.begun_with = processes or Processes(), begun_with
+        self.processes, self.begun_with = processes or DistributedContext(), begun_with
         self.optimiser = make_optimiser(model, config)
-        self.gradients = GradientMaker(model, objective, batches, config, self.processes)
+        self.gradients = GradientAccumulator(model, objective, batches, config, self.processes)
         self.state = TrainState()
         self._saved: TrainState | None = None
         self._rate_tokens = 0  # target tokens since the last logged record, of this sitting
-        self._sitting_started = self._window_started = clock()
+        self._session_started = self._window_started = clock()
         self._earlier_s = 0.0  # training time of earlier sittings
         # What all processes have agreed on: whether one was asked to stop, and the time of the first one.
-        self._is_asked, self._agreed_s, self._checkpointed_s = False, 0.0, 0.0
+        self._is_interrupted, self._agreed_s, self._checkpointed_s = False, 0.0, 0.0
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError if it cannot be used."""
@@ -112,37 +120,40 @@ class Trainer(Generic[BatchT]):
         Raises TrainingError if memory does not suffice, which the largest batch shows before the first update, and if
         a loss or a gradient is not finite: the batch and the state before it are on the disk then, too.
         """
-        self._sitting_started = self._window_started = self.clock()
+        self._session_started = self._window_started = self.clock()
         self._agreed_s = self._checkpointed_s = self._earlier_s
-        if self._saved is not None and self._saved.is_on_the_way:
-            self._tell_checkpoint()  # a run that was killed may not have come to it
+        if self._saved is not None and self._saved.is_scheduled:
+            self._log_checkpoint()  # a run that was killed may not have come to it
         if self.state.update < self.config.max_updates:
             self.model.train()
             with self._forgetting(lambda: True):
-                try_largest_batches(self.gradients, self.optimiser, epoch=self.state.epoch)
+                memory_preflight(self.gradients, self.optimiser, epoch=self.state.epoch)
             self._window_started = self.clock()
         while True:
             is_best = self._validation_is_due() and self._validate()
             self._agree()
-            cause = self._cause_for_a_checkpoint(is_best=is_best)
+            cause = self._checkpoint_trigger(is_best=is_best)
             if cause is not None:
                 self._checkpoint(cause)
             reason = self._reason_to_stop()
             if reason is not None:
                 break
             self._update()
-        self._save_the_end("stop" if reason == "asked" else "end")
+        self._save_final_state("stop" if reason == "asked" else "end")
         return reason
 
     def _agree(self) -> None:
         """All processes learn whether one of them was asked to stop, and what time it is for the first one."""
         own = torch.tensor([float(self.should_stop()), self._elapsed_s()], dtype=torch.float64)
         by_process = self.processes.gather(own)
-        self._is_asked, self._agreed_s = self._is_asked or bool(by_process[:, 0].any()), float(by_process[0, 1])
+        self._is_interrupted, self._agreed_s = (
+            self._is_interrupted or bool(by_process[:, 0].any()),
+            float(by_process[0, 1]),
+        )
 
     def _reason_to_stop(self) -> StopReason | None:
         config = self.config
-        if self._is_asked:
+        if self._is_interrupted:
             return "asked"
         if self.state.update >= config.max_updates:
             return "max_updates"
@@ -157,17 +168,17 @@ class Trainer(Generic[BatchT]):
 
         Nor where it is asked to stop between two batches: the update is begun anew when the run goes on.
         """
-        places, epoch, next_batch = self._next_places()
+        batch_indices, epoch, next_batch = self._next_batch_indices()
         self.model.train()
         gradient: Gradient | None = None
         with self._saving_what_was_done(f"update {self.state.update + 1}"), self._forgetting(lambda: gradient is None):
-            gradient = self.gradients.make(places, update=self.state.update, should_stop=self.should_stop)
+            gradient = self.gradients.make(batch_indices, update=self.state.update, should_stop=self.should_stop)
         if gradient is None:
-            self._is_asked = True
+            self._is_interrupted = True
             return
         after = replace(self.state, epoch=epoch, next_batch=next_batch)
         if not gradient.is_finite:
-            self._leave_out(places, gradient, after)
+            self._leave_out(batch_indices, gradient, after)
             return
         learning_rate = self.learning_rate(after.update + 1)
         for group in self.optimiser.param_groups:
@@ -210,34 +221,34 @@ class Trainer(Generic[BatchT]):
         except (TransduceError, RuntimeError) as error:
             self.gradients.clear()
             if self.processes.n == 1:
-                self._save_the_end("stop")
+                self._save_final_state("stop")
             if isinstance(error, RuntimeError) and is_out_of_memory(error):
                 raise out_of_memory(self.gradients, when, has_begun=True) from error
             raise
 
-    def _next_places(self) -> tuple[list[Place], int, int]:
+    def _next_batch_indices(self) -> tuple[list[BatchIndex], int, int]:
         """(epoch, index) of the batches of this update, and the place after them."""
-        places: list[Place] = []
+        batch_indices: list[BatchIndex] = []
         epoch, index = self.state.epoch, self.state.next_batch
-        while len(places) < self.config.n_accumulate:
+        while len(batch_indices) < self.config.n_accumulate:
             if index >= self.batches.n_batches(epoch):
                 epoch, index = epoch + 1, 0
-            places.append((epoch, index))
+            batch_indices.append((epoch, index))
             index += 1
-        return places, epoch, index
+        return batch_indices, epoch, index
 
-    def _leave_out(self, places: list[Place], gradient: Gradient, after: TrainState) -> None:
+    def _leave_out(self, batch_indices: list[BatchIndex], gradient: Gradient, after: TrainState) -> None:
         """Keep what is not finite and go on behind it, without an update.
 
         Raises TrainingError if as many as are allowed were left out before.
         """
         update, n_skipped, allowed = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
-        what = describe(self.gradients, places, gradient)
+        what = describe(self.gradients, batch_indices, gradient)
         if n_skipped >= allowed:
-            self._save_the_end("stop")
+            self._save_final_state("stop")
         folder = self.checkpoints.parent / "not-finite" / f"update-{update:08d}-{n_skipped + 1}"
         try:
-            save_evidence(folder, self.gradients, places, gradient, update=update)
+            dump_nonfinite(folder, self.gradients, batch_indices, gradient, update=update)
             kept = f"the batch is kept in {folder}"
         except OSError as error:
             kept = f"the batch could not be kept in {folder} ({error.strerror})"
@@ -246,7 +257,7 @@ class Trainer(Generic[BatchT]):
         if n_skipped < allowed:
             self.state = replace(after, n_skipped=n_skipped + 1)
             words = f"{message}; left out ({n_skipped + 1} of at most {allowed})"
-            self._tell(SkipRecord(self.state.update, words, self._elapsed_s()))
+            self._log(SkipRecord(self.state.update, words, self._elapsed_s()))
             return
         hint = f"; {allowed} left out before" if allowed else ", or --on-nan skip:N to leave out so many such updates"
         raise TrainingError(
@@ -273,7 +284,7 @@ class Trainer(Generic[BatchT]):
         if is_logged:
             self.state = replace(state, window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)
             self._window_started, self._rate_tokens = now, 0
-        self._tell(record)
+        self._log(record)
 
     def _validation_is_due(self) -> bool:
         """At its updates, and after a resume if the run was stopped before it was done."""
@@ -290,7 +301,7 @@ class Trainer(Generic[BatchT]):
             validation = self.validate(self.should_stop)
         self._window_started += self.clock() - started  # the rate of training is not that of validation
         if validation is None:
-            self._is_asked = True
+            self._is_interrupted = True
             return False
         best = self.state.best_nll_nats
         is_best = math.isfinite(validation.nll_nats) and (best is None or validation.nll_nats < best)
@@ -298,10 +309,10 @@ class Trainer(Generic[BatchT]):
         self.state = replace(self.state, validated_update=update, validations_without_gain=n_without_gain)
         if is_best:
             self.state = replace(self.state, best_nll_nats=validation.nll_nats, best_update=update)
-        self._tell(ValidationRecord(update, validation.nll_nats, validation.scores, is_best, self._elapsed_s()))
+        self._log(ValidationRecord(update, validation.nll_nats, validation.scores, is_best, self._elapsed_s()))
         return is_best
 
-    def _cause_for_a_checkpoint(self, *, is_best: bool) -> Cause | None:
+    def _checkpoint_trigger(self, *, is_best: bool) -> CheckpointTrigger | None:
         """Why there should be a checkpoint now. A validation that was interrupted comes first, after the resume."""
         config, update, saved = self.config, self.state.update, self._saved
         if update == 0 or self._validation_is_due():
@@ -313,7 +324,7 @@ class Trainer(Generic[BatchT]):
             return "schedule"
         return "best" if is_best and update < config.max_updates else None
 
-    def _save_the_end(self, cause: Cause) -> None:
+    def _save_final_state(self, cause: CheckpointTrigger) -> None:
         """A checkpoint of the last state, unless there is one: the end of a run is averaged, a stop on the way not."""
         saved, update = self._saved, self.state.update
         is_there = saved is not None and saved.update == update  # a resume comes by what was skipped since once more
@@ -321,7 +332,7 @@ class Trainer(Generic[BatchT]):
         if update > 0 and not (is_there and is_good_for_it):
             self._checkpoint(cause)
 
-    def _checkpoint(self, cause: Cause) -> None:
+    def _checkpoint(self, cause: CheckpointTrigger) -> None:
         started = self.clock()
         self._require_finite_weights()
         self.state = replace(self.state, cause=cause, elapsed_s=self._elapsed_s())
@@ -338,11 +349,11 @@ class Trainer(Generic[BatchT]):
             self._checkpointed_s = self._agreed_s
         self._window_started += self.clock() - started
         if cause != "stop":  # a run that is stopped and resumed tells what one tells that was not
-            self._tell_checkpoint()
+            self._log_checkpoint()
 
     def _require_finite_weights(self) -> None:
         """Raises TrainingError if an update has made weights that nobody could go on from."""
-        is_finite = all(bool(part_of(weight).isfinite().all()) for weight in self.model.parameters())
+        is_finite = all(bool(local_tensor(weight).isfinite().all()) for weight in self.model.parameters())
         if not self.processes.gather(torch.tensor([float(is_finite)])).all():
             last = f"update {self._saved.update} is the last checkpoint" if self._saved else "there is no checkpoint"
             raise TrainingError(
@@ -350,13 +361,13 @@ class Trainer(Generic[BatchT]):
                 "smaller training.lr_factor, longer warmup_steps or a clip_norm may help"
             )
 
-    def _tell_checkpoint(self) -> None:
+    def _log_checkpoint(self) -> None:
         path = checkpoint_path(self.checkpoints, self.state.update)
-        self._tell(CheckpointRecord(self.state.update, path.name, self._elapsed_s()))
+        self._log(CheckpointRecord(self.state.update, path.name, self._elapsed_s()))
 
     def _elapsed_s(self) -> float:
-        return self._earlier_s + self.clock() - self._sitting_started
+        return self._earlier_s + self.clock() - self._session_started
 
-    def _tell(self, record: Record) -> None:
+    def _log(self, record: Record) -> None:
         for listener in self.listeners:
             listener(record)

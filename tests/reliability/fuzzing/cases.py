@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-__all__ = ["Case", "Fault", "Format", "Place", "names_of", "require", "shortened", "told"]
+__all__ = ["BatchIndex", "Case", "Fault", "Format", "names_of", "require", "shortened", "told"]
 
 
 class Fault(Exception):
@@ -66,7 +66,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BatchIndex:
     """The folders of a case."""
 
     folder: Path  # its own, to write to; the working folder of its commands
@@ -81,7 +81,7 @@ class Format:
 
     name: str
     stems: Sequence[str]
-    play: Callable[[Case, Place], str]  # returns the outcome in a word or two; raises Fault
+    play: Callable[[Case, BatchIndex], str]  # returns the outcome in a word or two; raises Fault
     cases_per_child: int = 1  # commands change their process, so that each has one of its own
 
 

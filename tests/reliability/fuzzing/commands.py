@@ -18,7 +18,7 @@ from typing import Any
 
 import typer
 
-from fuzzing.cases import Fault, Place, require, told
+from fuzzing.cases import BatchIndex, Fault, require, told
 from fuzzing.sandbox import guarded
 from transduce.cli.main import main
 from transduce.cli.verbs import app
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def run_command(
-    place: Place,
+    place: BatchIndex,
     arguments: Sequence[object],
     *,
     stdin: bytes = b"",
@@ -109,7 +109,7 @@ def run_command(
     return outcome
 
 
-def _open_streams(place: Place, streams: Streams) -> None:
+def _open_streams(place: BatchIndex, streams: Streams) -> None:
     """Have descriptors 0 to 2 as asked, and Python's streams over them as it makes them when it starts."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -145,7 +145,7 @@ def _python_stream(fd: int, name: str) -> io.TextIOWrapper | None:
     return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, newline="\n", line_buffering=fd == 2)
 
 
-def _surround(place: Place) -> None:
+def _surround(place: BatchIndex) -> None:
     """A working folder, a home, a folder for temporary files: all of the case."""
     os.chdir(place.folder)
     for name in ("home", "tmp"):

@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from fuzzing.cases import Case, Fault, Format, Place, told
+from fuzzing.cases import BatchIndex, Case, Fault, Format, told
 from fuzzing.commands import MAY_END_BY_SIGPIPE
 
 __all__ = ["Played", "play_all"]
@@ -109,7 +109,7 @@ class _Lane:
 
     def __init__(self, formats: Mapping[str, Format], folder: Path, watched: Path, hang_s: float) -> None:
         self.formats, self.watched = formats, watched
-        self.place = Place(folder / "case", folder / "outside", folder / "streams", hang_s)
+        self.place = BatchIndex(folder / "case", folder / "outside", folder / "streams", hang_s)
         self.report = folder / "report"
         folder.mkdir(parents=True)
         self.place.streams.mkdir()

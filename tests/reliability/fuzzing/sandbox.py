@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from fuzzing.cases import Fault, Place
+from fuzzing.cases import BatchIndex, Fault
 
 __all__ = ["ROOM_BYTES", "NotAllowed", "guarded"]
 
@@ -120,7 +120,7 @@ def _program(arguments: tuple[Any, ...]) -> str:
 
 
 @contextmanager
-def guarded(place: Place, *, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
+def guarded(place: BatchIndex, *, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
     """Limits for this process while the block lasts; raises Fault for what the block did against them.
 
     Only the folders of the case may be written to. Where ``may_connect``, there is no network,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fuzzing.cases import Case, Format, Place, require
+from fuzzing.cases import BatchIndex, Case, Format, require
 from fuzzing.damage import inflict, kinds_for
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
@@ -298,8 +298,8 @@ def _stems(kind: Loaded) -> Iterator[str]:
                 yield from (f"{mode}/{file}/{damage}" for damage in kinds_for(file))
 
 
-def _player(kind: Loaded, undamaged: Any) -> Callable[[Case, Place], str]:
-    def play(case: Case, place: Place) -> str:
+def _player(kind: Loaded, undamaged: Any) -> Callable[[Case, BatchIndex], str]:
+    def play(case: Case, place: BatchIndex) -> str:
         mode, file, damage = case.parts
         folder = place.folder / "source"
         shutil.copytree(kind.source, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from random import Random
 
-from fuzzing.cases import Case, Format, Place, require
+from fuzzing.cases import BatchIndex, Case, Format, require
 from fuzzing.commands import run_command
 from fuzzing.damage import BYTES
 from fuzzing.sources import Sources
@@ -67,7 +67,7 @@ VERBS: dict[str, list[str]] = {
 def tree_format(sources: Sources) -> Format:
     """All cases of trees."""
 
-    def play(case: Case, place: Place) -> str:
+    def play(case: Case, place: BatchIndex) -> str:
         verb, how = case.parts
         draw = case.draw()
         good = (sources.text / "train.ptb").read_bytes().splitlines(keepends=True)

@@ -1,6 +1,6 @@
 """Several processes as one run: which of them this one is, and how they come to agree. Started by ``torchrun`` only.
 
-One process is the plain case: ``Processes()`` agrees with itself, without ``torch.distributed``.
+One process is the plain case: ``DistributedContext()`` agrees with itself, without ``torch.distributed``.
 
 Numbers go between processes as tensors; decisions and words go as JSON through the store that torchrun keeps, where
 they wait for readers as long as it takes. Nothing is pickled.
@@ -21,13 +21,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from transduce.errors import ConfigError, ElsewhereError, TrainingError
+from transduce.errors import ConfigError, PeerError, TrainingError
 from transduce.training.memory import is_out_of_memory
 
 if TYPE_CHECKING:  # not every torch is built with it, and one process needs none of it
     from torch._C._distributed_c10d import Store
 
-__all__ = ["Processes", "device_of_process", "is_started_by_torchrun", "processes_of_torchrun", "shares"]
+__all__ = ["DistributedContext", "assign_shards", "is_started_by_torchrun", "local_device", "torchrun_context"]
 
 ERROR_KEY = "error"
 HANG_AFTER = timedelta(minutes=30)  # numbers that one process waits for and no other sends
@@ -36,7 +36,7 @@ POLL_S = 0.05
 LAST_WORDS_S = 5.0
 
 
-class Processes:
+class DistributedContext:
     """The processes of a run. Every method but the properties is to be called by all of them, in the same order."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Processes:
         dist.all_gather(rows, mine)
         return torch.stack(rows).cpu()
 
-    def gather_words(self, value: Any) -> list[Any]:
+    def all_gather_object(self, value: Any) -> list[Any]:
         """A JSON value from each process, in their order."""
         if self.n == 1:
             return [value]
@@ -82,9 +82,9 @@ class Processes:
         """What ``work`` gives in the first process, a JSON value; the others wait for it, however long it takes."""
         if self.n == 1:
             return work()
-        return self.gather_words(work() if self.is_first else None)[0]
+        return self.all_gather_object(work() if self.is_first else None)[0]
 
-    def tell_error(self, error: BaseException) -> None:
+    def report_error(self, error: BaseException) -> None:
         """Leave word for the others of why this process ends."""
         with suppress(RuntimeError):  # the store has gone away, too
             # The first error is the cause of the others.
@@ -92,7 +92,7 @@ class Processes:
                 words = str(error) if isinstance(error, Exception) else "it was told to stop"
                 self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
 
-    def error_elsewhere(self) -> str | None:
+    def peer_error(self) -> str | None:
         """Why another process ended, if one has left word."""
         with suppress(RuntimeError):
             if self._store is not None and self._store.check([ERROR_KEY]):
@@ -109,11 +109,11 @@ class Processes:
         self._required_store.set(key, json.dumps(value))
 
     def _heard(self, key: str) -> Any:
-        """Wait for a key. Raises ElsewhereError if another process ends instead."""
+        """Wait for a key. Raises PeerError if another process ends instead."""
         store = self._required_store
         while not store.check([key]):
-            if (error := self.error_elsewhere()) is not None:
-                raise ElsewhereError(f"another process ended: {error}")
+            if (error := self.peer_error()) is not None:
+                raise PeerError(f"another process ended: {error}")
             time.sleep(POLL_S)
         return json.loads(store.get(key))
 
@@ -124,7 +124,7 @@ def is_started_by_torchrun() -> bool:
     return n.isdecimal() and int(n) > 1
 
 
-def device_of_process(name: str) -> str:
+def local_device(name: str) -> str:
     """The device of this process where ``name`` is that of all: each process of a machine has a GPU of its own.
 
     Raises ConfigError if there are fewer GPUs than processes, or all are to use the same.
@@ -143,13 +143,13 @@ def device_of_process(name: str) -> str:
 
 
 @contextmanager
-def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
+def torchrun_context(device: str | torch.device) -> Iterator[DistributedContext]:
     """Join the processes that torchrun has started, for as long as the block lasts; without it, there is one.
 
-    Raises ElsewhereError, with its message, if the block ends with an error in another process.
+    Raises PeerError, with its message, if the block ends with an error in another process.
     """
     if not is_started_by_torchrun():
-        yield Processes()
+        yield DistributedContext()
         return
     device = torch.device(device)
     if device.type == "cuda":
@@ -159,10 +159,10 @@ def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
         yield processes
     except BaseException as error:
         if not _is_about_a_peer(error):
-            processes.tell_error(error)
+            processes.report_error(error)
             raise
         if (words := _last_words(processes)) is not None:
-            raise ElsewhereError(f"another process ended: {words}") from error
+            raise PeerError(f"another process ended: {words}") from error
         raise TrainingError(
             "another process has gone away and did not say why; it may have been killed, for instance for want of "
             f"memory (here: {str(error).splitlines()[0]})"
@@ -170,7 +170,7 @@ def processes_of_torchrun(device: str | torch.device) -> Iterator[Processes]:
     dist.destroy_process_group()  # not after an error: it would wait for processes that are gone
 
 
-def _join(device: torch.device) -> Processes:
+def _join(device: torch.device) -> DistributedContext:
     """Raises TrainingError if the others cannot be found."""
     from torch._C._distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
@@ -184,7 +184,7 @@ def _join(device: torch.device) -> Processes:
             f"the processes of the run cannot meet: {str(error).splitlines()[0]}; start them with torchrun"
         ) from error
     n_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return Processes(rank, n, n_here=n_here, store=PrefixStore("transduce", store), device=device)
+    return DistributedContext(rank, n, n_here=n_here, store=PrefixStore("transduce", store), device=device)
 
 
 def _is_about_a_peer(error: BaseException) -> bool:
@@ -193,25 +193,25 @@ def _is_about_a_peer(error: BaseException) -> bool:
     return any(name in words for name in ("gloo", "nccl", "connection"))
 
 
-def _last_words(processes: Processes) -> str | None:
+def _last_words(processes: DistributedContext) -> str | None:
     """Why another process went away, if it has said so."""
     deadline, words = time.monotonic() + LAST_WORDS_S, None
     with suppress(SystemExit):  # torchrun tells this process to end meanwhile
-        while (words := processes.error_elsewhere()) is None and time.monotonic() < deadline:
+        while (words := processes.peer_error()) is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
     return words
 
 
-def shares(n_batches: int, n_processes: int, rank: int) -> Sequence[tuple[int, int, int]]:
+def assign_shards(n_batches: int, n_processes: int, rank: int) -> Sequence[tuple[int, int, int]]:
     """How ``n_batches`` are dealt to processes: (batch, part, number of parts) of each share of one process.
 
     Whole batches where they can be dealt evenly, else parts of them; every process has the same number of shares, and
     the share that stands first in the order of batches is the first process's.
 
-    >>> [shares(4, 2, rank) for rank in range(2)]
+    >>> [assign_shards(4, 2, rank) for rank in range(2)]
     [[(0, 0, 1), (2, 0, 1)], [(1, 0, 1), (3, 0, 1)]]
-    >>> [shares(1, 2, rank) for rank in range(2)]
+    >>> [assign_shards(1, 2, rank) for rank in range(2)]
     [[(0, 0, 2)], [(0, 1, 2)]]
     """
     n_parts = n_processes // gcd(n_batches, n_processes)
-    return [(share // n_parts, share % n_parts, n_parts) for share in range(rank, n_batches * n_parts, n_processes)]
+    return [(shard // n_parts, shard % n_parts, n_parts) for shard in range(rank, n_batches * n_parts, n_processes)]

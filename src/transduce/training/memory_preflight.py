@@ -8,11 +8,11 @@ from math import ceil
 import torch
 
 from transduce.errors import TrainingError
-from transduce.training.gradients import BatchT, GradientMaker, Place
-from transduce.training.memory import SPARE, Line, PeakMemory, free_bytes, in_words, is_out_of_memory
-from transduce.training.parallel import part_of
+from transduce.training.gradients import BatchIndex, BatchT, GradientAccumulator
+from transduce.training.memory import SPARE, LinearFit, PeakMemory, format_bytes, free_bytes, is_out_of_memory
+from transduce.training.parallel import local_tensor
 
-__all__ = ["out_of_memory", "try_largest_batches"]
+__all__ = ["memory_preflight", "out_of_memory"]
 
 MEASURED_PARTS = (16, 8)  # a sixteenth and an eighth of the rows
 FIRST_PARTS = (128, 64)  # of large batches, of which an eighth may be too much already
@@ -20,7 +20,7 @@ CLEARLY = 2.0  # so many times what is free is too much, however rough the estim
 ROUND_TO = 100  # tokens, of a budget that is proposed
 
 
-def try_largest_batches(maker: GradientMaker[BatchT], optimiser: torch.optim.Optimizer, *, epoch: int) -> None:
+def memory_preflight(maker: GradientAccumulator[BatchT], optimiser: torch.optim.Optimizer, *, epoch: int) -> None:
     """Make the gradient of the largest batches once and forget it; no random state changes.
 
     With one process, what they need is estimated first and compared with what is free: a system that has too little
@@ -42,21 +42,23 @@ def try_largest_batches(maker: GradientMaker[BatchT], optimiser: torch.optim.Opt
                 maker.clear()
 
 
-def _require_memory(maker: GradientMaker[BatchT], place: Place, optimiser: torch.optim.Optimizer) -> None:
+def _require_memory(
+    maker: GradientAccumulator[BatchT], batch_index: BatchIndex, optimiser: torch.optim.Optimizer
+) -> None:
     """Raises TrainingError if a batch needs more than is free, as far as small parts of it tell."""
     fixed_bytes = _bytes_of_moments_to_come(maker, optimiser)
-    n_rows, free = maker.batches.n_rows(*place), free_bytes(maker.device)
+    n_rows, free = maker.batches.n_rows(*batch_index), free_bytes(maker.device)
     if free is None or n_rows < 2:  # there is no part of a row
         return
     available = SPARE * free
     for n_parts, limit in _measurements(n_rows):
-        line = Line.through(*[_measure(maker, place, number) for number in n_parts])
+        line = LinearFit.through(*[_measure(maker, batch_index, number) for number in n_parts])
         needed = line.at(n_rows) + fixed_bytes
         if needed > limit * available:
             budget = maker.config.max_tokens_per_batch
-            fits = line.share_that_fits(n_rows, available - fixed_bytes) * budget
+            fits = line.fraction_that_fits(n_rows, available - fixed_bytes) * budget
             raise TrainingError(
-                f"the largest batch needs about {in_words(needed)} beside the weights, {in_words(free)} are free; "
+                f"the largest batch needs about {format_bytes(needed)} beside the weights, {format_bytes(free)} are free; "
                 + _advice(maker, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
             )
 
@@ -71,22 +73,22 @@ def _measurements(n_rows: int) -> Iterator[tuple[tuple[int, int], float]]:
     yield MEASURED_PARTS if n_rows >= 2 * MEASURED_PARTS[0] else (n_rows, ceil(n_rows / 2)), 1.0
 
 
-def _measure(maker: GradientMaker[BatchT], place: Place, n_parts: int) -> tuple[int, int]:
+def _measure(maker: GradientAccumulator[BatchT], batch_index: BatchIndex, n_parts: int) -> tuple[int, int]:
     """(rows, bytes) of the loss of one part: what the backward pass finds, and what making it takes on the way."""
     with PeakMemory() as peak:
-        maker.loss_of(maker.batches.batch(*place, part=0, n_parts=n_parts), update=maker.config.max_updates)
-    return ceil(maker.batches.n_rows(*place) / n_parts), peak.bytes
+        maker.loss_of(maker.batches.batch(*batch_index, part=0, n_parts=n_parts), update=maker.config.max_updates)
+    return ceil(maker.batches.n_rows(*batch_index) / n_parts), peak.bytes
 
 
-def _bytes_of_moments_to_come(maker: GradientMaker[BatchT], optimiser: torch.optim.Optimizer) -> int:
+def _bytes_of_moments_to_come(maker: GradientAccumulator[BatchT], optimiser: torch.optim.Optimizer) -> int:
     """The gradient, and two moments of each weight that has none yet."""
     waiting = [
         weight for group in optimiser.param_groups for weight in group["params"] if weight not in optimiser.state
     ]
-    return maker.gradient_bytes + 2 * sum(part.numel() * part.itemsize for part in map(part_of, waiting))
+    return maker.gradient_bytes + 2 * sum(part.numel() * part.itemsize for part in map(local_tensor, waiting))
 
 
-def out_of_memory(maker: GradientMaker[BatchT], when: str, *, has_begun: bool) -> TrainingError:
+def out_of_memory(maker: GradientAccumulator[BatchT], when: str, *, has_begun: bool) -> TrainingError:
     """What a run says when a device has no memory left."""
     budget = maker.config.max_tokens_per_batch
     return TrainingError(
@@ -95,7 +97,7 @@ def out_of_memory(maker: GradientMaker[BatchT], when: str, *, has_begun: bool) -
     )
 
 
-def _advice(maker: GradientMaker[BatchT], budget: int, *, has_begun: bool) -> str:
+def _advice(maker: GradientAccumulator[BatchT], budget: int, *, has_begun: bool) -> str:
     """What to change so that it fits, with the same number of tokens for an update."""
     config = maker.config
     if budget < ROUND_TO:
