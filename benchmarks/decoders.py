@@ -67,17 +67,17 @@ def make_model(config: TransformerConfig) -> Transformer:
 
 def make_sources(n_sentences: int, n_tokens: int, *, vocab_size: int, random: Random) -> list[Ids]:
     """Random ids, for each sentence about ``n_tokens`` of them."""
-    from transduce.text import SPECIAL_SYMBOLS
+    from transduce.text import SPECIAL_TOKENS
 
     lengths = [n_tokens + random.randint(-n_tokens // 5, n_tokens // 5) for _ in range(n_sentences)]
-    return [random.choices(range(len(SPECIAL_SYMBOLS), vocab_size), k=length) for length in lengths]
+    return [random.choices(range(len(SPECIAL_TOKENS), vocab_size), k=length) for length in lengths]
 
 
 def token_names(vocab_size: int) -> list[str]:
     """Names of ids, for systems that read and write names."""
-    from transduce.text import SPECIAL_SYMBOLS
+    from transduce.text import SPECIAL_TOKENS
 
-    return [*SPECIAL_SYMBOLS, *map(str, range(len(SPECIAL_SYMBOLS), vocab_size))]
+    return [*SPECIAL_TOKENS, *map(str, range(len(SPECIAL_TOKENS), vocab_size))]
 
 
 class OurDecoder:

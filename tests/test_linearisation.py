@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from said import naming
 from transduce.errors import TreeError
-from transduce.linearisation import ANY_TAG, delinearise, leaf_symbol, linearise, repair
+from transduce.linearisation import ANY_TAG, delinearise, leaf_token, linearise, repair
 from transduce.trees import Tree, parse_tree, parse_trees, plain
 
 TREEBANKS = Path(__file__).parents[2] / "shared" / "data" / "trees"
@@ -30,7 +30,7 @@ SYMBOLS = st.lists(st.sampled_from(["(S", ")S", "(NP", ")NP", "(", ")", "NN", ",
 def test_the_form_of_the_paper() -> None:
     assert linearise(HE_RUNS) == "(S (NP PRP )NP (VP VBZ )VP . )S".split()
     assert linearise(HE_RUNS, leaves="any") == "(S (NP XX )NP (VP XX )VP . )S".split()
-    told = [leaf_symbol(tag, "a", "any") for tag in ("NN", ":", "``", "$", "-LRB-", "HYPH")]
+    told = [leaf_token(tag, "a", "any") for tag in ("NN", ":", "``", "$", "-LRB-", "HYPH")]
     assert told == ["XX", ":", "``", "XX", "XX", "XX"]
 
 
@@ -55,19 +55,19 @@ def test_every_tree_comes_back(tree: Tree) -> None:
 
 
 @given(SYMBOLS, st.lists(WORDS, min_size=1))
-def test_any_symbols_make_a_tree_over_the_words(symbols: list[str], words: list[str]) -> None:
-    tree = repair(symbols, words)
+def test_any_symbols_make_a_tree_over_the_words(tokens: list[str], words: list[str]) -> None:
+    tree = repair(tokens, words)
     assert tree.words() == words
     assert tree.label == "TOP"
     assert repair(linearise(tree), words) == tree
     try:
-        assert delinearise(symbols, words) == tree
+        assert delinearise(tokens, words) == tree
     except TreeError:
-        assert linearise(tree) != symbols
+        assert linearise(tree) != tokens
 
 
 @pytest.mark.parametrize(
-    ("symbols", "expected"),
+    ("tokens", "expected"),
     [
         # The bracket that closes S closes all inside it; the word that is left stands after it.
         ("(S (NP PRP (VP VBZ )S", "(TOP (S (NP (PRP He) (VP (VBZ runs)))) (XX .))"),
@@ -78,8 +78,8 @@ def test_any_symbols_make_a_tree_over_the_words(symbols: list[str], words: list[
         ("(S (NP PRP )NP", "(TOP (S (NP (PRP He)) (XX runs) (XX .)))"),
     ],
 )
-def test_repairs(symbols: str, expected: str) -> None:
-    assert str(repair(symbols.split(), ["He", "runs", "."])) == expected
+def test_repairs(tokens: str, expected: str) -> None:
+    assert str(repair(tokens.split(), ["He", "runs", "."])) == expected
 
 
 def test_words_that_are_left_have_the_tags_that_are_known() -> None:
@@ -98,7 +98,7 @@ def test_no_words_make_no_tree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("symbols", "facts"),
+    ("tokens", "facts"),
     [
         ("(S PRP )NP", [3, "')NP'", "'S'"]),
         ("PRP )NP", [2, "')NP'", "nothing"]),
@@ -108,9 +108,9 @@ def test_no_words_make_no_tree() -> None:
         ("(S PRP )S", ["'runs'"]),
     ],
 )
-def test_what_is_no_tree_is_refused(symbols: str, facts: list[object]) -> None:
+def test_what_is_no_tree_is_refused(tokens: str, facts: list[object]) -> None:
     with pytest.raises(TreeError, match=naming(*facts)):
-        delinearise(symbols.split(), ["He", "runs", "."])
+        delinearise(tokens.split(), ["He", "runs", "."])
 
 
 @pytest.mark.parametrize("name", ["gum/dev", "craft/dev", "nltk_wsj_sample/dev"])

@@ -24,7 +24,7 @@ from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
-    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "leaf_symbol", "linearise", "most_in_a_row",
+    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "leaf_token", "linearise", "most_in_a_row",
     "repair", "tag_of", "with_ending",
 ]  # fmt: skip
 
@@ -47,19 +47,19 @@ def linearise(tree: Tree, *, leaves: Leaves = "tags") -> list[str]:
     >>> " ".join(linearise(parse_tree("(TOP (S (NP (PRP He)) (VP (VBZ runs)) (. .)))"), leaves="any"))
     '(S (NP XX )NP (VP XX )VP . )S'
     """
-    symbols: list[str] = []
+    tokens: list[str] = []
     stack: list[Tree | str] = list(reversed(tree.children))
     while stack:
         node = stack.pop()
         if isinstance(node, str):
-            symbols.append(node)
+            tokens.append(node)
         elif node.word is not None:
-            symbols.append(leaf_symbol(node.label, node.word, leaves))
+            tokens.append(leaf_token(node.label, node.word, leaves))
         else:
-            symbols.append(f"({node.label}")
+            tokens.append(f"({node.label}")
             stack.append(f"){node.label}")
             stack.extend(reversed(node.children))
-    return symbols
+    return tokens
 
 
 def most_in_a_row(tree: Tree) -> int:
@@ -70,16 +70,16 @@ def most_in_a_row(tree: Tree) -> int:
     2
     """
     most = n = 0
-    for symbol in linearise(tree):
-        n = n + 1 if symbol.startswith("(") else 0
+    for token in linearise(tree):
+        n = n + 1 if token.startswith("(") else 0
         most = max(most, n)
     return most
 
 
-def leaf_symbol(tag: str, word: str, leaves: Leaves) -> str:
+def leaf_token(tag: str, word: str, leaves: Leaves) -> str:
     """What stands in the place of a word; for punctuation, always its tag.
 
-    >>> [leaf_symbol("NN", "dog", leaves) for leaves in ("tags", "any", "endings")], leaf_symbol(",", ",", "endings")
+    >>> [leaf_token("NN", "dog", leaves) for leaves in ("tags", "any", "endings")], leaf_token(",", ",", "endings")
     (['NN', 'XX', 'XX~og'], ',')
     """
     if leaves == "tags" or tag in PUNCTUATION_TAGS:
@@ -103,32 +103,32 @@ def with_ending(word: str) -> str:
     return ENDING_MARK + "".join("0" if c.isdigit() else c.lower() if "!" <= c <= "~" else "?" for c in last)
 
 
-def tag_of(symbol: str) -> str:
+def tag_of(token: str) -> str:
     """The tag that a leaf's symbol tells: itself, but for endings.
 
     >>> tag_of("NN"), tag_of(","), tag_of("XX~og")
     ('NN', ',', 'XX')
     """
-    return ANY_TAG if symbol.startswith(ENDING_MARK) else symbol
+    return ANY_TAG if token.startswith(ENDING_MARK) else token
 
 
-def delinearise(symbols: Iterable[str], words: Sequence[str]) -> Tree:
+def delinearise(tokens: Iterable[str], words: Sequence[str]) -> Tree:
     """The inverse of ``linearise``. Raises TreeError where brackets do not match, or tags and words are not as many."""
     building = _Building()
     left = iter(words)
-    for place, symbol in enumerate(symbols, start=1):
-        if symbol.startswith("("):
-            building.open(symbol[1:])
-        elif symbol.startswith(")"):
-            if building.innermost != symbol[1:]:
-                raise TreeError(f"symbol {place}, {quoted(symbol)}, closes {quoted(building.innermost or 'nothing')}")
+    for place, token in enumerate(tokens, start=1):
+        if token.startswith("("):
+            building.open(token[1:])
+        elif token.startswith(")"):
+            if building.innermost != token[1:]:
+                raise TreeError(f"symbol {place}, {quoted(token)}, closes {quoted(building.innermost or 'nothing')}")
             if not building.close():
-                raise TreeError(f"symbol {place}, {quoted(symbol)}, closes a bracket without words")
+                raise TreeError(f"symbol {place}, {quoted(token)}, closes a bracket without words")
         else:
             word = next(left, None)
             if word is None:
-                raise TreeError(f"symbol {place}, {quoted(symbol)}, is a tag for no word; there are {len(words)}")
-            building.add(Tree(tag_of(symbol), word=word))
+                raise TreeError(f"symbol {place}, {quoted(token)}, is a tag for no word; there are {len(words)}")
+            building.add(Tree(tag_of(token), word=word))
     if building.innermost is not None:
         raise TreeError(f"the bracket {quoted(building.innermost)} is never closed")
     missing = next(left, None)
@@ -137,7 +137,7 @@ def delinearise(symbols: Iterable[str], words: Sequence[str]) -> Tree:
     return building.tree()
 
 
-def repair(symbols: Iterable[str], words: Sequence[str], known: Sequence[str | None] | None = None) -> Tree:
+def repair(tokens: Iterable[str], words: Sequence[str], known: Sequence[str | None] | None = None) -> Tree:
     """A tree over all of the words, whatever the symbols: the tree they say, where they say one.
 
     A closing bracket closes the innermost one of its label with all that is open inside it, or nothing; brackets
@@ -150,16 +150,16 @@ def repair(symbols: Iterable[str], words: Sequence[str], known: Sequence[str | N
     building = _Building()
     known = known or [None] * len(words)
     n_words = 0
-    for symbol in symbols:
-        if symbol.startswith("("):
-            building.open(symbol[1:])
-        elif symbol.startswith(")"):
-            if symbol[1:] in building.open_labels:
-                while building.innermost != symbol[1:]:
+    for token in tokens:
+        if token.startswith("("):
+            building.open(token[1:])
+        elif token.startswith(")"):
+            if token[1:] in building.open_labels:
+                while building.innermost != token[1:]:
                     building.close()
                 building.close()
         elif n_words < len(words):
-            building.add(Tree(_settled(tag_of(symbol), known[n_words]), word=words[n_words]))
+            building.add(Tree(_settled(tag_of(token), known[n_words]), word=words[n_words]))
             n_words += 1
     for place in range(n_words, len(words)):
         building.add(Tree(known[place] or ANY_TAG, word=words[place]))

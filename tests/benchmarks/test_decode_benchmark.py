@@ -13,7 +13,7 @@ from transduce.config import ModelConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.model import Transformer
 from transduce.tasks.batch_search import run_search
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -43,7 +43,7 @@ def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
     with torch.no_grad():
         for parameter in model.parameters():  # biases and norms too
             parameter.add_(0.1 * torch.randn_like(parameter))
-    names = [*SPECIAL_SYMBOLS, *map(str, range(4, 40))]
+    names = [*SPECIAL_TOKENS, *map(str, range(4, 40))]
     write_ctranslate2_model(model, tmp_path / "model", src_tokens=names, tgt_tokens=names)
 
     src_BS = pad_rows([[*ids, EOS_ID] for ids in SOURCES])

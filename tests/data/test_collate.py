@@ -42,11 +42,11 @@ def test_batch_is_what_a_plain_loop_makes(store: PairStore, rows: list[int]) -> 
 @pytest.mark.parametrize("turned", [[False, False, False], [True, True, True], [False, True, True]])
 def test_turned_rows_have_their_sides_changed(tmp_path: Path, store: PairStore, turned: list[bool]) -> None:
     rows = [2, 0, 3]
-    pairs = [PAIRS[row][::-1] if is_turned else PAIRS[row] for row, is_turned in zip(rows, turned, strict=True)]
+    pairs = [PAIRS[row][::-1] if is_reversed else PAIRS[row] for row, is_reversed in zip(rows, turned, strict=True)]
     tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=270)
     write_pairs(tmp_path / "store", {"text": pairs}, Tokenizers(tokenizer, tokenizer), max_length=100)
     expected = collate(open_pairs(tmp_path / "store"), [0, 1, 2])
-    batch = collate(store, rows, turned_B=np.array(turned))
+    batch = collate(store, rows, reversed_B=np.array(turned))
     assert all(torch.equal(ids, expected.tensors()[name]) for name, ids in batch.tensors().items())
     assert (batch.n_src_tokens, batch.n_tgt_tokens) == (expected.n_src_tokens, expected.n_tgt_tokens)
     assert batch.rows == tuple(rows)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data import epoch_rows, plan_batches, turned_rows
+from transduce.data import epoch_rows, plan_batches, reversed_rows
 
 SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=4)
 
@@ -62,7 +62,7 @@ def test_a_plan_of_some_rows_has_each_as_often_as_it_was_named() -> None:
 
 @given(st.integers(1, 3000), st.integers(0, 9), st.integers(0, 20))
 def test_two_epochs_read_each_pair_both_ways(n_rows: int, seed: int, epoch: int) -> None:
-    turned, then = (turned_rows(n_rows, seed=seed, epoch=number) for number in (epoch, epoch + 1))
+    turned, then = (reversed_rows(n_rows, seed=seed, epoch=number) for number in (epoch, epoch + 1))
     assert (turned ^ then).all()
-    assert np.array_equal(turned, turned_rows(n_rows, seed=seed, epoch=epoch + 2))
+    assert np.array_equal(turned, reversed_rows(n_rows, seed=seed, epoch=epoch + 2))
     assert n_rows < 1000 or abs(turned.mean() - 0.5) < 0.1

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.text import Tokenizer, train_wordpiece
-from transduce.text.likelihood import learn_pieces, spell
+from transduce.text.wordpiece_trainer import learn_pieces, spell
 
 TEXTS = ["the cat sat on the mat", "the hats of the cats, those 12 hats", "that is what they hated"] * 3
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 60), min_size=1, max_size=12)

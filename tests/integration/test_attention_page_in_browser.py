@@ -33,8 +33,8 @@ def example() -> AttentionMaps:
     return AttentionMaps(
         source="the <b>source</b>",
         translation="die \u201e\U0001f600\u201c",
-        src_pieces=SRC,
-        tgt_pieces=READ,
+        src_tokens=SRC,
+        tgt_tokens=READ,
         tgt_predicted=WRITTEN,
         encoder=spread(len(SRC), len(SRC)),
         decoder=spread(len(READ), len(READ), causal=True),

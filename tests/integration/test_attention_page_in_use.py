@@ -26,8 +26,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     maps = AttentionMaps(
         source=" ".join(PIECES[:-1]),
         translation=" ".join(PIECES[:-1]),
-        src_pieces=PIECES,
-        tgt_pieces=("<s>", *PIECES[:-1]),
+        src_tokens=PIECES,
+        tgt_tokens=("<s>", *PIECES[:-1]),
         tgt_predicted=PIECES,
         encoder=encoder,
         decoder=decoder,

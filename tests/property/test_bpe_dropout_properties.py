@@ -3,11 +3,11 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import SPECIAL_SYMBOLS, BpeDropout, Tokenizer, train_bpe
+from transduce.text import SPECIAL_TOKENS, BpeDropout, Tokenizer, train_bpe
 
 TRICKY_TEXT = st.lists(
     st.sampled_from(
-        [*SPECIAL_SYMBOLS, " ", "\u00a0", "\u2028", "e\u0301", "Ġ", "▁", "\U0001f600", "low", "west", "'s", "12"]
+        [*SPECIAL_TOKENS, " ", "\u00a0", "\u2028", "e\u0301", "Ġ", "▁", "\U0001f600", "low", "west", "'s", "12"]
     )
 ).map("".join)
 TEXT = st.text() | TRICKY_TEXT
@@ -24,7 +24,7 @@ def tokenizer() -> Tokenizer:
 def test_nothing_is_lost(text: str, p_drop: float, seed: int) -> None:
     [samples] = BpeDropout(tokenizer(), p_drop=p_drop, seed=seed).sample([text], 3)
     assert tokenizer().decode_batch(samples) == [text] * 3
-    assert all(len(SPECIAL_SYMBOLS) <= id < tokenizer().size for ids in samples for id in ids)
+    assert all(len(SPECIAL_TOKENS) <= id < tokenizer().size for ids in samples for id in ids)
 
 
 @given(TEXT, SEED)

@@ -3,12 +3,12 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import SPECIAL_SYMBOLS, normalise
+from transduce.text import SPECIAL_TOKENS, normalise
 
 ANY_TEXT = st.text(st.characters(codec=None))  # lone surrogates too
 TRICKY_TEXT = st.lists(
     st.sampled_from(
-        [*SPECIAL_SYMBOLS, " ", "\u00a0", "\u2028", "e\u0301", "Ġ", "▁", "##", "\U0001f600", "low", "'s", "12"]
+        [*SPECIAL_TOKENS, " ", "\u00a0", "\u2028", "e\u0301", "Ġ", "▁", "##", "\U0001f600", "low", "'s", "12"]
     )
 ).map("".join)
 

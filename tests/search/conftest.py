@@ -52,7 +52,7 @@ class TreeModel:
         else:
             assert first
         probabilities = [self.trees[sentence].get(reading, {"$": 1.0}) for sentence, reading in state.rows]
-        table = [[of_row.get(symbol, 0.0) for symbol in SYMBOLS] for of_row in probabilities]
+        table = [[of_row.get(token, 0.0) for token in SYMBOLS] for of_row in probabilities]
         return torch.tensor(table, dtype=self.dtype).log(), state
 
 

@@ -20,7 +20,7 @@ from transduce.model import LanguageModel, StackConfig, cost_of
 from transduce.recipes import read_recipe
 from transduce.tasks import TASKS, Task, new_prepared, prepare, register, train
 from transduce.tasks.model_folder import read_model_folder
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers, train_symbols
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers, train_word_level
 from transduce.training import Score, Validation
 
 
@@ -34,13 +34,13 @@ class Backwards(Task[Batch]):
     name, doing = "backwards", "reversing"
 
     def prepare(self, config: Any, folder: Path, *, data_folder: Any, tell: Any) -> None:
-        symbols, chance = train_symbols(["0 1 2 3 4 5 6 7 8 9 |"]), random.Random(config.corpus_seed)
-        tokenizers, columns = Tokenizers(symbols, symbols), {"ids": Ids(vocab_size=symbols.size)}
+        tokens, chance = train_word_level(["0 1 2 3 4 5 6 7 8 9 |"]), random.Random(config.corpus_seed)
+        tokenizers, columns = Tokenizers(tokens, tokens), {"ids": Ids(vocab_size=tokens.size)}
         with new_prepared(config, folder, {"dev": "other digits"}) as place:
             tokenizers.save(place)
             for name, n in (("train", config.n_pairs), ("dev", 100)):
                 drawn = [chance.choices("0123456789", k=chance.randint(1, 3)) for _ in range(n)]
-                rows = [{"ids": symbols.encode(" ".join([*digits, "|", *reversed(digits)]))} for digits in drawn]
+                rows = [{"ids": tokens.encode(" ".join([*digits, "|", *reversed(digits)]))} for digits in drawn]
                 write_store(place / name, {name: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
 
     def build_model(self, config: Any, tokenizers: Any) -> LanguageModel:

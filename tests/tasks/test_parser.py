@@ -206,9 +206,9 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     text = "The other dog sleeps ."
     src = torch.tensor([[*parser.tokenizers.src.encode(text), EOS_ID]])
     assert model.source.begins_word_V[src].sum() == 5
-    symbols = parser.tokenizers.tgt.encode("(S (NP XX~he XX~never XX~og )NP (VP XX~ps )VP . )S")
-    assert symbols[3] == UNK_ID  # an ending that no word had stands for a word, too
-    n_words = model.target.begins_word_V[torch.tensor([BOS_ID, *symbols])].cumsum(0).tolist()
+    tokens = parser.tokenizers.tgt.encode("(S (NP XX~he XX~never XX~og )NP (VP XX~ps )VP . )S")
+    assert tokens[3] == UNK_ID  # an ending that no word had stands for a word, too
+    n_words = model.target.begins_word_V[torch.tensor([BOS_ID, *tokens])].cumsum(0).tolist()
     assert n_words == [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     (validation,) = (record for record in records if record["kind"] == "validation")

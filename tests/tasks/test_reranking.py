@@ -43,10 +43,10 @@ def test_probabilities_are_those_of_each_symbol_in_turn() -> None:
     for (source, target), log_prob in zip(pairs, found, strict=True):
         state = translator.model.start(torch.tensor([[*encode(source), EOS_ID]]))
         last, expected = BOS_ID, 0.0
-        for symbol in [*encode(target), EOS_ID]:
+        for token in [*encode(target), EOS_ID]:
             logits, state = translator.model.step(torch.tensor([last]), state)
-            expected += float(logits.log_softmax(-1)[0, symbol])
-            last = symbol
+            expected += float(logits.log_softmax(-1)[0, token])
+            last = token
         assert log_prob == pytest.approx(expected, abs=1e-9)
     assert log_probabilities(translator, []) == []
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from transduce.errors import DataError
 from transduce.linearisation import delinearise, linearise
-from transduce.text import EOS_ID, train_symbols
-from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
+from transduce.text import EOS_ID, train_word_level
+from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
 from transduce.trees import Tree
 
-TOKENIZER = train_symbols(["(S (NP XX )NP , )S"])
-KINDS = SymbolKinds.of(TOKENIZER.vocabulary)
+TOKENIZER = train_word_level(["(S (NP XX )NP , )S"])
+KINDS = TokenKinds.of(TOKENIZER.vocabulary)
 ID = TOKENIZER.vocabulary
 
 
@@ -27,8 +27,8 @@ def grammar(*n_words: int, max_lengths: list[int] | None = None) -> BracketGramm
     return BracketGrammar(KINDS, [[KINDS.tags] * n for n in n_words], max_lengths or [n + 300 for n in n_words])
 
 
-def after(symbols: str, *, n_words: int = 2, limit: int = 300) -> set[str]:
-    return names(grammar(n_words, max_lengths=[limit])(0, tuple(ID[symbol] for symbol in symbols.split())))
+def after(tokens: str, *, n_words: int = 2, limit: int = 300) -> set[str]:
+    return names(grammar(n_words, max_lengths=[limit])(0, tuple(ID[token] for token in tokens.split())))
 
 
 def test_what_may_follow() -> None:
@@ -98,9 +98,9 @@ def random_tree(draw: random.Random, n_words: int) -> Tree:
 def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
     draw = random.Random(seed)
     tree = Tree("TOP", (random_tree(draw, n_words),))
-    symbols = linearise(tree)
-    assume("(" * (BracketGrammar.MOST_IN_A_ROW + 1) not in "".join(symbol[0] for symbol in symbols))
-    ids = TOKENIZER.encode(" ".join(symbols))
+    tokens = linearise(tree)
+    assume("(" * (BracketGrammar.MOST_IN_A_ROW + 1) not in "".join(token[0] for token in tokens))
+    ids = TOKENIZER.encode(" ".join(tokens))
     constraint = grammar(n_words, max_lengths=[len(ids) + 1])
     for place, id in enumerate([*ids, EOS_ID]):
         assert id in constraint(0, tuple(ids[:place]))
@@ -112,6 +112,6 @@ def test_what_cannot_be_parsed_is_refused() -> None:
     with pytest.raises(DataError, match=r"\b3\b.*\b3\b"):
         grammar(3, max_lengths=[3])
     with pytest.raises(DataError, match="'VP'"):
-        SymbolKinds.of({"(VP": 4, "XX": 5})
+        TokenKinds.of({"(VP": 4, "XX": 5})
     with pytest.raises(DataError, match="no tag"):
-        SymbolKinds.of({"(VP": 4, ")VP": 5})
+        TokenKinds.of({"(VP": 4, ")VP": 5})

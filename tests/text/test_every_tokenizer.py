@@ -26,14 +26,14 @@ from transduce.text import (
     EOS_ID,
     MASKS,
     PAD_ID,
-    SPECIAL_SYMBOLS,
+    SPECIAL_TOKENS,
     UNK_ID,
     Tokenizer,
     Tokenizers,
     load_tokenizer,
     normalise,
     train_bpe,
-    train_symbols,
+    train_word_level,
     train_wordpiece,
 )
 
@@ -46,11 +46,11 @@ SENTENCES = (
     "Ġ Ġ ▁ ▁ … …",
 ) * 3
 TREES = ("(S (NP XX )NP . )S", "(S (NP , XX )NP XX )S", "(S , XX )S")
-SYMBOLS = sorted({symbol for tree in TREES for symbol in tree.split()})
+SYMBOLS = sorted({token for tree in TREES for token in tree.split()})
 TRICKY_TEXT = st.lists(
     st.sampled_from(
         [
-            *SPECIAL_SYMBOLS,
+            *SPECIAL_TOKENS,
             *MASKS[:2],
             " ",
             "\u00a0",
@@ -100,7 +100,7 @@ class Kind:
         return self.learn()
 
 
-N_SPECIAL, N_BYTES, N_MASKS = len(SPECIAL_SYMBOLS), 256, len(MASKS)
+N_SPECIAL, N_BYTES, N_MASKS = len(SPECIAL_TOKENS), 256, len(MASKS)
 PLAIN_BPE, PLAIN_WORDPIECE = N_SPECIAL + N_BYTES, N_SPECIAL + 2 * N_BYTES  # a byte begins a word, or is inside
 TEXT_KINDS = [
     Kind("BPE", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE),
@@ -108,7 +108,7 @@ TEXT_KINDS = [
     Kind("WordPiece", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE),
     Kind("WordPiece with masks", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE + 2 * N_MASKS, ("masks",)),
 ]
-KINDS = [*TEXT_KINDS, Kind("symbols", train_symbols, TREES, SYMBOLS_OF_TREES)]
+KINDS = [*TEXT_KINDS, Kind("symbols", train_word_level, TREES, SYMBOLS_OF_TREES)]
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 every_text_kind = pytest.mark.parametrize("kind", TEXT_KINDS, ids=lambda kind: kind.name)
@@ -118,14 +118,14 @@ every_text_kind = pytest.mark.parametrize("kind", TEXT_KINDS, ids=lambda kind: k
 
 
 def test_special_symbols_stand_at_their_ids() -> None:
-    assert [SPECIAL_SYMBOLS[id] for id in (PAD_ID, BOS_ID, EOS_ID, UNK_ID)] == ["<pad>", "<s>", "</s>", "<unk>"]
+    assert [SPECIAL_TOKENS[id] for id in (PAD_ID, BOS_ID, EOS_ID, UNK_ID)] == ["<pad>", "<s>", "</s>", "<unk>"]
 
 
 @every_kind
 def test_the_vocabulary_has_each_id_once_and_begins_with_the_special_symbols(kind: Kind) -> None:
     vocabulary = kind.trained().vocabulary
     assert sorted(vocabulary.values()) == list(range(kind.trained().size))
-    assert [vocabulary[symbol] for symbol in SPECIAL_SYMBOLS] == [0, 1, 2, 3]
+    assert [vocabulary[token] for token in SPECIAL_TOKENS] == [0, 1, 2, 3]
 
 
 @every_text_kind

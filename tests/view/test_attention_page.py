@@ -35,8 +35,8 @@ def example(source: str = "a small cat", translation: str = "eine kleine Katze .
     return AttentionMaps(
         source=source,
         translation=translation,
-        src_pieces=("a", "small", source, "</s>"),
-        tgt_pieces=("<s>", "eine", "kleine", translation, "."),
+        src_tokens=("a", "small", source, "</s>"),
+        tgt_tokens=("<s>", "eine", "kleine", translation, "."),
         tgt_predicted=("eine", "kleine", translation, ".", "</s>"),
         encoder=random_weights(N_SRC, N_SRC, seed=1),
         decoder=random_weights(N_TGT, N_TGT, seed=2, causal=True),
@@ -68,8 +68,8 @@ def test_weights_come_back_within_half_a_step(tmp_path: Path):
         assert weights.shape == getattr(maps, kind).shape
         np.testing.assert_allclose(weights, getattr(maps, kind), atol=0.5 / 255 + 1e-6)
     assert (record["src"], record["read"], record["written"]) == (
-        list(maps.src_pieces),
-        list(maps.tgt_pieces),
+        list(maps.src_tokens),
+        list(maps.tgt_tokens),
         list(maps.tgt_predicted),
     )
 
@@ -158,8 +158,8 @@ def test_sixty_pieces_in_six_layers_of_sixteen_heads_stay_small(tmp_path: Path):
     maps = AttentionMaps(
         source="long",
         translation="lang",
-        src_pieces=pieces,
-        tgt_pieces=pieces,
+        src_tokens=pieces,
+        tgt_tokens=pieces,
         tgt_predicted=pieces,
         encoder=weights,
         decoder=weights,

@@ -18,7 +18,7 @@ from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.layout import COMPRESSIONS, data_folders
 from transduce.corpora.paired_text import PairedText, Pairs
 from transduce.corpora.parallel_text import grammar_pairs
-from transduce.corpora.recombination import recombined
+from transduce.corpora.subtree_substitution import recombined
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
 from transduce.linearisation import linearise

@@ -5,12 +5,12 @@ from transduce.data.batching import BatchStatistics, batch_statistics, plan_batc
 from transduce.data.collate import Batch, collate, pad_rows
 from transduce.data.columns import Column, Ids, Ragged, Vectors
 from transduce.data.pairs import PairDropout, PairStore, open_pairs, write_pairs
-from transduce.data.sampling import epoch_rows, turned_rows
+from transduce.data.sampling import epoch_rows, reversed_rows
 from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
 
 __all__ = [
     "Batch", "BatchStatistics", "Column", "Ids", "LeftOut", "PairBatches", "PairDropout", "PairStore", "Ragged",
     "Store", "StoreBatches", "StoreSummary", "Vectors", "batch_statistics", "collate", "epoch_rows", "open_pairs",
-    "open_store", "pad_rows", "plan_batches", "plan_by_length", "require_fit", "turned_rows", "write_pairs",
+    "open_store", "pad_rows", "plan_batches", "plan_by_length", "require_fit", "reversed_rows", "write_pairs",
     "write_store",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, require_fit
 from transduce.data.collate import Batch, collate
 from transduce.data.pairs import PairStore
-from transduce.data.sampling import epoch_rows, turned_rows
+from transduce.data.sampling import epoch_rows, reversed_rows
 from transduce.data.store import Store
 from transduce.errors import ConfigError, DataError
 
@@ -152,17 +152,17 @@ class PairBatches(StoreBatches[Batch]):
         self._device, self._both_ways_epochs = device, both_ways_epochs
 
     def _of_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
-        turned_N = self._turned(epoch)
-        if turned_N is None:
+        reversed_N = self._reversed(epoch)
+        if reversed_N is None:
             return super()._of_rows(epoch, rows_B)
-        return collate(self.store, rows_B, turned_B=turned_N[rows_B]).to(self._device)
+        return collate(self.store, rows_B, reversed_B=reversed_N[rows_B]).to(self._device)
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         src, tgt = super()._lengths(epoch)
-        turned_N = self._turned(epoch)
-        return (src, tgt) if turned_N is None else (np.where(turned_N, tgt, src), np.where(turned_N, src, tgt))
+        reversed_N = self._reversed(epoch)
+        return (src, tgt) if reversed_N is None else (np.where(reversed_N, tgt, src), np.where(reversed_N, src, tgt))
 
-    def _turned(self, epoch: int) -> NDArray[np.bool_] | None:
+    def _reversed(self, epoch: int) -> NDArray[np.bool_] | None:
         """Which rows of the store are read from target to source."""
         is_both_ways = epoch < self._both_ways_epochs
-        return turned_rows(len(self.store), seed=self.seed, epoch=epoch) if is_both_ways else None
+        return reversed_rows(len(self.store), seed=self.seed, epoch=epoch) if is_both_ways else None

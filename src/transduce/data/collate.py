@@ -53,13 +53,13 @@ class Batch:
 
 
 def collate(
-    store: Store, rows: Sequence[int] | NDArray[np.int64], *, turned_B: NDArray[np.bool_] | None = None
+    store: Store, rows: Sequence[int] | NDArray[np.int64], *, reversed_B: NDArray[np.bool_] | None = None
 ) -> Batch:
-    """The batch of ``rows`` of ``store``; at least one. Where ``turned_B`` is true, source and target change places."""
+    """The batch of ``rows`` of ``store``; at least one. Where ``reversed_B`` is true, source and target change places."""
     rows_B = np.asarray(rows, dtype=np.int64)
     src, tgt = (store.columns[side].gather(rows_B) for side in ("src", "tgt"))
-    if turned_B is not None:
-        src, tgt = _chosen(src, tgt, turned_B), _chosen(tgt, src, turned_B)
+    if reversed_B is not None:
+        src, tgt = _chosen(src, tgt, reversed_B), _chosen(tgt, src, reversed_B)
     src_ends_B, tgt_ends_B = np.cumsum(src.lengths_B), np.cumsum(tgt.lengths_B)
     src_M = np.insert(src.values_M, src_ends_B, EOS_ID)
     tgt_in_M = np.insert(tgt.values_M, tgt_ends_B - tgt.lengths_B, BOS_ID)

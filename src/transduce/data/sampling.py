@@ -14,7 +14,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["epoch_rows", "turned_rows"]
+__all__ = ["epoch_rows", "reversed_rows"]
 
 
 def epoch_rows(
@@ -44,15 +44,15 @@ def epoch_rows(
 
 
 @lru_cache(maxsize=1)  # every batch of an epoch asks
-def turned_rows(n_rows: int, *, seed: int, epoch: int) -> NDArray[np.bool_]:
+def reversed_rows(n_rows: int, *, seed: int, epoch: int) -> NDArray[np.bool_]:
     """For each row, whether this epoch reads it from the target to the source, where training goes both ways; (N,).
 
     About half of them, and the other half in the epoch after. Ding et al. (2021), "Improving Neural Machine Translation
     by Bidirectional Training", section 2, reads each pair twice in an epoch.
 
-    >>> turned_rows(6, seed=1, epoch=0).tolist()
+    >>> reversed_rows(6, seed=1, epoch=0).tolist()
     [True, False, False, False, False, True]
-    >>> turned_rows(6, seed=1, epoch=1).tolist()
+    >>> reversed_rows(6, seed=1, epoch=1).tolist()
     [False, True, True, True, True, False]
     """
     is_odd_N: NDArray[np.bool_] = np.random.default_rng([seed, n_rows]).random(n_rows) < 0.5

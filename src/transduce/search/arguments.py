@@ -21,9 +21,9 @@ def check_arguments(max_lengths_B: Tensor, /, *, eos_id: int, suppressed_ids: Se
         raise ValueError(f"alpha must be at least 0, got {alpha}")
 
 
-def no_hypothesis_error(sentence: int, /, *, n_symbols: int) -> SearchError:
+def no_hypothesis_error(sentence: int, /, *, n_tokens_of_tree: int) -> SearchError:
     """The error for a sentence, counted from 0, that no symbol can go on."""
     return SearchError(
-        f"search: sentence {sentence} (counted from 0) has no possible output of {n_symbols} symbols: "
+        f"search: sentence {sentence} (counted from 0) has no possible output of {n_tokens_of_tree} symbols: "
         "the model gives NaN, or probability zero to every symbol that is allowed; check its weights"
     )

@@ -198,8 +198,8 @@ def _keep_finished(
     beam: _Beam, candidates: _Candidates, is_end_BC: Tensor, /, *, alpha: float, eos_id: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, log-probabilities and scores of the best hypotheses among the finished ones and the candidates that end."""
-    n_symbols = beam.alive_ids_BWT.shape[2]  # of a candidate: no begin symbol, one more
-    new_scores_BC = candidates.log_probs_BC / length_penalty(float(n_symbols), alpha=alpha)
+    n_tokens_of_tree = beam.alive_ids_BWT.shape[2]  # of a candidate: no begin symbol, one more
+    new_scores_BC = candidates.log_probs_BC / length_penalty(float(n_tokens_of_tree), alpha=alpha)
     scores_BP = torch.cat([beam.finished_scores_BF, new_scores_BC.masked_fill(~is_end_BC, -torch.inf)], dim=1)
     scores_BF, places_BF = scores_BP.topk(beam.finished_scores_BF.shape[1])
     log_probs_BF = torch.cat([beam.finished_log_probs_BF, candidates.log_probs_BC], dim=1).gather(1, places_BF)
@@ -240,6 +240,6 @@ def _hypotheses(beam: _Beam, /, *, n_best: int, eos_id: int) -> dict[int, list[H
             if log_prob > -math.inf
         ]
         if not (finished or cut) or any(map(math.isnan, alive_log_probs_W)):
-            raise no_hypothesis_error(sentence, n_symbols=beam.alive_ids_BWT.shape[2] - 1)
+            raise no_hypothesis_error(sentence, n_tokens_of_tree=beam.alive_ids_BWT.shape[2] - 1)
         results[sentence] = (finished or cut)[:n_best]
     return results

@@ -78,7 +78,7 @@ def greedy_search(
 
 def _hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
     if not math.isfinite(log_prob):
-        raise no_hypothesis_error(sentence, n_symbols=len(ids))
+        raise no_hypothesis_error(sentence, n_tokens_of_tree=len(ids))
     if ids[-1] != eos_id:
         return Hypothesis(tuple(ids), log_prob, score=log_prob, is_finished=False)
     return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / length_penalty(float(len(ids)), alpha=alpha), True)

@@ -78,11 +78,11 @@ class BatchSearch:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         processor: ProcessorMaker | None = None,
-        least_symbols: Sequence[int] | None = None,
+        min_tokens: Sequence[int] | None = None,
     ) -> list[SearchResult] | None:
         """One result for each text; None if ``should_stop``, which is asked before each batch, says so.
 
-        ``least_symbols``: how many symbols an output may have whatever the length of its source, the end included.
+        ``min_tokens``: how many symbols an output may have whatever the length of its source, the end included.
         """
         encoded = self.source_ids(texts)
         cut = [ids[: self.max_source_tokens - 1] for ids in encoded]
@@ -93,10 +93,8 @@ class BatchSearch:
                 return None
             chosen = [places[row] for row in rows]
             max_lengths = [min(len(cut[place]) + 1 + search.max_extra_tokens, self._max_positions) for place in chosen]
-            if least_symbols is not None:
-                max_lengths = [
-                    max(limit, least_symbols[place]) for limit, place in zip(max_lengths, chosen, strict=True)
-                ]
+            if min_tokens is not None:
+                max_lengths = [max(limit, min_tokens[place]) for limit, place in zip(max_lengths, chosen, strict=True)]
             process = None if processor is None else processor(chosen, max_lengths)
             src_BS = pad_rows([[*cut[place], EOS_ID] for place in chosen]).to(self._device)
             hypotheses = run_search(

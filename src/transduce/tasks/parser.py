@@ -17,7 +17,7 @@ from transduce.tasks.batch_search import BatchSearch, SearchResult, require_seve
 from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import UNK_ID, Tokenizers
-from transduce.text.bracket_grammar import BracketGrammar, SymbolKinds
+from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
 from transduce.text.chunks import chunks
 from transduce.trees import Tree, escape_brackets, sentence_of_words, split_words, unescaped
 
@@ -79,8 +79,8 @@ class Parser:
     ) -> None:
         """Raises DataError if the target side of the tokenizers has no brackets and tags."""
         self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
-        self.kinds = SymbolKinds.of(tokenizers.tgt.vocabulary)
-        self._symbols = {id: symbol for symbol, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
+        self.kinds = TokenKinds.of(tokenizers.tgt.vocabulary)
+        self._tokens = {id: token for token, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
         self._search_all = BatchSearch([model], tokenizers.src, precision=precision)
 
     @classmethod
@@ -138,7 +138,7 @@ class Parser:
             search or self.search,
             should_stop=should_stop,
             processor=processor if self.is_constrained else None,
-            least_symbols=[len(words) + 1 for words in readable],
+            min_tokens=[len(words) + 1 for words in readable],
         )
         if found is None:
             return None
@@ -151,7 +151,7 @@ class Parser:
         # A word may be nothing that a tokenizer sees: then nothing was searched.
         ids, score = (found.hypotheses[0].ids, found.hypotheses[0].score) if found.hypotheses else ((), 0.0)
         tree = repair(
-            [self._symbols[id] for id in ids if id >= UNK_ID],
+            [self._tokens[id] for id in ids if id >= UNK_ID],
             [escape_brackets(word) for word in words],
             [tag for _, tag in tagged],
         )

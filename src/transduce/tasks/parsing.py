@@ -21,7 +21,7 @@ from transduce.tasks.registry import register
 from transduce.tasks.task import Use
 from transduce.tasks.validation import PairValidation
 from transduce.tasks.word_positions import model_that_counts_words
-from transduce.text import Tokenizers, train_symbols
+from transduce.text import Tokenizers, train_word_level
 from transduce.training import Score, Validation
 from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
 
@@ -59,19 +59,19 @@ class ParsingValidation(PairValidation):
 
 
 def evaluate_parser(
-    parser: Parser, sources: Sequence[str], symbols: Sequence[str], *, search: SearchConfig | None = None
+    parser: Parser, sources: Sequence[str], tokens: Sequence[str], *, search: SearchConfig | None = None
 ) -> ParsingScores:
     """Scores of a parser on prepared trees: sentences, and their symbols; of tags where the symbols have any."""
-    gold = [gold_tree(*pair) for pair in zip(sources, symbols, strict=True)]
+    gold = [gold_tree(*pair) for pair in zip(sources, tokens, strict=True)]
     parses = parser.parse_tagged((tagged_words(tree) for tree in gold), search=search)
     result = parseval(gold, [parse.tree for parse in parses])
     tags = {leaf.label for tree in gold for leaf in tree.leaves()} - PUNCTUATION_TAGS
     return ParsingScores(result.without_tags() if tags <= {ANY_TAG} else result)
 
 
-def gold_tree(source: str, symbols: str) -> Tree:
+def gold_tree(source: str, tokens: str) -> Tree:
     """The tree of a prepared pair. Raises TreeError if they do not fit."""
-    return delinearise(symbols.split(), [escape_brackets(word) for word in split_words(source)])
+    return delinearise(tokens.split(), [escape_brackets(word) for word in split_words(source)])
 
 
 class Parsing(PairTask):
@@ -87,7 +87,7 @@ class Parsing(PairTask):
 
     def learn_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
         """One of words for the sentences, and the closed list of symbols that trees are written with."""
-        return Tokenizers(tokenizer_trainer(config)(lines(0)), train_symbols(lines(1)))
+        return Tokenizers(tokenizer_trainer(config)(lines(0)), train_word_level(lines(1)))
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
         """A new model, which knows where words begin if it asks for that."""

@@ -102,6 +102,6 @@ def _sums(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tr
     device = model.output_weight.device
     src_BS, tgt_in_BT = pad_rows(sources), pad_rows([[BOS_ID, *ids[:-1]] for ids in targets])
     states_ND = model(src_BS.to(device), tgt_in_BT.to(device))
-    tgt_out_N = torch.tensor([symbol for ids in targets for symbol in ids], device=device)
+    tgt_out_N = torch.tensor([token for ids in targets for token in ids], device=device)
     log_p_N = -F.cross_entropy(model.logits(states_ND), tgt_out_N, reduction="none").double()
     return [float(part.sum()) for part in torch.split(log_p_N.cpu(), [len(ids) for ids in targets])]

@@ -5,13 +5,13 @@ from transduce.text.bpe_dropout import BpeDropout
 from transduce.text.masks import MASKS, Masked, caps_lowered, find_unchanging, is_all_caps, mask, unmask
 from transduce.text.normalise import normalise
 from transduce.text.sentences import Segment, joined, split_clauses, split_sentences
-from transduce.text.symbols import train_symbols
 from transduce.text.tokenizer import WORD_BEGIN, Tokenizer, Tokenizers, load_tokenizer
-from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_SYMBOLS, UNK_ID
+from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+from transduce.text.word_level import train_word_level
 from transduce.text.wordpiece import train_wordpiece
 
 __all__ = [
-    "BOS_ID", "EOS_ID", "MASKS", "PAD_ID", "SPECIAL_SYMBOLS", "UNK_ID", "WORD_BEGIN", "BpeDropout", "Masked", "Segment",
+    "BOS_ID", "EOS_ID", "MASKS", "PAD_ID", "SPECIAL_TOKENS", "UNK_ID", "WORD_BEGIN", "BpeDropout", "Masked", "Segment",
     "Tokenizer", "Tokenizers", "caps_lowered", "find_unchanging", "is_all_caps", "joined", "load_tokenizer", "mask",
-    "normalise", "split_clauses", "split_sentences", "train_bpe", "train_symbols", "train_wordpiece", "unmask",
+    "normalise", "split_clauses", "split_sentences", "train_bpe", "train_word_level", "train_wordpiece", "unmask",
 ]  # fmt: skip

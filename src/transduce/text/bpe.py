@@ -10,10 +10,10 @@ from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models, pre_tokenizers, trainers
 
 from transduce.errors import ConfigError, DataError
-from transduce.text.frames import byte_level
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
-from transduce.text.vocabulary import NO_TEXT, SPECIAL_SYMBOLS
+from transduce.text.tokenizer_pipelines import byte_level_pipeline
+from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS
 
 __all__ = ["train_bpe"]
 
@@ -37,7 +37,7 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
     (263, ['lo', '▁lo', '▁low'])
     """
     first_merges = _merges_of_masks() if masks else []
-    smallest = len(SPECIAL_SYMBOLS) + N_BYTES + len(first_merges)
+    smallest = len(SPECIAL_TOKENS) + N_BYTES + len(first_merges)
     if vocab_size < smallest:
         parts = f"4 special symbols, 256 bytes{f', {len(first_merges)} for masks' if masks else ''}"
         raise ConfigError(f"vocab_size must be at least {smallest} ({parts}), got {vocab_size}")
@@ -45,16 +45,16 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
     first = next((text for text in stream if text), None)
     if first is None:
         raise DataError(NO_TEXT)
-    learner = byte_level(models.BPE())
+    learner = byte_level_pipeline(models.BPE())
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(SPECIAL_SYMBOLS) - len(first_merges),
+        vocab_size=vocab_size - len(SPECIAL_TOKENS) - len(first_merges),
         min_frequency=MIN_PAIR_COUNT,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         special_tokens=[],
         show_progress=False,
     )
     learner.train_from_iterator(chain.from_iterable(map(_parts, chain([first], stream))), trainer)
-    return Tokenizer(_with_special_symbols(learner, first_merges).to_str())
+    return Tokenizer(_with_special_tokens(learner, first_merges).to_str())
 
 
 def _parts(text: str) -> list[str]:
@@ -67,16 +67,16 @@ def _merges_of_masks() -> list[tuple[str, str]]:
     return [(spelled[0][0], spelled[0][1]), *((each[:2], each[2]) for each in spelled)]
 
 
-def _with_special_symbols(learned: LibraryTokenizer, first_merges: list[tuple[str, str]]) -> LibraryTokenizer:
+def _with_special_tokens(learned: LibraryTokenizer, first_merges: list[tuple[str, str]]) -> LibraryTokenizer:
     """The learned model with the special symbols at ids 0 to 3, its own ids after them, and ``first_merges``.
 
     Given to the trainer, the symbols would be registered as special tokens: found inside the user's text, and dropped
     from it when it is decoded.
     """
     model = json.loads(learned.to_str())["model"]
-    vocabulary = {symbol: id for id, symbol in enumerate(SPECIAL_SYMBOLS)}
-    vocabulary |= {token: id + len(SPECIAL_SYMBOLS) for token, id in model["vocab"].items()}
+    vocabulary = {token: id for id, token in enumerate(SPECIAL_TOKENS)}
+    vocabulary |= {token: id + len(SPECIAL_TOKENS) for token, id in model["vocab"].items()}
     for left, right in first_merges:
         vocabulary.setdefault(left + right, len(vocabulary))
     merges = [*first_merges, *((left, right) for left, right in model["merges"])]
-    return byte_level(models.BPE(vocab=vocabulary, merges=list(dict.fromkeys(merges))))
+    return byte_level_pipeline(models.BPE(vocab=vocabulary, merges=list(dict.fromkeys(merges))))

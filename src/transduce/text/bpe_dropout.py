@@ -132,7 +132,7 @@ class _Merges:
         Each place where a merge is possible is left out with probability ``p_drop``, anew in every step. Of equal
         merges the leftmost is the better one. ``draws`` are random numbers below 2**64, one for each step.
         """
-        ids = [self._ids[symbol] for symbol in word]
+        ids = [self._ids[token] for token in word]
         ranks = [self._ranks.get(pair, self._never) for pair in pairwise(ids)]
         for draw in draws:
             position = _best_left(ranks, p_drop, draw)

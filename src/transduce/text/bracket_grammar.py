@@ -8,13 +8,13 @@ from functools import reduce
 
 from transduce.errors import DataError
 from transduce.linearisation import PUNCTUATION_TAGS
-from transduce.text.vocabulary import EOS_ID, SPECIAL_SYMBOLS
+from transduce.text.vocabulary import EOS_ID, SPECIAL_TOKENS
 
-__all__ = ["BracketGrammar", "SymbolKinds"]
+__all__ = ["BracketGrammar", "TokenKinds"]
 
 
 @dataclass(frozen=True, slots=True)
-class SymbolKinds:
+class TokenKinds:
     """The symbols of linearised trees by what they do."""
 
     opening: tuple[int, ...]
@@ -23,26 +23,26 @@ class SymbolKinds:
     other_tags: tuple[int, ...]
 
     @staticmethod
-    def of(vocabulary: Mapping[str, int]) -> SymbolKinds:
+    def of(vocabulary: Mapping[str, int]) -> TokenKinds:
         """From symbols and their ids. Raises DataError if a bracket has not its other half, or there is no tag.
 
-        >>> SymbolKinds.of({"(S": 4, ")S": 5, ",": 6, "XX": 7}).closing_of
+        >>> TokenKinds.of({"(S": 4, ")S": 5, ",": 6, "XX": 7}).closing_of
         {4: 5}
         """
-        symbols = {symbol: id for symbol, id in vocabulary.items() if symbol not in SPECIAL_SYMBOLS}
-        opening = {symbol[1:]: id for symbol, id in symbols.items() if symbol.startswith("(")}
-        closing = {symbol[1:]: id for symbol, id in symbols.items() if symbol.startswith(")")}
+        tokens = {token: id for token, id in vocabulary.items() if token not in SPECIAL_TOKENS}
+        opening = {token[1:]: id for token, id in tokens.items() if token.startswith("(")}
+        closing = {token[1:]: id for token, id in tokens.items() if token.startswith(")")}
         if opening.keys() != closing.keys():
             odd = min(opening.keys() ^ closing.keys())
             raise DataError(f"the bracket {odd!r} has only one half in the vocabulary")
-        tags = {symbol: id for symbol, id in symbols.items() if not symbol.startswith(("(", ")"))}
+        tags = {token: id for token, id in tokens.items() if not token.startswith(("(", ")"))}
         if not tags:
             raise DataError("there is no tag in the vocabulary, so no word can be written")
-        return SymbolKinds(
+        return TokenKinds(
             opening=tuple(opening.values()),
             closing_of={opening[label]: closing[label] for label in opening},
-            punctuation=tuple(id for symbol, id in tags.items() if symbol in PUNCTUATION_TAGS),
-            other_tags=tuple(id for symbol, id in tags.items() if symbol not in PUNCTUATION_TAGS),
+            punctuation=tuple(id for token, id in tags.items() if token in PUNCTUATION_TAGS),
+            other_tags=tuple(id for token, id in tags.items() if token not in PUNCTUATION_TAGS),
         )
 
     @property
@@ -72,7 +72,7 @@ class BracketGrammar:
     # The most that GUM, CRAFT and the sample of the Wall Street Journal have, in 40,000 trees.
     MOST_IN_A_ROW = 8
 
-    def __init__(self, kinds: SymbolKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
+    def __init__(self, kinds: TokenKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
         """``tags``: for each sentence and word, the ids that it may have; ``max_lengths``: most symbols, the end included.
 
         Raises DataError if a sentence has no words, or a limit leaves no room for its words and the end.
@@ -98,8 +98,8 @@ class BracketGrammar:
         if n_left:
             allowed += tags[written.n_words]
             # One bracket more, then all words, all closing brackets and the end.
-            n_symbols = len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1
-            if n_symbols <= self.max_lengths[sentence] and written.n_opened < self.MOST_IN_A_ROW:
+            n_tokens_of_tree = len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1
+            if n_tokens_of_tree <= self.max_lengths[sentence] and written.n_opened < self.MOST_IN_A_ROW:
                 allowed += self.kinds.opening
         if written.brackets and not written.n_opened:
             allowed.append(self.kinds.closing_of[written.brackets[-1]])

@@ -95,7 +95,7 @@ def mask(text: str) -> Masked:
     (True, ['<b>', 'x.txt', '</b>'])
     """
     masks = dict(zip(dict.fromkeys(find_unchanging(text)), MASKS, strict=False))
-    return Masked(_replaced(text, masks), {symbol: string for string, symbol in masks.items()})
+    return Masked(_replaced(text, masks), {token: string for string, token in masks.items()})
 
 
 def unmask(text: str, masked: Masked) -> tuple[str, bool]:
@@ -134,8 +134,8 @@ def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
     number = crc32(f"{src}\t{tgt}".encode("utf-8", "surrogatepass"))
     if number % ONE_IN or _UNCHANGING.search(src) or _UNCHANGING.search(tgt):
         return
-    symbols = _masks_from(src)
-    masks = dict(zip(_shared_words(src, tgt), symbols, strict=False))
+    tokens = _masks_from(src)
+    masks = dict(zip(_shared_words(src, tgt), tokens, strict=False))
     if masks:
         masked_src, masked_tgt = (
             _WORD.sub(lambda found: masks.get(found.group(), found.group()), side) for side in (src, tgt)
@@ -143,7 +143,7 @@ def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
         yield masked_src, masked_tgt
     else:
         at_end = bool(number // ONE_IN % 2)
-        yield _with_one(src, symbols[0], at_end=at_end), _with_one(tgt, symbols[0], at_end=at_end)
+        yield _with_one(src, tokens[0], at_end=at_end), _with_one(tgt, tokens[0], at_end=at_end)
 
 
 def without_masks(text: str) -> str:
@@ -199,12 +199,12 @@ def _shared_words(src: str, tgt: str) -> list[str]:
     ]
 
 
-def _with_one(text: str, symbol: str, *, at_end: bool) -> str:
+def _with_one(text: str, token: str, *, at_end: bool) -> str:
     """``text`` with one mask more, before the mark at its end or in front of all."""
     if not at_end:
-        return f"{symbol} {text.lstrip()}"
+        return f"{token} {text.lstrip()}"
     body = _END_MARKS.sub("", text)
-    return f"{body} {symbol}{text[len(body) :].rstrip()}"
+    return f"{body} {token}{text[len(body) :].rstrip()}"
 
 
 def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
@@ -212,9 +212,9 @@ def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
     left = Counter(wanted)
 
     def keep(found: re.Match[str]) -> str:
-        symbol = found.group()
-        left[symbol] -= 1
-        return symbol if left[symbol] >= 0 else ""
+        token = found.group()
+        left[token] -= 1
+        return token if left[token] >= 0 else ""
 
     text = _MASK.sub(keep, text)
     in_source = list(_MASK.finditer(source))
@@ -222,25 +222,25 @@ def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
     later = Counter(found.group() for found in in_source)
     put, at_end = 0, ""
     for found in in_source:
-        symbol = found.group()
-        later[symbol] -= 1
-        if left[symbol] > 0:
-            left[symbol] -= 1
+        token = found.group()
+        later[token] -= 1
+        if left[token] > 0:
+            left[token] -= 1
             if put < MOST_PUT:
                 put += 1
                 before = max((text.rfind(each) + 1 for each in earlier), default=0)
                 after = [place for each in +later if (place := text.find(each, before)) >= 0]
-                text = _put(text, symbol, found.start() / len(source), before, min(after, default=len(text)))
+                text = _put(text, token, found.start() / len(source), before, min(after, default=len(text)))
             else:
-                at_end += f" {symbol}"
-        earlier.add(symbol)
+                at_end += f" {token}"
+        earlier.add(token)
     return " ".join((text + at_end).split())
 
 
-def _put(text: str, symbol: str, share: float, first: int, last: int) -> str:
+def _put(text: str, token: str, share: float, first: int, last: int) -> str:
     """``text`` with a mask at the edge of a word, the nearest one to a place in it, from ``first`` to ``last``."""
     edges = [0, *(found.start() for found in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
     places = [place for place in edges if first <= place <= last] or [first]
     place = min(places, key=lambda each: abs(each - share * len(text)))
     space = " " if place < edges[-1] else ""
-    return f"{text[:place]} {symbol}{space}{text[place:]}"
+    return f"{text[:place]} {token}{space}{text[place:]}"

@@ -2,7 +2,7 @@
 
 A ``Tokenizer`` is whatever its description (the JSON of the ``tokenizers`` library) makes it; this module knows what
 every kind has in common: special symbols at ids 0 to 3, and for text byte-level spelling, without loss. How a kind is
-learned stands in a module of its own (``bpe.py``, ``wordpiece.py``; ``symbols.py`` for what is no text).
+learned stands in a module of its own (``bpe.py``, ``wordpiece.py``; ``tokens.py`` for what is no text).
 
 A tokenizer encodes what it is given. Callers pass text through ``normalise`` first.
 """
@@ -22,11 +22,11 @@ from tokenizers import models
 
 from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
-from transduce.text.bracket_grammar import SymbolKinds
+from transduce.text.bracket_grammar import TokenKinds
 from transduce.text.chunks import chunks
-from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, between_blanks, byte_level
 from transduce.text.masks import MASKS
-from transduce.text.vocabulary import SPECIAL_SYMBOLS, UNK_ID
+from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline, whitespace_pipeline
+from transduce.text.vocabulary import SPECIAL_TOKENS, UNK_ID
 
 __all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer", "spelled_in_bytes"]
 
@@ -128,13 +128,13 @@ class Tokenizer:
         Raises DataError for symbols that are not those of trees.
         """
         if self.is_closed:
-            return [UNK_ID, *SymbolKinds.of(self.vocabulary).tags]  # a parser reads one that is not known as a word
+            return [UNK_ID, *TokenKinds.of(self.vocabulary).tags]  # a parser reads one that is not known as a word
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
 
     @cached_property
     def has_masks(self) -> bool:
         """Whether each mask (``masks.py``) is a token of the vocabulary."""
-        return all(spelled_in_bytes(symbol) in self.vocabulary for symbol in MASKS)
+        return all(spelled_in_bytes(token) in self.vocabulary for token in MASKS)
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
@@ -148,19 +148,19 @@ class Tokenizer:
         return known
 
     def _ordinary(self, ids: Iterable[int]) -> list[int]:
-        return [id for id in self._checked(ids) if id >= len(SPECIAL_SYMBOLS)]
+        return [id for id in self._checked(ids) if id >= len(SPECIAL_TOKENS)]
 
 
-def _bytes_of_symbols() -> dict[str, bytes]:
+def _bytes_of_characters() -> dict[str, bytes]:
     """The byte-level alphabet: printable bytes of Latin-1 stand for themselves, the others for U+0100 and onwards."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printable]
-    symbols = {chr(byte): bytes([byte]) for byte in printable}
-    return symbols | {chr(0x100 + n): bytes([byte]) for n, byte in enumerate(others)}
+    tokens = {chr(byte): bytes([byte]) for byte in printable}
+    return tokens | {chr(0x100 + n): bytes([byte]) for n, byte in enumerate(others)}
 
 
-_BYTES_OF_SYMBOL = _bytes_of_symbols()
-_SYMBOL_OF_BYTE = {spelled[0]: symbol for symbol, spelled in _BYTES_OF_SYMBOL.items()}
+_BYTES_OF_CHARACTER = _bytes_of_characters()
+_CHARACTER_OF_BYTE = {spelled[0]: token for token, spelled in _BYTES_OF_CHARACTER.items()}
 
 
 def spelled_in_bytes(text: str) -> str:
@@ -169,15 +169,15 @@ def spelled_in_bytes(text: str) -> str:
     >>> spelled_in_bytes("ä b")
     'Ã¤Ġb'
     """
-    return "".join(_SYMBOL_OF_BYTE[byte] for byte in text.encode("utf-8"))
+    return "".join(_CHARACTER_OF_BYTE[byte] for byte in text.encode("utf-8"))
 
 
 _SPACE = spelled_in_bytes(" ")
 
 
 def _readable(token: str) -> str:
-    symbols = token.removeprefix(CONTINUATION)
-    spelled = b"".join(_BYTES_OF_SYMBOL.get(symbol, symbol.encode("utf-8")) for symbol in symbols)
+    tokens = token.removeprefix(CONTINUATION)
+    spelled = b"".join(_BYTES_OF_CHARACTER.get(token, token.encode("utf-8")) for token in tokens)
     return spelled.decode("utf-8", "backslashreplace").replace(" ", WORD_BEGIN)
 
 
@@ -201,7 +201,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 # Special symbols, and every byte that UTF-8 uses: all of its lead bytes and all that continue.
-_PROBE = " ".join(SPECIAL_SYMBOLS) + "".join(
+_PROBE = " ".join(SPECIAL_TOKENS) + "".join(
     map(chr, [*range(0x800), *range(0x800, 0xD800, 0x400), *range(0xE000, 0x110000, 0x2000)])
 )
 
@@ -209,9 +209,9 @@ _PROBE = " ".join(SPECIAL_SYMBOLS) + "".join(
 # What a model of each kind sets beside its vocabulary and merges.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "BPE": {},
-    "WordLevel": {"unk_token": SPECIAL_SYMBOLS[UNK_ID]},
+    "WordLevel": {"unk_token": SPECIAL_TOKENS[UNK_ID]},
     "WordPiece": {
-        "unk_token": SPECIAL_SYMBOLS[UNK_ID],
+        "unk_token": SPECIAL_TOKENS[UNK_ID],
         "continuing_subword_prefix": CONTINUATION,
         "max_input_chars_per_word": MAX_WORD_BYTES,
     },
@@ -240,12 +240,12 @@ def _fault(description: dict[str, Any]) -> str | None:
             return f"sets {shown(name)} to {quoted(model.get(name))}; {_OURS}"
     if added_tokens:
         return f"adds tokens beside its vocabulary; {_OURS}"
-    if list(map(vocabulary.get, SPECIAL_SYMBOLS)) != list(range(len(SPECIAL_SYMBOLS))):
-        return f"has not {', '.join(SPECIAL_SYMBOLS)} at ids 0 to 3; it is of another system"
+    if list(map(vocabulary.get, SPECIAL_TOKENS)) != list(range(len(SPECIAL_TOKENS))):
+        return f"has not {', '.join(SPECIAL_TOKENS)} at ids 0 to 3; it is of another system"
     ids = vocabulary.values()
     if not all(type(id) is int for id in ids) or set(ids) != set(range(len(ids))):
         return f"should number its vocabulary from 0 to {len(ids) - 1}, each id once"
-    bytes_in_words = [*_BYTES_OF_SYMBOL, *(CONTINUATION + symbol for symbol in _BYTES_OF_SYMBOL)]
+    bytes_in_words = [*_BYTES_OF_CHARACTER, *(CONTINUATION + token for token in _BYTES_OF_CHARACTER)]
     if kind == "WordPiece" and not vocabulary.keys() >= set(bytes_in_words):
         return "lacks bytes, at the start of a word or inside; it would lose text"
     frame = _frame(kind)
@@ -260,11 +260,11 @@ def _frame(kind: str) -> dict[str, Any]:
     """What stands round the model of a tokenizer that was trained here, as the library of today writes it."""
     match kind:
         case "WordLevel":
-            library = between_blanks(models.WordLevel())
+            library = whitespace_pipeline(models.WordLevel())
         case "WordPiece":
-            library = byte_level(models.WordPiece())
+            library = byte_level_pipeline(models.WordPiece())
         case _:
-            library = byte_level(models.BPE())
+            library = byte_level_pipeline(models.BPE())
     frame: dict[str, Any] = json.loads(library.to_str())
     return frame
 

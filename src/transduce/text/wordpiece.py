@@ -13,11 +13,11 @@ from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models, pre_tokenizers
 
 from transduce.errors import ConfigError, DataError
-from transduce.text.frames import CONTINUATION, MAX_WORD_BYTES, byte_level
-from transduce.text.likelihood import learn_pieces
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
-from transduce.text.vocabulary import NO_TEXT, SPECIAL_SYMBOLS, UNK_ID
+from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline
+from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS, UNK_ID
+from transduce.text.wordpiece_trainer import learn_pieces
 
 __all__ = ["train_wordpiece"]
 
@@ -37,8 +37,8 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int, masks: bool = Fals
     (519, ['▁l', 'ow', '▁low'])
     """
     pieces = _alphabet()
-    of_masks = [mark + spelled_in_bytes(symbol) for symbol in MASKS for mark in ("", CONTINUATION)] if masks else []
-    smallest = len(SPECIAL_SYMBOLS) + len(pieces) + len(of_masks)
+    of_masks = [mark + spelled_in_bytes(token) for token in MASKS for mark in ("", CONTINUATION)] if masks else []
+    smallest = len(SPECIAL_TOKENS) + len(pieces) + len(of_masks)
     if vocab_size < smallest:
         raise ConfigError(
             f"vocab_size must be at least {smallest} (4 special symbols, 256 bytes, "
@@ -47,14 +47,14 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int, masks: bool = Fals
     word_counts = _count_words(texts)
     if not word_counts:
         raise DataError(NO_TEXT)
-    n_pieces = vocab_size - len(SPECIAL_SYMBOLS) - len(of_masks)
+    n_pieces = vocab_size - len(SPECIAL_TOKENS) - len(of_masks)
     pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=n_pieces)
     return Tokenizer(_library(list(dict.fromkeys([*pieces, *of_masks]))).to_str())
 
 
 def _alphabet() -> list[str]:
-    symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return [*symbols, *(CONTINUATION + symbol for symbol in symbols)]
+    tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
+    return [*tokens, *(CONTINUATION + token for token in tokens)]
 
 
 def _count_words(texts: Iterable[str]) -> Counter[str]:
@@ -69,10 +69,10 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
 
 def _library(pieces: Sequence[str]) -> LibraryTokenizer:
     """The longest of ``pieces`` first, between bytes."""
-    return byte_level(
+    return byte_level_pipeline(
         models.WordPiece(
-            vocab={piece: id for id, piece in enumerate([*SPECIAL_SYMBOLS, *pieces])},
-            unk_token=SPECIAL_SYMBOLS[UNK_ID],
+            vocab={piece: id for id, piece in enumerate([*SPECIAL_TOKENS, *pieces])},
+            unk_token=SPECIAL_TOKENS[UNK_ID],
             continuing_subword_prefix=CONTINUATION,
             max_input_chars_per_word=MAX_WORD_BYTES,
         )

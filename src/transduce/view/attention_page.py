@@ -35,15 +35,15 @@ ROUNDING_SLACK = 1e-2  # a softmax in bfloat16 may exceed 1 by about this much
 class AttentionMaps:
     """What every head of every layer attended to while one sentence was translated.
 
-    The decoder reads ``tgt_pieces`` (``<s>`` first) and, at each of these T positions, writes ``tgt_predicted``
+    The decoder reads ``tgt_tokens`` (``<s>`` first) and, at each of these T positions, writes ``tgt_predicted``
     (``</s>`` last). A row of ``decoder`` or ``cross`` belongs to such a position; the page names it by what is written.
 
     Raises ShapeError if a shape does not fit the pieces, if a weight is not between 0 and 1,
     or if ``decoder`` looks ahead.
 
     >>> maps = AttentionMaps(
-    ...     source="a cat", translation="eine Katze", src_pieces=("a", "cat", "</s>"),
-    ...     tgt_pieces=("<s>", "eine", "Katze"), tgt_predicted=("eine", "Katze", "</s>"),
+    ...     source="a cat", translation="eine Katze", src_tokens=("a", "cat", "</s>"),
+    ...     tgt_tokens=("<s>", "eine", "Katze"), tgt_predicted=("eine", "Katze", "</s>"),
     ...     encoder=np.full((1, 2, 3, 3), 1 / 3), decoder=np.tile(np.eye(3), (1, 2, 1, 1)),
     ...     cross=np.full((1, 2, 3, 3), 1 / 3),
     ... )
@@ -53,15 +53,15 @@ class AttentionMaps:
 
     source: str
     translation: str
-    src_pieces: tuple[str, ...]  # S pieces, ``</s>`` included
-    tgt_pieces: tuple[str, ...]  # T pieces that the decoder reads
+    src_tokens: tuple[str, ...]  # S pieces, ``</s>`` included
+    tgt_tokens: tuple[str, ...]  # T pieces that the decoder reads
     tgt_predicted: tuple[str, ...]  # T pieces that it writes
     encoder: Weights  # (L, H, S, S) encoder self-attention
     decoder: Weights  # (L, H, T, T) decoder self-attention, causal
     cross: Weights  # (L, H, T, S) encoder-decoder attention
 
     def __post_init__(self) -> None:
-        n_src, n_tgt = len(self.src_pieces), len(self.tgt_pieces)
+        n_src, n_tgt = len(self.src_tokens), len(self.tgt_tokens)
         if len(self.tgt_predicted) != n_tgt:
             raise ShapeError(
                 f"tgt_predicted has {len(self.tgt_predicted)} pieces, tgt_pieces {n_tgt}; "
@@ -133,8 +133,8 @@ def _record(maps: AttentionMaps) -> dict[str, object]:
     return {
         "source": maps.source,
         "translation": maps.translation,
-        "src": maps.src_pieces,
-        "read": maps.tgt_pieces,
+        "src": maps.src_tokens,
+        "read": maps.tgt_tokens,
         "written": maps.tgt_predicted,
         "maps": {"encoder": _packed(maps.encoder), "decoder": _packed(maps.decoder), "cross": _packed(maps.cross)},
     }

@@ -50,8 +50,8 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     return AttentionMaps(
         source=source,
         translation=translation,
-        src_pieces=tuple(src.pieces(src_ids)),
-        tgt_pieces=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
+        src_tokens=tuple(src.pieces(src_ids)),
+        tgt_tokens=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
         tgt_predicted=tuple(tgt.pieces([*tgt_ids, EOS_ID])),
         encoder=stacked["encoder"],
         decoder=stacked["decoder"],

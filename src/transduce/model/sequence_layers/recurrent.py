@@ -48,8 +48,8 @@ class Recurrent(SequenceLayer):
         if self.is_causal:
             return forwards_BTE
         order_BT1 = _backwards(is_real_BT).unsqueeze(-1)
-        turned_BTD = x_BTD.gather(1, order_BT1.expand_as(x_BTD))
-        backwards_BTE = self._run(self.directions[1], turned_BTD)
+        reversed_BTD = x_BTD.gather(1, order_BT1.expand_as(x_BTD))
+        backwards_BTE = self._run(self.directions[1], reversed_BTD)
         return torch.cat((forwards_BTE, backwards_BTE.gather(1, order_BT1.expand_as(backwards_BTE))), dim=-1)
 
     def _run(self, direction: nn.Module, x_BTD: Tensor) -> Tensor:

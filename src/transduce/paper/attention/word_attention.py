@@ -20,8 +20,8 @@ from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
 from transduce.model import AttentionKind, Transformer, make_model
 from transduce.tasks import Translator
-from transduce.text import EOS_ID, SPECIAL_SYMBOLS, Tokenizer, normalise
-from transduce.text.frames import CONTINUATION
+from transduce.text import EOS_ID, SPECIAL_TOKENS, Tokenizer, normalise
+from transduce.text.tokenizer_pipelines import CONTINUATION
 
 __all__ = ["WordAttention", "attention_between_words", "lengths_of_words", "untrained"]
 
@@ -53,15 +53,15 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
         raise CheckpointError(f"system = {model.config.system!r} has no self-attention to look at; use a Transformer")
     sources = [normalise(text) for text in texts]
     ids = [translator.source_ids(source) for source in sources]
-    n_symbols = _lengths_of_tokens(tokenizer)
+    n_tokens_of_tree = _lengths_of_tokens(tokenizer)
     found: dict[int, WordAttention] = {}
     for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=PIECES_AT_A_TIME):
         weights_BLHPP = _encoder_weights(model, [[*ids[row], EOS_ID] for row in rows])
         for row, weights_LHPP in zip(rows.tolist(), weights_BLHPP, strict=True):
-            lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_symbols[id] for id in ids[row]])
+            lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_tokens_of_tree[id] for id in ids[row]])
             words = _words(tokenizer, ids[row], lengths)
             found[row] = WordAttention(
-                (*words, SPECIAL_SYMBOLS[EOS_ID]), between_words(weights_LHPP, np.array([*lengths, 1]))
+                (*words, SPECIAL_TOKENS[EOS_ID]), between_words(weights_LHPP, np.array([*lengths, 1]))
             )
     return [found[row] for row in range(len(texts))]
 
@@ -84,8 +84,8 @@ def lengths_of_words(tokenizer: Tokenizer, text: str) -> list[int]:
     >>> tokenizer.pieces(tokenizer.encode("low slow.")), lengths_of_words(tokenizer, "low slow.")
     (['▁low', '▁', 's', 'lo', 'w', '.'], [1, 4, 1])
     """
-    n_symbols = _lengths_of_tokens(tokenizer)
-    return _lengths_of_words(tokenizer.words(text), [n_symbols[id] for id in tokenizer.encode(text)])
+    n_tokens_of_tree = _lengths_of_tokens(tokenizer)
+    return _lengths_of_words(tokenizer.words(text), [n_tokens_of_tree[id] for id in tokenizer.encode(text)])
 
 
 def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
@@ -93,11 +93,11 @@ def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
     return {id: len(token.removeprefix(CONTINUATION)) for token, id in tokenizer.vocabulary.items()}
 
 
-def _lengths_of_words(words: Sequence[str], n_symbols: Sequence[int]) -> list[int]:
+def _lengths_of_words(words: Sequence[str], n_tokens_of_tree: Sequence[int]) -> list[int]:
     """Pieces for each word, from the symbols of words and pieces; no piece is part of two words."""
-    word_of_symbol = np.repeat(np.arange(len(words)), [len(word) for word in words])
-    last_symbols = np.cumsum(np.array(n_symbols, dtype=np.int64)) - 1
-    counts: list[int] = np.bincount(word_of_symbol[last_symbols]).tolist()
+    word_of_token = np.repeat(np.arange(len(words)), [len(word) for word in words])
+    last_tokens = np.cumsum(np.array(n_tokens_of_tree, dtype=np.int64)) - 1
+    counts: list[int] = np.bincount(word_of_token[last_tokens]).tolist()
     return counts
 
 

@@ -22,7 +22,7 @@ from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
 from transduce.paper.report import Cell, Table, picture
-from transduce.text import SPECIAL_SYMBOLS
+from transduce.text import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +197,7 @@ def make_positions(*, is_short: bool) -> Part:
 
 def _accuracies(option: Option, sizes: Sizes) -> list[float]:
     """Return the accuracy of a model trained to predict the previous token, at each tested length."""
-    n_special = len(SPECIAL_SYMBOLS)
+    n_special = len(SPECIAL_TOKENS)
     generator = torch.Generator().manual_seed(1)
     with seeded(1):
         model = new_model(n_special + N_TOKENS, option)

@@ -14,7 +14,7 @@ from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, se
 from transduce.paper.notes.part import Part
 from transduce.paper.report import Cell, Table, picture
 from transduce.text import WORD_BEGIN, Tokenizer, train_bpe, train_wordpiece
-from transduce.text.likelihood import spell
+from transduce.text.wordpiece_trainer import spell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,13 +11,13 @@ from typing import assert_never
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
 
-__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "between_blanks", "byte_level"]
+__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "byte_level_pipeline", "whitespace_pipeline"]
 
 CONTINUATION = "…"  # begins a WordPiece that goes on with a word; the byte-level alphabet does not have it
 MAX_WORD_BYTES = 64  # WordPiece cuts longer words, since the library tries all ends
 
 
-def byte_level(model: models.BPE | models.WordPiece) -> LibraryTokenizer:
+def byte_level_pipeline(model: models.BPE | models.WordPiece) -> LibraryTokenizer:
     """``model`` between bytes: words are cut with the space before them, then spelled as UTF-8."""
     tokenizer = LibraryTokenizer(model)
     tokenizer.normalizer = normalizers.Prepend(" ")
@@ -36,7 +36,7 @@ def byte_level(model: models.BPE | models.WordPiece) -> LibraryTokenizer:
     return tokenizer
 
 
-def between_blanks(model: models.WordLevel) -> LibraryTokenizer:
+def whitespace_pipeline(model: models.WordLevel) -> LibraryTokenizer:
     """``model`` between blanks: text is cut at them, and put together with one between any two."""
     tokenizer = LibraryTokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

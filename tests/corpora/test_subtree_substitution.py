@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from transduce.config import DataConfig
 from transduce.corpora.cleaning import CleaningReport
-from transduce.corpora.recombination import recombined
+from transduce.corpora.subtree_substitution import recombined
 from transduce.corpora.treebank_text import TreebankText
 from transduce.tasks import prepare
 from transduce.trees import Tree, parse_tree

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.frames import CONTINUATION
+from transduce.text.tokenizer_pipelines import CONTINUATION
 
 __all__ = ["learn_pieces", "spell"]
 
@@ -46,10 +46,10 @@ def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_p
     """
     pieces = list(alphabet)
     ids = {piece: id for id, piece in enumerate(pieces)}
-    corpus = _Corpus([[ids[symbol] for symbol in spell(word)] for word in word_counts], list(word_counts.values()))
-    symbol_counts, pair_counts = corpus.counts()
-    scores = _Scores(floor=max(symbol_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
-    scores.update(symbol_counts, pair_counts)
+    corpus = _Corpus([[ids[token] for token in spell(word)] for word in word_counts], list(word_counts.values()))
+    token_counts, pair_counts = corpus.counts()
+    scores = _Scores(floor=max(token_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
+    scores.update(token_counts, pair_counts)
     while len(pieces) < n_pieces and (best := scores.best()) is not None:
         left, right = best
         merged = pieces[left] + pieces[right].removeprefix(CONTINUATION)
@@ -66,7 +66,7 @@ def spell(word: str) -> list[str]:
     >>> spell("the")
     ['t', '…h', '…e']
     """
-    return [*word[:1], *(CONTINUATION + symbol for symbol in word[1:])]
+    return [*word[:1], *(CONTINUATION + token for token in word[1:])]
 
 
 class _Corpus:
@@ -82,31 +82,31 @@ class _Corpus:
 
     def counts(self) -> tuple[Counter[int], Counter[Pair]]:
         """How often each symbol occurs in the corpus, and how often each pair of them stands side by side."""
-        symbols, pairs = Counter[int](), Counter[Pair]()
+        tokens, pairs = Counter[int](), Counter[Pair]()
         for word, count in zip(self._words, self._counts, strict=True):
-            for symbol in word:
-                symbols[symbol] += count
+            for token in word:
+                tokens[token] += count
             for pair in pairwise(word):
                 pairs[pair] += count
-        return symbols, pairs
+        return tokens, pairs
 
     def merge(self, pair: Pair, merged: int) -> tuple[Counter[int], Counter[Pair]]:
         """Put ``merged`` where ``pair`` stands, from left to right; the changes in the counts of symbols and pairs."""
-        symbol_changes, pair_changes = Counter[int](), Counter[Pair]()
+        token_changes, pair_changes = Counter[int](), Counter[Pair]()
         for n in self._words_of_pair.pop(pair):
             old, count = self._words[n], self._counts[n]
             new = self._words[n] = _merged(old, pair, merged)
             n_merges = len(old) - len(new)
-            for symbol in pair:
-                symbol_changes[symbol] -= count * n_merges
-            symbol_changes[merged] += count * n_merges
+            for token in pair:
+                token_changes[token] -= count * n_merges
+            token_changes[merged] += count * n_merges
             for neighbours in pairwise(old):
                 pair_changes[neighbours] -= count
             for neighbours in pairwise(new):
                 pair_changes[neighbours] += count
                 if merged in neighbours:
                     self._words_of_pair[neighbours].add(n)
-        return symbol_changes, pair_changes
+        return token_changes, pair_changes
 
 
 def _merged(word: list[int], pair: Pair, merged: int) -> list[int]:
@@ -129,23 +129,23 @@ class _Scores:
     def __init__(self, *, floor: int) -> None:
         self._floor = floor
         self._rows: dict[Pair, int] = {}
-        self._rows_of_symbol: defaultdict[int, list[int]] = defaultdict(list)
+        self._rows_of_token: defaultdict[int, list[int]] = defaultdict(list)
         self._pairs_P2 = np.zeros((1024, 2), dtype=np.int64)
         self._pair_counts_P = np.zeros(1024, dtype=np.int64)
         self._scores_P = np.zeros(1024)
-        self._symbol_counts_S = np.zeros(1024, dtype=np.int64)
+        self._token_counts_S = np.zeros(1024, dtype=np.int64)
 
-    def update(self, symbol_changes: Mapping[int, int], pair_changes: Mapping[Pair, int]) -> None:
+    def update(self, token_changes: Mapping[int, int], pair_changes: Mapping[Pair, int]) -> None:
         """Add to the counts; every pair whose count changes has a symbol whose count changes."""
-        for symbol, change in symbol_changes.items():
-            self._symbol_counts_S = _with_room(self._symbol_counts_S, symbol)
-            self._symbol_counts_S[symbol] += change
+        for token, change in token_changes.items():
+            self._token_counts_S = _with_room(self._token_counts_S, token)
+            self._token_counts_S[token] += change
         for pair, change in pair_changes.items():
             if change:
                 row = self._row(pair)  # first: it may put a longer array in place
                 self._pair_counts_P[row] += change
-        for symbol in symbol_changes:
-            self._score(np.array(self._rows_of_symbol[symbol], dtype=np.int64))
+        for token in token_changes:
+            self._score(np.array(self._rows_of_token[token], dtype=np.int64))
 
     def best(self) -> Pair | None:
         """The pair to merge, or None if no pair is common enough."""
@@ -168,13 +168,13 @@ class _Scores:
             self._pair_counts_P = _with_room(self._pair_counts_P, row)
             self._scores_P = _with_room(self._scores_P, row)
             self._pairs_P2[row] = pair
-            for symbol in set(pair):
-                self._rows_of_symbol[symbol].append(row)
+            for token in set(pair):
+                self._rows_of_token[token].append(row)
         return row
 
     def _score(self, rows_R: NDArray[np.int64]) -> None:
         counts = self._pair_counts_P[rows_R]
-        left_counts, right_counts = self._symbol_counts_S[self._pairs_P2[rows_R]].T
+        left_counts, right_counts = self._token_counts_S[self._pairs_P2[rows_R]].T
         is_common = counts >= self._floor
         expected = np.where(is_common, left_counts * right_counts, 1)  # a symbol that is used up counts 0
         self._scores_P[rows_R] = np.where(is_common, counts / expected, 0.0)
