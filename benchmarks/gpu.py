@@ -123,7 +123,7 @@ def train(
     trainer.run()
     _wait(device)
     tokens_per_s = (trainer.state.tgt_tokens - tokens_before) / (time.perf_counter() - start)
-    say(f"{store.name}, {'compiled' if is_compiled else 'eager'}: {tokens_per_s:,.0f} target tokens a second")
+    echo(f"{store.name}, {'compiled' if is_compiled else 'eager'}: {tokens_per_s:,.0f} target tokens a second")
     return {
         "tokens_per_s": round(tokens_per_s),
         "mfu": round(tokens_per_s * cost_of(config).flops_per_token / rate, 3),
@@ -146,7 +146,7 @@ def decode(config: TransformerConfig, device: torch.device) -> dict[str, float]:
             _wait(device)
             elapsed_s = time.perf_counter() - start
     tokens_per_s = N_SENTENCES * N_TOKENS / elapsed_s
-    say(f"decoding: {tokens_per_s:,.0f} tokens a second")
+    echo(f"decoding: {tokens_per_s:,.0f} tokens a second")
     return {"tokens_per_s": round(tokens_per_s)}
 
 
@@ -167,7 +167,7 @@ def as_text(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """Progress."""
     print(line, file=sys.stderr, flush=True)
 

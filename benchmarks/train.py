@@ -156,7 +156,7 @@ def measure(setups: Sequence[Setup], n_updates: int, *, n_rounds: int, deadline:
                 result.tokens_per_s[worker.setup.name].append(turn.tokens_per_s)
                 result.peak_memory_mb[worker.setup.name] = turn.peak_memory_mb
             now = time.monotonic()
-            say(
+            echo(
                 f"{setups[0].training.precision}: round {number + 1} of at most {n_rounds}, {now - round_started:.0f} s"
             )
             if now + (now - round_started) > deadline:
@@ -177,7 +177,7 @@ def with_faster_attention(setup: Setup) -> Setup:
         for worker in [*workers, *reversed(workers)]:
             seconds[worker.setup] += worker.train(1).seconds
     attention = min(seconds, key=seconds.__getitem__).attention
-    say(f"{setup.training.precision}: {setup.name} with {attention} attention")
+    echo(f"{setup.training.precision}: {setup.name} with {attention} attention")
     return replace(setup, attention=attention)
 
 
@@ -185,13 +185,13 @@ def warm_workers(setups: Sequence[Setup], stack: ExitStack) -> list[Worker]:
     """A worker for each setup; all are built at the same time, then each does its first updates."""
     workers = [stack.enter_context(Worker(setup)) for setup in setups]
     for worker in workers:
-        say(f"{worker.setup.training.precision}: {worker.setup.name}, {worker.n_parameters:,} parameters")
+        echo(f"{worker.setup.training.precision}: {worker.setup.name}, {worker.n_parameters:,} parameters")
     for worker in workers:
         worker.train(1)
     return workers
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """Progress."""
     print(line, file=sys.stderr, flush=True)
 

@@ -150,7 +150,7 @@ def fetch(data: Path, corpus: str | dict[str, float], **fields: str) -> list[str
     """What is told on the way."""
     lines: list[str] = []
     config = DataConfig(corpus=corpus, **fields)  # type: ignore[arg-type]
-    fetch_missing(config, data, progress=lambda name: lambda n_bytes, n_total: None, tell=lines.append)
+    fetch_missing(config, data, progress=lambda name: lambda n_bytes, n_total: None, log=lines.append)
     return lines
 
 

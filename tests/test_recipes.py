@@ -221,22 +221,22 @@ def test_a_key_of_before_is_read_and_told(tmp_path: Path) -> None:
     rest = '[model]\nembeddings = "separate"\n[data]\nshared_vocabulary = false\n'
     path.write_text(rest + 'target = "trees"\n')
     told = list[str]()
-    assert read_recipe(path, tell=told.append).data.task == "parsing"
+    assert read_recipe(path, log=told.append).data.task == "parsing"
     (line,) = told
     assert re.search(naming("warning: ", path, "data.target", "data.task", "'parsing'"), line)
     with pytest.warns(FutureWarning, match=naming(path, "data.target", "data.task", "'parsing'")):
         assert read_recipe(path).data.task == "parsing"
     path.write_text(rest + 'task = "parsing"\n')
     told.clear()
-    assert read_recipe(path, ["data.target=text"], tell=told.append).data.task == "translation"
+    assert read_recipe(path, ["data.target=text"], log=told.append).data.task == "translation"
     (line,) = told
     assert re.search(naming("warning: ", "--set", "data.target", "data.task", "'translation'"), line)
     with pytest.raises(ConfigError, match=naming("data.target")):
         with_settings(RunConfig(), ["data.target=text", "data.task=translation"])
     with pytest.raises(ConfigError, match=naming("data.task", 5)):
-        with_settings(RunConfig(), ["data.target=5"], tell=told.append)
+        with_settings(RunConfig(), ["data.target=5"], log=told.append)
     with pytest.raises(ConfigError, match=naming("data.task", "2026")):
-        with_settings(RunConfig(), ["data.target=2026-01-01"], tell=told.append)
+        with_settings(RunConfig(), ["data.target=2026-01-01"], log=told.append)
 
 
 @pytest.mark.parametrize("system", ["recurrent", "bytenet"])

@@ -115,23 +115,23 @@ def _real_text_config(corpus: str) -> RunConfig:
 
 
 def fetch_missing(
-    config: DataConfig, data_folder: Path | None, *, progress: Callable[[str], Progress], tell: Callable[[str], None]
+    config: DataConfig, data_folder: Path | None, *, progress: Callable[[str], Progress], log: Callable[[str], None]
 ) -> None:
     """Fetch those corpora of the catalogue that are not on the disk yet, and their dev and test text.
 
-    Where training text is there, and other text cannot be fetched, ``tell`` gets a warning: a run goes without.
+    Where training text is there, and other text cannot be fetched, ``log`` gets a warning: a run goes without.
     """
     folders = data_folders(data_folder)
     for corpus in (CATALOGUE[name] for name in config.weights if name in CATALOGUE):
         if not has_training_text(corpus, config.src_language, config.tgt_language, folders):
-            get_corpus(corpus, cache_folder(), direction=config.direction, progress=progress, tell=tell)
+            get_corpus(corpus, cache_folder(), direction=config.direction, progress=progress, log=log)
             continue
         lacking = _held_out_text_lacking(corpus, config, folders)
         try:
             if lacking.dev or lacking.test:
-                get_corpus(lacking, cache_folder(), direction=config.direction, progress=progress, tell=tell)
+                get_corpus(lacking, cache_folder(), direction=config.direction, progress=progress, log=log)
         except (DataError, OSError) as error:
-            tell(f"warning: dev or test text of {corpus.name} is missing: {error}")
+            log(f"warning: dev or test text of {corpus.name} is missing: {error}")
 
 
 def _held_out_text_lacking(corpus: Corpus, config: DataConfig, folders: Sequence[Path]) -> Corpus:
@@ -156,7 +156,7 @@ def run_demo(
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
     while_training: AbstractContextManager[object] | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> DemoResult:
     """Train in ``folder``, then translate some of the test set and draw the attention of it.
 
@@ -172,7 +172,7 @@ def run_demo(
         listeners=listeners,
         should_stop=should_stop,
         while_training=while_training,
-        tell=tell,
+        log=log,
     )
     if run.model_folder is None:
         return DemoResult(run, None, (), None)

@@ -107,10 +107,10 @@ def _warn(line: str) -> None:
     warnings.warn(line.removeprefix("warning: "), FutureWarning, stacklevel=4)
 
 
-def read_recipe(path: Path, settings: Iterable[str] = (), *, tell: Callable[[str], None] = _warn) -> RunConfig:
+def read_recipe(path: Path, settings: Iterable[str] = (), *, log: Callable[[str], None] = _warn) -> RunConfig:
     """The run that a TOML recipe describes, with ``table.key=value`` settings on top.
 
-    ``tell`` receives a line about each key that has another name now; without it, that is a FutureWarning.
+    ``log`` receives a line about each key that has another name now; without it, that is a FutureWarning.
     Raises ConfigError if the file is missing, is not TOML, says nothing, or has an unknown key or a bad value.
     """
     values = _read_toml(path)
@@ -122,7 +122,7 @@ def read_recipe(path: Path, settings: Iterable[str] = (), *, tell: Callable[[str
     name = values.pop("preset", "base")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: preset: should be a string, got {quoted(name)}")
-    return with_settings(_override(preset(name), values, where=path, tell=tell), settings, tell=tell)
+    return with_settings(_override(preset(name), values, where=path, log=log), settings, log=log)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -154,10 +154,10 @@ def _told(error: Exception) -> str:
     return "its brackets stand too deep in each other" if isinstance(error, RecursionError) else str(error)
 
 
-def with_settings(config: RunConfig, settings: Iterable[str], *, tell: Callable[[str], None] = _warn) -> RunConfig:
+def with_settings(config: RunConfig, settings: Iterable[str], *, log: Callable[[str], None] = _warn) -> RunConfig:
     """A run with single fields changed; each setting is ``table.key=value`` with a TOML value (bare words are strings).
 
-    ``tell``: as for ``read_recipe``.
+    ``log``: as for ``read_recipe``.
 
     >>> with_settings(tiny(), ["training.max_updates=5", "data.direction=de-en"]).training.max_updates
     5
@@ -169,7 +169,7 @@ def with_settings(config: RunConfig, settings: Iterable[str], *, tell: Callable[
         if not is_pair or not field:
             raise ConfigError(f"--set {shown(setting)}: expected table.key=value, as in training.max_updates=1000")
         changes.setdefault(table, {})[field] = _toml_value(text)
-    return _override(config, changes, where="--set", tell=tell) if changes else config
+    return _override(config, changes, where="--set", log=log) if changes else config
 
 
 def _toml_value(text: str) -> Any:
@@ -183,7 +183,7 @@ def _toml_value(text: str) -> Any:
 
 
 def _override(
-    config: RunConfig, values: Mapping[str, Any], *, where: str | Path, tell: Callable[[str], None]
+    config: RunConfig, values: Mapping[str, Any], *, where: str | Path, log: Callable[[str], None]
 ) -> RunConfig:
     """``config`` with the given fields of its tables replaced, checked as a whole.
 
@@ -194,7 +194,7 @@ def _override(
         if table in merged and isinstance(fields, dict):
             fields, changes = renamed(table, fields)
             for old, new, value in changes:
-                tell(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {quoted(value)}")
+                log(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {quoted(value)}")
             now = getattr(config, table)
             merged[table] = (now.kept_with(fields) if isinstance(now, Tagged) else merged[table]) | fields
         else:

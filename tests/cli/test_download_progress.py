@@ -13,7 +13,7 @@ from transduce.cli.progress import DownloadProgress, PlainLines
 
 def test_a_line_at_the_beginning_and_at_each_tenth() -> None:
     lines: list[str] = []
-    show = PlainLines("a.tgz", tell=lines.append, clock=lambda: 0.0)
+    show = PlainLines("a.tgz", log=lines.append, clock=lambda: 0.0)
     for n_bytes in range(0, 40_000_001, 100_000):
         show(n_bytes, 40_000_000)
     for line, tenth in zip(lines, range(11), strict=True):
@@ -24,7 +24,7 @@ def test_a_line_each_half_minute_where_it_is_slow_or_of_unknown_size() -> None:
     for n_in_all, facts in ((10**9, ["a", 0.1, "1,000.0 MB", "0%"]), (None, ["a", "0.1 MB"])):
         lines: list[str] = []
         seconds = iter(range(100, 161))
-        show = PlainLines("a", tell=lines.append, clock=lambda seconds=seconds: next(seconds))  # type: ignore[misc]
+        show = PlainLines("a", log=lines.append, clock=lambda seconds=seconds: next(seconds))  # type: ignore[misc]
         for _ in range(61):
             show(100_000, n_in_all)
         assert [says(line, *facts) for line in lines] == [True] * 3

@@ -29,7 +29,7 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
         translation(is_truncated=True),
         translation(lacks_masks=True),
     ):
-        warnings.look_at(each)
+        warnings.observe(each)
     assert [line.partition(" line ")[2].partition(" ")[0] for line in told] == ["2", "3", "4", "5", "6"]
     assert says(told[0], 2, "longer", "source")
     assert says(told[1], 3, "shorter")

@@ -106,7 +106,7 @@ def test_a_part_of_a_translation_does_not_look_whole(
     transduce: CommandLine, micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(VERB, "load_translator", lambda *arguments, **options: Interrupted())
-    monkeypatch.setattr(VERB, "search_as_asked", lambda *arguments, **options: None)
+    monkeypatch.setattr(VERB, "requested_search", lambda *arguments, **options: None)
     out = tmp_path / "out.de"
     out.write_text("of before\n")
     outcome = transduce("translate", micro_model, "--out", out, stdin=b"a\nb\nc\nd\n")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from said import says
-from transduce.cli.models import search_as_asked
+from transduce.cli.models import requested_search
 from transduce.config import SearchConfig
 from transduce.errors import DataError
 from transduce.files import write_manifest
@@ -188,9 +188,9 @@ def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model
 
 
 def test_a_bigger_n_best_widens_the_beam() -> None:
-    assert search_as_asked(SearchConfig(beam_size=4), n_best=6, beam=None, alpha=None).beam_size == 6
-    assert search_as_asked(SearchConfig(beam_size=4), n_best=2, beam=None, alpha=None).beam_size == 4
-    assert search_as_asked(SearchConfig(beam_size=4, alpha=0.6), n_best=None, beam=1, alpha=0.0) == SearchConfig(
+    assert requested_search(SearchConfig(beam_size=4), n_best=6, beam=None, alpha=None).beam_size == 6
+    assert requested_search(SearchConfig(beam_size=4), n_best=2, beam=None, alpha=None).beam_size == 4
+    assert requested_search(SearchConfig(beam_size=4, alpha=0.6), n_best=None, beam=1, alpha=0.0) == SearchConfig(
         beam_size=1, alpha=0.0
     )
 

@@ -159,7 +159,7 @@ def test_lines_of_dev_in_the_training_text() -> None:
         ("", ""),
         ("the dog sleeps in may.", "Der Hund schläft im Mai."),
     ]:
-        lines.look_at(pair)
+        lines.observe(pair)
     found = lines.result()
     assert (found.pairs.first, found.near_pairs.first) == ([(1, 2)], [(2, 3)])
     assert (found.sources.first, found.targets.first, found.short.first) == ([(3, 5)], [(4, 6)], [(5, 7)])
@@ -187,8 +187,8 @@ def test_leakage_is_loud_where_it_is_much(tmp_path: Path) -> None:
 def test_near_duplicates() -> None:
     near = NearDuplicates()
     for pair in [("A dog.", "Ein Hund."), ("a dog", "ein Hund!"), ("A dog.", "Ein Hund."), None, ("2 dogs", "2 Hunde")]:
-        near.look_at(pair)
-    near.look_at(("3 dogs", "3 Hunde"))
+        near.observe(pair)
+    near.observe(("3 dogs", "3 Hunde"))
     assert (near.tally.count, near.tally.first_lines) == (1, [2])
 
 

@@ -69,7 +69,7 @@ def test_packages_are_fetched_into_the_folder_and_nothing_else_is_touched(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     told: list[str] = []
-    paths = fetch_packages(["cat", "dog"], Path("got"), tell=told.append)
+    paths = fetch_packages(["cat", "dog"], Path("got"), log=told.append)
 
     folder = tmp_path / "got"
     assert paths == [folder / "cat_4_all.deb", folder / "dog_1%3a2-3_all.deb"]
@@ -94,7 +94,7 @@ def test_packages_are_fetched_into_the_folder_and_nothing_else_is_touched(
 def test_what_is_there_is_not_announced_again(calls: Path, tmp_path: Path) -> None:
     (tmp_path / "cat_4_all.deb").write_text("fetched\n")
     told: list[str] = []
-    paths = fetch_packages(["cat", "dog"], tmp_path, tell=told.append)
+    paths = fetch_packages(["cat", "dog"], tmp_path, log=told.append)
     assert [path.read_text() for path in paths] == ["fetched\n"] * 2
     assert len(told) == 2
     assert "dog" in told[1]

@@ -129,7 +129,7 @@ def _names(folder: Path) -> set[str]:
 def test_a_corpus_from_a_server(site: Site, tmp_path: Path) -> None:
     corpus, folder = _small_corpus(site), tmp_path / "data"
     lines: list[str] = []
-    counts = get_corpus(corpus, folder, tell=lines.append)
+    counts = get_corpus(corpus, folder, log=lines.append)
     assert counts == {"train": 3, "d": 3, "n14.en-de": 2, "n15.en-de": 2}
     plain = {
         f"news/{name}"
@@ -310,7 +310,7 @@ def test_copies_instead_of_a_network(
     lay_out(corpus, site, copies)
     for _ in range(2):
         lines.clear()
-        assert get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, tell=lines.append) == counts
+        assert get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, log=lines.append) == counts
         assert [line for line in lines if not line.startswith("unpacking")] == absent
     assert site.requests == []
 
@@ -321,7 +321,7 @@ def test_a_copy_without_training_text_is_no_success(site: Site, tmp_path: Path) 
     shutil.copy(site.folder / "dev.tar", copies)
     lines: list[str] = []
     with pytest.raises(DataError, match=naming(copies, "small", "train", "en-de", tmp_path / "data", "d 3")):
-        get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, tell=lines.append)
+        get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, log=lines.append)
     assert _names(tmp_path / "data") == {"news/d.en", "news/d.de"}  # what came stays
     assert [line for line in lines if not line.startswith("unpacking")] == []
     dev_alone = replace(corpus, train=())
@@ -347,7 +347,7 @@ def test_where_nothing_is_to_be_had(site: Site, tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=naming(tmp_path, "small", "dev.tar", "test.tgz", "small/train.en", re.compile(r"\.xz"))
     ):
-        get_corpus(corpus, folder, from_folder=tmp_path, tell=lines.append)
+        get_corpus(corpus, folder, from_folder=tmp_path, log=lines.append)
     assert lines == []
     with pytest.raises(DataError, match=naming(tmp_path / "nowhere")):
         get_corpus(corpus, folder, from_folder=tmp_path / "nowhere")
@@ -364,10 +364,10 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The making of texts from packages, replaced by one that writes two lines; returns the names of files used."""
     used: list[str] = []
 
-    def fetch(names: list[str], folder: Path, *, tell: Callable[[str], None]) -> list[Path]:
+    def fetch(names: list[str], folder: Path, *, log: Callable[[str], None]) -> list[Path]:
         return [folder / f"{name}_7.4_all.deb" for name in names]
 
-    def write(folder: Path, files: Mapping[str, Path], *, tell: Callable[[str], None]) -> None:
+    def write(folder: Path, files: Mapping[str, Path], *, log: Callable[[str], None]) -> None:
         folder.mkdir()
         used.extend(path.name for path in files.values())
         for other in files.keys() - {"en"}:
@@ -466,7 +466,7 @@ def test_real_text_from_a_copy(tmp_path: Path, below: str) -> None:
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no copy of the corpora beside the project")
 def test_real_test_sets_from_a_copy(tmp_path: Path) -> None:
     lines: list[str] = []
-    counts = get_corpus(CATALOGUE["newstest"], tmp_path, from_folder=SHARED_DATA, tell=lines.append)
+    counts = get_corpus(CATALOGUE["newstest"], tmp_path, from_folder=SHARED_DATA, log=lines.append)
     train = {stem: n for stem, n in counts.items() if stem != "newstest2013"}
     three_ways = sum(n for stem, n in train.items() if "." not in stem)
     assert (three_ways, counts["newstest2013"]) == (13_573, 3000)

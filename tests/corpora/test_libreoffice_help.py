@@ -192,7 +192,7 @@ def numbers(line: str) -> str:
 
 def test_the_corpus_on_the_disk(packages: Packages, tmp_path: Path, read: Reader) -> None:
     told: list[str] = []
-    sizes = write_libreoffice_help(tmp_path / "corpus", packages, tell=told.append)
+    sizes = write_libreoffice_help(tmp_path / "corpus", packages, log=told.append)
 
     # 57, 1 and 2 pages, now and for ever: two pairs of each page, and one that all of them share
     expected = {"train": 115, "dev": 2, "test": 4}

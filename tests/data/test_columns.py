@@ -17,8 +17,8 @@ import transduce.data.store as store_module
 from said import naming, says
 from transduce.data import Ids, LeftOut, Vectors, open_pairs, open_store, write_store
 from transduce.data.arrays import ArrayFile
+from transduce.diagnostics import examine
 from transduce.errors import DataError
-from transduce.examination import examine
 from transduce.files import write_manifest
 
 pytestmark = pytest.mark.reliability

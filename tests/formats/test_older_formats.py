@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from transduce import Parser, Translator
-from transduce.examination import examine
+from transduce.diagnostics import examine
 from transduce.recipes import read_recipe
 from transduce.tasks import open_prepared, train
 

@@ -42,7 +42,7 @@ def experiments_in(folder: Path, log: list[str], *, stop_after: int | None = Non
             self.n_updates += isinstance(record, UpdateRecord)
             followers.append(self)
 
-        def tell(self, line: str) -> None:
+        def log(self, line: str) -> None:
             log.append(line)
 
     followers: list[Follower] = []
@@ -52,7 +52,7 @@ def experiments_in(folder: Path, log: list[str], *, stop_after: int | None = Non
         scale="cpu",
         follow=lambda config: Follower(),
         should_stop=lambda: stop_after is not None and bool(followers) and followers[-1].n_updates >= stop_after,
-        tell=log.append,
+        log=log.append,
     )
 
 

@@ -34,7 +34,7 @@ from fuzzing.sources import Sources, make_sources  # noqa: E402
 
 # Else each child would import them anew. Some are of one version of a library.
 IMPORTED_BEFORE = (
-    "torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.examination", "transduce.demo",
+    "torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.diagnostics", "transduce.demo",
     "transduce.cli.main", "transduce.cli.progress", "rich.progress", "pydantic.type_adapter", "typer._adapters",
     "numpy.ma", "numpy.ctypeslib", "encodings.ascii", "encodings.cp437", "importlib.readers", "py3langid",
 )  # fmt: skip

@@ -19,7 +19,7 @@ import pytest
 
 from said import says
 from transduce.cli.main import run
-from transduce.cli.output import LONGEST_LINE, json_line, say, visible
+from transduce.cli.output import LONGEST_LINE, echo, json_line, visible
 from transduce.config import (
     DataConfig,
     ModelConfig,
@@ -400,7 +400,7 @@ def test_names_that_have_to_be_utf8_are_refused_before_the_work(
 
 
 def test_lines_have_no_controls_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
-    say(f"warning: {CONTROLS}")
+    echo(f"warning: {CONTROLS}")
     said = capsys.readouterr().err
     assert said == "warning: \\x1b[2J\\x07\\x00\\r\\n\\x7f\\x9b\\u202e\\u2066\\u2028\\ud800\n"
     assert len(visible("x" * 10**6)) < LONGEST_LINE + 10

@@ -17,8 +17,8 @@ import torch
 
 from said import naming, says
 from transduce.config import ModelConfig, TrainingConfig
+from transduce.diagnostics import machine
 from transduce.errors import CheckpointError, TrainingError
-from transduce.examination import machine
 from transduce.files import write_manifest
 from transduce.model import cost_of
 from transduce.tasks import TASKS, model_memory
@@ -250,7 +250,7 @@ def test_curves_are_no_reason_to_end(tmp_path: Path) -> None:
     told: list[str] = []
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
-    events = TensorBoardEvents(in_the_way / "tensorboard", updates_done=0, tell=told.append)
+    events = TensorBoardEvents(in_the_way / "tensorboard", updates_done=0, log=told.append)
     record = UpdateRecord(1, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True)
     for _ in range(3):
         events(record)
@@ -285,7 +285,7 @@ events.close()
 def test_curves_are_what_tensorboard_reads(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-    events = TensorBoardEvents(tmp_path, updates_done=4, tell=print)
+    events = TensorBoardEvents(tmp_path, updates_done=4, log=print)
     events(UpdateRecord(5, 0, 2.5, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
     events.close()
     version, start, scalars = EventFileLoader(str(events.path)).Load()

@@ -16,8 +16,8 @@ import torch
 import transduce.data.arrays as arrays_module
 from said import naming, says
 from transduce.config import RunConfig
+from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, DataError, TrainingError
-from transduce.examination import examine
 from transduce.files import write_manifest
 from transduce.recipes import read_recipe
 from transduce.tasks import average_run, read_run_config, train
@@ -44,7 +44,7 @@ def resume(folder: Path, max_updates: int = 31, **options: Any) -> list[str]:
     told: list[str] = []
     config = read_run_config(folder)
     longer = config.training.model_copy(update={"max_updates": max_updates, "validation_bleu": False})
-    train(config.model_copy(update={"training": longer}), folder, resume=True, tell=told.append, **options)
+    train(config.model_copy(update={"training": longer}), folder, resume=True, log=told.append, **options)
     return told
 
 
@@ -302,7 +302,7 @@ def test_a_file_that_changes_while_the_run_goes_on_costs_nothing(
                 path.mkdir()
 
     told: list[str] = []
-    result = train(read_recipe(micro_recipe), tmp_path / "run", listeners=[at_the_fifth], tell=told.append)
+    result = train(read_recipe(micro_recipe), tmp_path / "run", listeners=[at_the_fifth], log=told.append)
     assert result.model_folder is not None
     warnings = [line for line in told if line.startswith("warning: ")]
     assert says(warnings[0], path)

@@ -13,8 +13,8 @@ import torch
 
 from transduce.cli.output import print_scores
 from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
+from transduce.diagnostics import examine
 from transduce.errors import ConfigError
-from transduce.examination import examine
 from transduce.loss import LossSum
 from transduce.model import LanguageModel, StackConfig, cost_of
 from transduce.recipes import read_recipe
@@ -33,7 +33,7 @@ class Backwards(Task[Batch]):
 
     name, doing = "backwards", "reversing"
 
-    def prepare(self, config: Any, folder: Path, *, data_folder: Any, tell: Any) -> None:
+    def prepare(self, config: Any, folder: Path, *, data_folder: Any, log: Any) -> None:
         tokens, chance = train_word_level(["0 1 2 3 4 5 6 7 8 9 |"]), random.Random(config.corpus_seed)
         tokenizers, columns = Tokenizers(tokens, tokens), {"ids": Ids(vocab_size=tokens.size)}
         with new_prepared(config, folder, {"dev": "other digits"}) as place:

@@ -15,8 +15,8 @@ import transduce as package
 from said import naming, says
 from transduce.config import SearchConfig
 from transduce.corpora import generate_pairs
+from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError
-from transduce.examination import examine
 from transduce.metrics import parseval
 from transduce.model import Transformer
 from transduce.recipes import read_recipe

@@ -34,9 +34,9 @@ def config_of(folder: Path, *, train: Pairs, dev: Pairs | None = None, **fields:
     return DataConfig.model_validate({"corpus": "files", "vocab_size": 300, **fields})
 
 
-def told_of(config: DataConfig, folder: Path) -> list[str]:
+def logged(config: DataConfig, folder: Path) -> list[str]:
     told: list[str] = []
-    prepare(config, folder, tell=told.append)
+    prepare(config, folder, log=told.append)
     return told
 
 
@@ -45,14 +45,14 @@ def warnings(told: list[str]) -> list[str]:
 
 
 def test_good_text_and_the_built_in_corpus_have_no_warnings(tmp_path: Path) -> None:
-    assert warnings(told_of(config_of(tmp_path, train=grammar()), tmp_path / "own")) == []
-    assert warnings(told_of(DataConfig(n_pairs=100, vocab_size=300), tmp_path / "built in")) == []
+    assert warnings(logged(config_of(tmp_path, train=grammar()), tmp_path / "own")) == []
+    assert warnings(logged(DataConfig(n_pairs=100, vocab_size=300), tmp_path / "built in")) == []
 
 
 def test_wrong_files_are_told_before_the_tokenizer_is_learned(tmp_path: Path) -> None:
     train = grammar()
     shifted = list(zip([src for src, _ in train], [*[tgt for _, tgt in train[1:]], "Ende."], strict=True))
-    told = told_of(config_of(tmp_path, train=shifted, dev=train[:40]), tmp_path / "out")
+    told = logged(config_of(tmp_path, train=shifted, dev=train[:40]), tmp_path / "out")
     subject = f"{tmp_path / 'train.en'} with train.de"
     assert says(told[0], re.compile(f"^warning: {subject}"), "N", "N - 1", 1)
     assert says(told[1], re.compile(f"^warning: {tmp_path / 'dev.en'} with dev.de"), "40 of 40", subject)
@@ -61,10 +61,10 @@ def test_wrong_files_are_told_before_the_tokenizer_is_learned(tmp_path: Path) ->
 
 
 def test_another_language_and_another_code(tmp_path: Path) -> None:
-    told = warnings(told_of(config_of(tmp_path, train=grammar(), direction="cz-de"), tmp_path / "out"))
+    told = warnings(logged(config_of(tmp_path, train=grammar(), direction="cz-de"), tmp_path / "out"))
     assert len(told) == 1
     assert says(told[0], "direction = 'cz-de'", "'cz'", "ISO 639-1", "'cs'", "Czech")
-    told = warnings(told_of(config_of(tmp_path, train=grammar(), direction="de-en"), tmp_path / "again"))
+    told = warnings(logged(config_of(tmp_path, train=grammar(), direction="de-en"), tmp_path / "again"))
     assert len(told) == 1
     assert says(told[0], re.compile(r"\btrain\.en\b.*\bEnglish \(en\).*\btrain\.de\b.*\bGerman \(de\)"))
 
@@ -72,7 +72,7 @@ def test_another_language_and_another_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shared", [True, False])
 def test_dropped_pairs_are_told_once_and_loudly_where_they_are_many(tmp_path: Path, shared: bool) -> None:
     config = config_of(tmp_path, train=[*grammar(), *[("dog", "")] * 10], shared_vocabulary=shared)
-    told = told_of(config, tmp_path / "out")
+    told = logged(config, tmp_path / "out")
     files = f"{tmp_path / 'train.en'} {tmp_path / 'train.de'}"
     [warning] = warnings(told)
     assert says(warning, "files", "3.2%", "empty 10", "301, 302, 303", f"transduce doctor {files}")
@@ -91,14 +91,14 @@ def test_text_that_is_mostly_dropped_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("files", share, *first, doctor, limit, way_out)):
         prepare(config, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.de", "dev.en", "train.de", "train.en"]
-    told = warnings(told_of(config.model_copy(update={"max_dropped_share": 1.0}), tmp_path / "out"))
+    told = warnings(logged(config.model_copy(update={"max_dropped_share": 1.0}), tmp_path / "out"))
     assert len(told) == 1
     assert says(told[0], "files", share)
 
 
 def test_duplicates_that_are_dropped_on_request_are_no_loss(tmp_path: Path) -> None:
     config = config_of(tmp_path, train=grammar(100) * 3, drop_duplicates=True)
-    assert warnings(told_of(config, tmp_path / "out")) == []
+    assert warnings(logged(config, tmp_path / "out")) == []
 
 
 def test_the_limit_is_no_property_of_what_was_prepared(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_somebody_else_puts_there_meanwhile_stays(tmp_path: Path) -> None:
         (out / "thesis.txt").write_text("precious")
 
     with pytest.raises(DataError, match=naming(out, "Directory not empty", tmp_path / "out-2")):
-        prepare(config, out, tell=put)
+        prepare(config, out, log=put)
     assert (out / "thesis.txt").read_text() == "precious"
     assert len(open_prepared(tmp_path / "out-2").train) == 100
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

@@ -63,7 +63,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
     )
     assert (stopped.reason, stopped.updates, stopped.model_folder) == ("asked", 17, None)
     told: list[str] = []
-    ended = train(config, tmp_path / "run", resume=True, tell=told.append)
+    ended = train(config, tmp_path / "run", resume=True, log=told.append)
     assert ended.reason == "max_updates"
     assert told[-1] == "translating 1,000 sentences of grammar test"
     ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
@@ -124,7 +124,7 @@ def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) 
     ]
     config = read_recipe(micro_recipe, settings)
     told: list[str] = []
-    train(config, tmp_path / "whole", data_folder=tmp_path, tell=told.append)
+    train(config, tmp_path / "whole", data_folder=tmp_path, log=told.append)
     assert any(says(line, "train", 120, "one 60", "two 60", 3) for line in told)
     seen: list[object] = []
     listener = lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
@@ -150,7 +150,7 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     tsv.write_text("one dog\tein Hund\n\tleer\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2", "data.max_dropped_share=0.5"]
     told: list[str] = []
-    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", tell=told.append)
+    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=told.append)
     assert result.scores is None
     assert any(says(line, "files", 20, "empty", "2, 5, 8") for line in told)
     assert any(says(line, "files", 38, "duplicate", "4, 6, 7") for line in told)
@@ -328,7 +328,7 @@ def test_empty_test_text_is_found_before_the_tokenizer_is_learned(micro_recipe: 
     config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}", f"data.test_tsv={empty}"])
     told: list[str] = []
     with pytest.raises(DataError, match=naming(empty, "test")):
-        prepare(config.data, tmp_path / "prepared", tell=told.append)
+        prepare(config.data, tmp_path / "prepared", log=told.append)
     assert told == []
 
 
@@ -338,7 +338,7 @@ def test_a_missing_dev_file_is_found_before_any_work(micro_recipe: Path, tmp_pat
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "data.dev_tsv=nowhere.tsv"]
     told: list[str] = []
     with pytest.raises(DataError, match=naming("nowhere.tsv", "No such file")):
-        train(read_recipe(micro_recipe, settings), tmp_path / "run", tell=told.append)
+        train(read_recipe(micro_recipe, settings), tmp_path / "run", log=told.append)
     assert told == []
 
 

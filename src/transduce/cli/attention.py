@@ -10,7 +10,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.output import STANDARD, say
+from transduce.cli.output import STANDARD, echo
 from transduce.cli.paths import require_writable
 
 __all__ = ["attention"]
@@ -35,7 +35,7 @@ def attention(
     title = f"Attention: {maps.source}"
     if out == STANDARD:
         print(attention_page([maps], title=title))
-        say(maps.translation)
+        echo(maps.translation)
         return
     write_attention_page(out, [maps], title=title)
     print(f"{maps.translation}\nattention page: {out}")

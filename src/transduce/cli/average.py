@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.output import print_json, print_line, print_scores, say
+from transduce.cli.output import echo, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import MOST_BATCHES
 
@@ -29,7 +29,7 @@ def average(
     if out is not None:
         require_folder("--out", out)
         require_utf8_name("--out", out)  # of weights
-    model_folder, scores, split = average_run(run, last=last, out=out, device=chosen_device(device), tell=say)
+    model_folder, scores, split = average_run(run, last=last, out=out, device=chosen_device(device), log=echo)
     if json:
         print_json({"model": str(model_folder), "split": split, "scores": scores.as_json() if scores else None})
         return

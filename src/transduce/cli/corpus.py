@@ -120,7 +120,7 @@ def get_named_corpus(
                 direction=direction,
                 from_folder=from_folder,
                 progress=progress.of_file,
-                tell=progress.tell,
+                log=progress.log,
             )
     else:
         if name in TREEBANKS:

@@ -13,7 +13,7 @@ from typer import Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
+from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import LARGEST_SEED
 from transduce.errors import TrainingError
@@ -54,7 +54,7 @@ def demo(
     timed = [] if minutes is None else [f"training.max_minutes={float(minutes)}", "training.max_updates=1000000"]
     device = chosen_device(device)
     config = demo_config(corpus, seed=seed, precision=fast_precision(device))
-    config = with_settings(config, [*timed, *(settings or ())], tell=say)
+    config = with_settings(config, [*timed, *(settings or ())], log=echo)
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     if (folder / RUN_FILE).exists():
         raise TrainingError(
@@ -64,8 +64,8 @@ def demo(
     require_folder("--out", folder)
     require_utf8_name("--out", folder)  # of TensorBoard's files
     with DownloadProgress() as download:
-        fetch_missing(config.data, data, progress=download.of_file, tell=download.tell)
-    say(f"run folder: {folder}")
+        fetch_missing(config.data, data, progress=download.of_file, log=download.log)
+    echo(f"run folder: {folder}")
     asked = StopRequest()
     with TrainingProgress(config.training) as progress:
         result = run_demo(
@@ -76,10 +76,10 @@ def demo(
             listeners=[progress],
             should_stop=asked,
             while_training=asked,
-            tell=progress.tell,
+            log=progress.log,
         )
     if result.run.reason == "asked":
-        say_stopped(result.run.updates, folder)
+        echo_stopped(result.run.updates, folder)
         return asked.exit_code
     if json:
         print_json(

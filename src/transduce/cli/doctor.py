@@ -27,8 +27,8 @@ def doctor(
     json: options.Json = False,
 ) -> int:
     """Say what is wrong, and what would help: with the installation, with text line by line, with a run or model."""
-    from transduce.examination import examine, examine_installation
-    from transduce.examination.finding import counted
+    from transduce.diagnostics import examine, examine_installation
+    from transduce.diagnostics.finding import counted
 
     findings = []
     for finding in examine(what, data) if what else examine_installation(data):

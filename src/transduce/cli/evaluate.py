@@ -10,7 +10,7 @@ from typer import Option
 
 from transduce.cli import options
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, search_as_asked
+from transduce.cli.models import load_translator, requested_search
 from transduce.cli.output import STANDARD, print_json, print_scores
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import aligned_lines, require_stdin_once
@@ -69,7 +69,7 @@ def evaluate(
         has_stdin = STANDARD in (src, ref)
         pairs = list(zip(*aligned_lines(src, ref), strict=True) if has_stdin else read_aligned_files(src, ref))
     translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
-    also = options.bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
+    also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         places, languages = data_folders(data), (translator.src_language, translator.tgt_language)
         found = find_text(text_named(text), *languages, places)
@@ -79,7 +79,7 @@ def evaluate(
         known = text_named(text)
         also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
-    search = search_as_asked(translator.search, n_best=None, beam=beam, alpha=alpha)
+    search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
     evaluation = evaluate_translator(translator, sources, references, search=search, split=split, also=also)
     to = None
     if out == STANDARD:

@@ -10,7 +10,7 @@ from typer import Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.output import print_json, print_line, say
+from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_utf8_name, require_writable
 from transduce.errors import ConfigError, quoted
 
@@ -50,7 +50,7 @@ def init(
     from transduce.tasks import OwnText, new_recipe
 
     text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
-    found = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), tell=say)
+    found = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
     if json:
         print_json(
             {
@@ -106,7 +106,7 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     told = _languages_of_text(files)
     if told is None:
         raise ConfigError("neither names nor lines of the text tell its languages; say them, as in --direction en-de")
-    say(f"the text looks like {language_name(told[0])} and {language_name(told[1])}: direction {told[0]}-{told[1]}")
+    echo(f"the text looks like {language_name(told[0])} and {language_name(told[1])}: direction {told[0]}-{told[1]}")
     return told
 
 

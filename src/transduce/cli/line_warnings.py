@@ -32,12 +32,12 @@ _WORDS = {
 class LineWarnings:
     """Watches translations as they come."""
 
-    def __init__(self, tell: Callable[[str], object], *, max_source_tokens: int) -> None:
-        self._log, self._max_source_tokens = tell, max_source_tokens
+    def __init__(self, log: Callable[[str], object], *, max_source_tokens: int) -> None:
+        self._log, self._max_source_tokens = log, max_source_tokens
         self._n_lines = 0
         self._counts: Counter[str] = Counter()
 
-    def look_at(self, translation: Translation) -> None:
+    def observe(self, translation: Translation) -> None:
         """The translation of the next line. That text was cut off is told of every line."""
         self._n_lines += 1
         if translation.is_truncated:

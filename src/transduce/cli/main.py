@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import transduce
-from transduce.cli.output import say, say_error
+from transduce.cli.output import echo, echo_error
 from transduce.cli.signals import Ended, end_by_signals
 from transduce.cli.streams import discard_stdout, open_streams
 from transduce.errors import DataError, PeerError, TransduceError
@@ -32,7 +32,7 @@ def main() -> None:
     except DataError as error:
         discard_stdout()
         if code == 0:
-            say_error(str(error))
+            echo_error(str(error))
         code = code or 1
     sys.exit(code)
 
@@ -43,24 +43,24 @@ def run(arguments: Sequence[str]) -> int:
         _require_working_folder()
         return _run(arguments)
     except PeerError as error:
-        say(f"error: {error}")
+        echo(f"error: {error}")
         return 1
     except TransduceError as error:
-        say_error(str(error))
+        echo_error(str(error))
         return 1
     except Ended as end:
-        say(f"ended by {signal.Signals(end.number).name}")
+        echo(f"ended by {signal.Signals(end.number).name}")
         return 128 + end.number
     except KeyboardInterrupt:
-        say("interrupted")
+        echo("interrupted")
         return 130
     except OSError as error:  # a full disk, a folder without permission
-        say_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        echo_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return 1
     except Exception as error:
         if os.environ.get(TRACEBACK):
             traceback.print_exc()
-        say_error(_unforeseen(error))
+        echo_error(_unforeseen(error))
         return 1
 
 
@@ -87,7 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         where_to_read_on = "" if context is None or is_value else f" See: {context.command_path} --help"
         if message:
-            say_error(message + where_to_read_on)
+            echo_error(message + where_to_read_on)
         return 1 if is_value else error.exit_code
     except typer.Exit as exit:
         return exit.exit_code

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.output import print_json, say
+from transduce.cli.output import echo, print_json
 from transduce.config import LARGEST_VOCABULARY
 from transduce.recipes import PRESETS, preset, read_recipe
 
@@ -63,7 +63,7 @@ def _config(name: str) -> tuple[ModelConfig, Task[Any]]:
 
     path = Path(name)
     if path.suffix == ".toml":
-        run = read_recipe(path, tell=say)
+        run = read_recipe(path, log=echo)
         return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size), task_of(run)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from transduce.config import SearchConfig
     from transduce.tasks import Reranker, Translator
 
-__all__ = ["load_translator", "search_as_asked"]
+__all__ = ["load_translator", "requested_search"]
 
 
 def load_translator(
@@ -32,7 +32,9 @@ def load_translator(
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)
 
 
-def search_as_asked(search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None) -> SearchConfig:
+def requested_search(
+    search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None
+) -> SearchConfig:
     """A model's way to search, with what was asked for. Raises ConfigError."""
     from transduce.tasks.translator import search_with
 

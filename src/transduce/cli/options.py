@@ -17,13 +17,29 @@ if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
-    "DEFAULT_RERANK_WEIGHT", "MOST_LINES", "Alpha", "Beam", "Data", "Device", "Json", "Model", "Models", "Multi30kBleu",
-    "PaperBleu", "Precision", "Rerank", "RerankWeight", "Settings", "Treebank", "bleus_asked_for", "check_minutes",
+    "DEFAULT_RERANK_WEIGHT",
+    "MOST_LINES",
+    "Alpha",
+    "Beam",
+    "Data",
+    "Device",
+    "Json",
+    "Model",
+    "Models",
+    "Multi30kBleu",
+    "PaperBleu",
+    "Precision",
+    "Rerank",
+    "RerankWeight",
+    "Settings",
+    "Treebank",
+    "check_minutes",
+    "requested_bleus",
     "treebank_settings",
 ]  # fmt: skip
 
 
-def bleus_asked_for(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
+def requested_bleus(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
     """What ``--paper-bleu`` and ``--multi30k-bleu`` name."""
     asked: dict[TokenisedBleu, bool] = {"paper_bleu": paper, "multi30k_bleu": multi30k}
     return [name for name, is_asked in asked.items() if is_asked]

@@ -16,8 +16,17 @@ if TYPE_CHECKING:
     from transduce.tasks.task import Scores
 
 __all__ = [
-    "STANDARD", "is_speaker", "json_line", "print_json", "print_line", "print_parseval", "print_scores", "say",
-    "say_error", "say_stopped", "visible",
+    "STANDARD",
+    "echo",
+    "echo_error",
+    "echo_stopped",
+    "is_first_process",
+    "json_line",
+    "print_json",
+    "print_line",
+    "print_parseval",
+    "print_scores",
+    "visible",
 ]  # fmt: skip
 
 STANDARD = Path("-")  # stdin where a file is read, stdout where one is written
@@ -43,7 +52,7 @@ def _rank_of_run() -> int:
     return int(rank) if rank.isdecimal() and n.isdecimal() and int(n) > 1 else 0
 
 
-def is_speaker() -> bool:
+def is_first_process() -> bool:
     """Whether this is the one of several processes of a run that speaks: the first."""
     return _rank_of_run() == 0
 
@@ -65,21 +74,21 @@ def visible(line: str) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), line)
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """A line for the person at the terminal, on stderr. Of several processes of a run one speaks."""
-    if is_speaker():
+    if is_first_process():
         _remark(line)
 
 
-def say_stopped(updates: int, folder: Path) -> None:
+def echo_stopped(updates: int, folder: Path) -> None:
     """What a run that was stopped says last."""
     what = f"saved after update {updates:,}" if updates else "stopped before there was anything to save"
-    say(f"{what}; go on with: transduce train --resume --out {folder}")
+    echo(f"{what}; go on with: transduce train --resume --out {folder}")
 
 
-def say_error(line: str) -> None:
+def echo_error(line: str) -> None:
     """An error of this process, whichever it is."""
-    _remark(f"error: {line}" if is_speaker() else f"error in process {_rank_of_run()}: {line}")
+    _remark(f"error: {line}" if is_first_process() else f"error in process {_rank_of_run()}: {line}")
 
 
 def _remark(line: str) -> None:

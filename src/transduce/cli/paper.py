@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.output import print_json, say, say_error
+from transduce.cli.output import echo, echo_error, print_json
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.errors import ConfigError, TransduceError, quoted
 
@@ -101,21 +101,21 @@ def paper(
         follow=lambda config: TrainingProgress(config.training),
         should_stop=stop,
         while_training=stop,
-        tell=say,
+        log=echo,
     )
     written: dict[str, list[str]] = {}
     n_failed = 0
     for each in names:
-        say(f"{each}:")
+        echo(f"{each}:")
         try:
             report = ARTEFACTS[each](experiments, Request(short, sentence, treebank, rows))
         except Stopped:
-            say(f"stopped; run the same command again to continue with {each}")
+            echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code
         except TransduceError as error:
             if len(names) == 1:
                 raise
-            say_error(f"{each}: {error}")
+            echo_error(f"{each}: {error}")
             n_failed += 1
             continue
         paths = write_report(report, reports)

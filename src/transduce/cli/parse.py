@@ -12,10 +12,10 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.models import search_as_asked
-from transduce.cli.output import STANDARD, print_json, say
+from transduce.cli.models import requested_search
+from transduce.cli.output import STANDARD, echo, print_json
 from transduce.cli.paths import require_writable
-from transduce.cli.stdin import is_talk, piped_lines, plain_trees, typed_lines
+from transduce.cli.stdin import is_interactive, piped_lines, plain_trees, typed_lines
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def parse(
     require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
-    search = search_as_asked(parser.search, n_best=None, beam=beam, alpha=alpha)
-    is_typed = trees is None and is_talk()
+    search = requested_search(parser.search, n_best=None, beam=beam, alpha=alpha)
+    is_typed = trees is None and is_interactive()
     lines = typed_lines("en", history="parse") if is_typed else piped_lines()
     sentences = _sentences(trees, lines, is_raw=raw)
     chunk, is_drawn = 1 if is_typed else buffer, False
     for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=chunk), start=1):
         if result.is_truncated:
-            say(f"warning: sentence {number} is too long to be read whole; its tree has all words")
+            echo(f"warning: sentence {number} is too long to be read whole; its tree has all words")
         if svg is not None and not is_drawn and result.tree is not None:
             write_text(svg, draw_tree(result.tree))
             is_drawn = True
@@ -98,7 +98,7 @@ def parse(
             print(indented(result.tree) if pretty else tree)
         sys.stdout.flush()
     if svg is not None and not is_drawn:
-        say(f"there is no sentence with a word, so {svg} was not drawn")
+        echo(f"there is no sentence with a word, so {svg} was not drawn")
 
 
 def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Iterator[TaggedWords]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.output import print_json, print_parseval, say
+from transduce.cli.output import echo, print_json, print_parseval
 from transduce.cli.stdin import lines_of, name_of, plain_trees, require_stdin_once
 from transduce.errors import ConfigError, DataError, TreeError
 
@@ -80,9 +80,9 @@ def _test_trees(path: Path, *, is_plain: bool) -> list[Tree | TreeError | None]:
     trees = list(_trees(path, is_plain=is_plain))
     wrong = [tree for tree in trees if isinstance(tree, TreeError)]
     for error in wrong[:MOST_TOLD]:
-        say(f"warning: {name_of(path)}: {error}; the sentence counts as an error")
+        echo(f"warning: {name_of(path)}: {error}; the sentence counts as an error")
     if len(wrong) > MOST_TOLD:
-        say(f"warning: {len(wrong):,} of {len(trees):,} lines of {name_of(path)} are no trees and count as errors")
+        echo(f"warning: {len(wrong):,} of {len(trees):,} lines of {name_of(path)} are no trees and count as errors")
     return trees
 
 

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from transduce.cli.output import STANDARD
 from transduce.cli.streams import is_stdout_open
 from transduce.errors import ConfigError
-from transduce.files import descriptor_named, made_folder
+from transduce.files import created_folder, descriptor_named
 
 __all__ = ["Verb", "require_folder", "require_utf8_name", "require_writable"]
 
@@ -74,7 +74,7 @@ def require_writable(option: str, path: Path | None) -> None:
         if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
             target = path.resolve()
             _require_room_in_name(target)
-            with made_folder(target.parent):
+            with created_folder(target.parent):
                 tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
         raise ConfigError(f"{option} {path} cannot be written: {error.strerror}") from error

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.output import print_json, print_line, say
+from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_folder
 from transduce.cli.recipe_paths import paths_in_recipe
 
@@ -29,11 +29,11 @@ def prepare(
     from transduce.tasks import task_of
 
     changes = [*(settings or ()), *options.treebank_settings(treebank)]
-    run = read_recipe(recipe, changes, tell=say)
+    run = read_recipe(recipe, changes, log=echo)
     task_of(run)  # one that there is
     require_folder("--out", out)
     with paths_in_recipe(recipe):
-        prepared = prepare_text(run.data, out, data_folder=data, tell=say)
+        prepared = prepare_text(run.data, out, data_folder=data, log=echo)
     if json:
         sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
         n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich import progress as bars
 
-from transduce.cli.output import is_speaker, say, visible
+from transduce.cli.output import echo, is_first_process, visible
 from transduce.progress import LiveBars
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ SECONDS_A_LINE = 30.0
 class _Display(LiveBars):
     """Bars, or what is told instead."""
 
-    def tell(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """A line for people; above the bars on a terminal."""
         if self.is_live:
             self.print_above(visible(line))
         else:
-            say(line)
+            echo(line)
 
 
 class TrainingProgress(_Display):
@@ -39,7 +39,7 @@ class TrainingProgress(_Display):
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
         columns = bars.TaskProgressColumn(), "{task.fields[figures]}", bars.TimeElapsedColumn(), "{task.fields[left]}"
-        super().__init__(*columns, is_live=is_speaker() and sys.stderr.isatty(), bar_width=None)
+        super().__init__(*columns, is_live=is_first_process() and sys.stderr.isatty(), bar_width=None)
         self._show = self.add("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
 
@@ -53,9 +53,9 @@ class TrainingProgress(_Display):
             case ValidationRecord():
                 score = "".join(f"   {name.upper()} {score.value:.2f}" for name, score in record.scores.items())
                 best = "   best so far" if record.is_best else ""
-                self.tell(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{score}{best}")
+                self.log(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{score}{best}")
             case SkipRecord():
-                self.tell(f"warning: {record.message}")
+                self.log(f"warning: {record.message}")
             case CheckpointRecord():
                 pass  # too many to tell; metrics.jsonl has them
 
@@ -69,7 +69,7 @@ class TrainingProgress(_Display):
         elif record.is_logged:
             from transduce.metrics import perplexity
 
-            say(f"{update}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
+            echo(f"{update}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
 
     def _share_done(self, record: UpdateRecord) -> float:
         done = record.update / self.config.max_updates
@@ -119,7 +119,7 @@ class DownloadProgress(_Display):
     def of_file(self, name: str) -> Callable[[int, int | None], None]:
         """A display for a file; what is returned moves it to so many bytes, of so many in all if that is known."""
         if not self.is_live:
-            return PlainLines(name, tell=say)
+            return PlainLines(name, log=echo)
         show = self.add(name)
         return lambda n_bytes, n_bytes_in_all: show(completed=n_bytes, total=n_bytes_in_all)
 
@@ -127,9 +127,9 @@ class DownloadProgress(_Display):
 class PlainLines:
     """A line when a file begins, at each tenth of it, or after half a minute."""
 
-    def __init__(self, name: str, *, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, *, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
-        self._log, self._clock = tell, clock
+        self._log, self._clock = log, clock
         self._told_tenth, self._told_at = -1, 0.0
 
     def __call__(self, n_bytes: int, n_bytes_in_all: int | None) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.output import print_json, print_line, print_scores, say
+from transduce.cli.output import echo, print_json, print_line, print_scores
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.config import LARGEST_SEED
 from transduce.errors import ConfigError, quoted
@@ -47,10 +47,10 @@ def score(
     references, *texts = aligned_lines(*names)
     for path, lines in zip(names, (references, *texts), strict=True):
         if looks_tokenised(lines):
-            say(f"warning: {name_of(path)} looks tokenised (blanks before punctuation); scores are of raw text")
-    also = options.bleus_asked_for(paper=paper_bleu, multi30k=multi30k_bleu)
+            echo(f"warning: {name_of(path)} looks tokenised (blanks before punctuation); scores are of raw text")
+    also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if also and not has_moses_rules(language):
-        say(f"warning: sacremoses has no rules for {language}; {' and '.join(also)} by those for English")
+        echo(f"warning: sacremoses has no rules for {language}; {' and '.join(also)} by those for English")
     scores = score_translations(texts[0], references, language=language, also=also)
     test = None
     if against is not None:

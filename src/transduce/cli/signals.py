@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Self
 
-from transduce.cli.output import say
+from transduce.cli.output import echo
 
 __all__ = ["Ended", "StopRequest", "end_by_signals"]
 
@@ -110,7 +110,7 @@ class StopRequest:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
-            say("stopping after this batch and saving; once more to stop at once")
+            echo("stopping after this batch and saving; once more to stop at once")
 
 
 def _end_at_the_second(pipe: int, asking: list[int]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from transduce.cli.history import line_history
-from transduce.cli.output import STANDARD, say
+from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
 from transduce.files import BROKEN, LONGEST_LINE, decoded_lines, open_binary, raw_lines, read_lines
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from transduce.trees import Tree
 
 __all__ = [
-    "aligned_lines", "is_talk", "lines_of", "lines_to_write", "name_of", "number_of_lines", "piped_lines",
+    "aligned_lines", "is_interactive", "lines_of", "lines_to_write", "name_of", "number_of_lines", "piped_lines",
     "plain_trees", "require_stdin_once", "typed_lines",
 ]  # fmt: skip
 
 MOST_BYTES = 256 << 20  # of a file whose lines are counted first: a moment against the time that its translation takes
 
 
-def is_talk(path: Path | None = None) -> bool:
+def is_interactive(path: Path | None = None) -> bool:
     """Whether a person types what is read: there is no file, and stdin is a terminal."""
     return path in (None, STANDARD) and sys.stdin.isatty()
 
@@ -113,15 +113,15 @@ def _replaced(stream: IO[bytes]) -> Iterator[str]:
         line = line.removeprefix("\ufeff") if number == 1 else line
         if not is_whole:
             line = line.rstrip("\ufffd")  # half of a character
-            say(f"warning: line {number} is longer than {LONGEST_LINE:,} bytes; its end was cut off")
+            echo(f"warning: line {number} is longer than {LONGEST_LINE:,} bytes; its end was cut off")
         if "\ufffd" in line and "\ufffd".encode() not in raw:
-            say(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
+            echo(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
         yield line
 
 
 def typed_lines(prompt: str, *, history: str) -> Iterator[str]:
     """Lines from a person at a terminal, until end of file; ``history`` names that of earlier sittings."""
-    say("type a sentence and press Enter; Ctrl-D ends")
+    echo("type a sentence and press Enter; Ctrl-D ends")
     is_edited = sys.stdout.isatty()  # else the line editor is not at work, and stdout may be a file
     with line_history(history):
         while True:
@@ -132,5 +132,5 @@ def typed_lines(prompt: str, *, history: str) -> Iterator[str]:
                     print(f"{prompt}> ", end="", file=sys.stderr, flush=True)
                     yield input()
             except EOFError:
-                say("")
+                echo("")
                 return

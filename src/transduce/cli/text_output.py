@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from transduce.cli.output import STANDARD, say
+from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
-from transduce.files import made_folder, open_in_place, open_regular
+from transduce.files import created_folder, open_in_place, open_regular
 
 __all__ = ["is_terminal", "part_of", "require_not_read", "written_lines"]
 
@@ -51,7 +51,7 @@ def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
         return
     in_place = open_in_place(out)
     part = part_of(out) if in_place is None else out
-    with made_folder(part.parent):
+    with created_folder(part.parent):
         writer = _LineFile(part, in_place or _emptied(part), out.suffix, is_part=in_place is None)
         try:
             yield writer
@@ -111,7 +111,7 @@ class _LineFile:
         if not self._is_part:
             return
         if self.n_lines:
-            say(f"{out} was not written; its first {self.n_lines:,} lines are in {self.path}")
+            echo(f"{out} was not written; its first {self.n_lines:,} lines are in {self.path}")
         else:
             self.path.unlink()
 

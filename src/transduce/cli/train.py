@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
-from transduce.cli.output import print_json, print_line, print_scores, say, say_stopped
+from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.cli.recipe_paths import paths_in_recipe
 from transduce.errors import ConfigError, quoted
@@ -79,7 +79,7 @@ def train(
     ):
         folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
         if not resume:
-            say(f"run folder: {folder}")
+            echo(f"run folder: {folder}")
         result = train_translator(
             config,
             folder,
@@ -93,11 +93,11 @@ def train(
             listeners=[progress],
             should_stop=asked,
             while_training=asked,
-            tell=progress.tell,
+            log=progress.log,
         )
         signals = processes.all_gather_object(asked.signal)
     if result.reason == "asked":
-        say_stopped(result.updates, folder)
+        echo_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)
     if not processes.is_first:
         return 0
@@ -124,10 +124,10 @@ def _config_and_folder(
     if resume and out is None:
         raise ConfigError("--resume goes on with the run in --out; name it")
     if recipe is not None:
-        config = read_recipe(recipe, changes, tell=say)
+        config = read_recipe(recipe, changes, log=echo)
     elif resume and out is not None:
         require_run(out)
-        config = with_settings(read_run_config(out), changes, tell=say)
+        config = with_settings(read_run_config(out), changes, log=echo)
     else:
         raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
     return config, out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -11,11 +11,11 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, search_as_asked
+from transduce.cli.models import load_translator, requested_search
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
-from transduce.cli.stdin import is_talk, lines_to_write, number_of_lines, typed_lines
+from transduce.cli.stdin import is_interactive, lines_to_write, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, require_not_read, written_lines
 from transduce.config import LARGEST_BEAM
 from transduce.files import open_binary
@@ -68,17 +68,17 @@ def translate(
     require_writable("--out", out)
     require_not_read(out, source)
     translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
-    search = search_as_asked(translator.search, n_best=n_best, beam=beam, alpha=alpha)
-    is_typed = is_talk(source)
+    search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
+    is_typed = is_interactive(source)
     lines = typed_lines(translator.src_language, history="translate") if is_typed else lines_to_write(source)
     chunk = 1 if is_typed else buffer
     translations = translator.translate_lines(lines, search=search, chunk_lines=chunk, split=not no_split)
     is_bar_wanted = not is_typed and not is_terminal(out)
     n_lines = number_of_lines(source) if is_bar_wanted else None
     with written_lines(out) as write, LineProgress("translating", n_lines, is_wanted=is_bar_wanted) as progress:
-        warnings = LineWarnings(progress.tell, max_source_tokens=translator.max_source_tokens)
+        warnings = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens)
         for number, translation in enumerate(translations, start=1):
-            warnings.look_at(translation)
+            warnings.observe(translation)
             for line in _shown(number, translation, is_n_best=n_best is not None, is_json=json):
                 write(line)
             progress.advance()

@@ -27,7 +27,7 @@ from transduce.cli import (
     train,
     translate,
 )
-from transduce.cli.output import say
+from transduce.cli.output import echo
 from transduce.cli.paths import Verb
 
 __all__ = ["app"]
@@ -41,7 +41,7 @@ class _Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("interrupted")
+            echo("interrupted")
             raise
 
 

@@ -160,7 +160,7 @@ def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> It
     if not sought:
         return
     for part in train:
-        looked = _look(part, [lines.look_at for lines in sought])
+        looked = _look(part, [lines.observe for lines in sought])
         for other in others:
             yield from _remarks_on_swap(looked, _look(other))
     yield from _remarks_on_leakage(" and ".join(part.name for part in train), others, sought)
@@ -219,7 +219,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
     languages = config.src_language, config.tgt_language
     others = [part for part in (part_named(config, "dev"), part_named(config, "test")) if part is not None]
     sought = [TrainingLines(other.read()) for other in others]
-    looked = _look(train, [lines.look_at for lines in sought])
+    looked = _look(train, [lines.observe for lines in sought])
     about_train = list(_remarks_on(looked, languages))
     yield from about_train
     for other in map(_look, others):

@@ -42,14 +42,12 @@ LONGEST_COMPLAINT = 1 << 16
 LONGEST_SILENCE_S = 60  # of dpkg-deb, which on a slow disk brings some MB in a second
 
 
-def fetch_packages(
-    names: Sequence[str], folder: Path, *, tell: Callable[[str], None] = lambda line: None
-) -> list[Path]:
+def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], None] = lambda line: None) -> list[Path]:
     """Download the newest version of each package into ``folder``; returns the .deb files in the order of ``names``.
 
     No root is needed and nothing of the system is changed: the lists of packages are updated into ``folder/lists``,
     and apt's cache is ``folder/cache``. A file that is there already in its full size is not fetched again, but every
-    file has to have the checksum of the lists. ``tell`` gets a line before each thing that takes time.
+    file has to have the checksum of the lists. ``log`` gets a line before each thing that takes time.
 
     Raises DataError if there is no apt-get, if it fails, or if a file is not the one of the lists.
     """
@@ -62,7 +60,7 @@ def fetch_packages(
     apt_get = ["apt-get", *private_options, "-o", "Acquire::Languages=none"]  # no descriptions of all packages
     remedy = f"fetch {', '.join(names)} on another machine and use --from DIR with the .deb files"
 
-    tell("apt-get update: the lists of packages, some 10 to 20 MB")
+    log("apt-get update: the lists of packages, some 10 to 20 MB")
     update = _run([*apt_get, "update"], folder=folder, remedy=remedy)
     if update.returncode != 0:
         raise DataError(f"apt-get update failed: {_last_complaint(update.stderr)}; {remedy}")
@@ -82,7 +80,7 @@ def fetch_packages(
         raise DataError(f"apt-get names no file for the package {missing[0]}; {remedy}")
     for match in printed:
         if not (folder / match["file"]).exists():
-            tell(f"apt-get download: {match['file']}, {int(match['bytes']) / 1e6:.1f} MB")
+            log(f"apt-get download: {match['file']}, {int(match['bytes']) / 1e6:.1f} MB")
     download(where=folder)
     for match in printed:
         _require_checksum(folder / match["file"], match["algorithm"], match["digest"])

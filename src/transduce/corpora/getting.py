@@ -42,15 +42,15 @@ def get_corpus(
     direction: str | None = None,
     from_folder: Path | None = None,
     progress: Callable[[str], Progress] = lambda name: lambda n_bytes, n_total: None,
-    tell: Log = lambda line: None,
+    log: Log = lambda line: None,
 ) -> dict[str, int]:
     """Bring the texts of a corpus into the data folder ``folder``; returns how many pairs each has.
 
     With a ``direction`` such as ``"en-de"`` only what that needs is fetched, without one the first language with each
     other. The result is keyed by the names of the files without language: ``"train"``, or ``"newstest2015.en-de"``
     where texts differ between directions. With ``from_folder`` nothing is downloaded: archives are taken from there, or
-    the texts themselves, and ``tell`` says which are not there. ``progress`` makes a display for the download of a
-    name; ``tell`` gets lines.
+    the texts themselves, and ``log`` says which are not there. ``progress`` makes a display for the download of a
+    name; ``log`` gets lines.
 
     Raises ConfigError for a direction that the corpus has not, DataError if a file cannot be had, is not what it should
     be, or does not align with its other side; and if in the end there is no training text of a corpus that has some.
@@ -61,13 +61,13 @@ def get_corpus(
     count_lines = cache(_count_lines)  # three aligned languages are two pairs; the file of the first is read once
     missing = [text for text in wanted if text.files_in(folder) is None]
     if missing and from_folder is not None:
-        _take_copies(corpus, missing, from_folder, folder, count_lines=count_lines, tell=tell)
+        _take_copies(corpus, missing, from_folder, folder, count_lines=count_lines, log=log)
     elif missing and corpus.name == MADE_FROM_PACKAGES:
         packages = _languages_of(missing)
-        paths = fetch_packages([PACKAGES[language] for language in packages], folder / DOWNLOADS, tell=tell)
-        _make_from_packages(dict(zip(packages, paths, strict=True)), missing, folder, tell=tell)
+        paths = fetch_packages([PACKAGES[language] for language in packages], folder / DOWNLOADS, log=log)
+        _make_from_packages(dict(zip(packages, paths, strict=True)), missing, folder, log=log)
     elif missing and corpus.remote:
-        _download_missing(corpus, missing, folder, progress=progress, tell=tell)
+        _download_missing(corpus, missing, folder, progress=progress, log=log)
     elif missing:
         raise DataError(
             f"{corpus.name} cannot be downloaded ({corpus.source}); use --from FOLDER with {missing[0].looked_for}"
@@ -79,7 +79,7 @@ def get_corpus(
     if training and set(training) <= set(absent):
         raise _no_training_text(corpus, training, from_folder or folder, folder, counts)
     for text in absent:
-        tell(f"not there: {text}")
+        log(f"not there: {text}")
     return counts
 
 
@@ -157,7 +157,7 @@ def _no_training_text(
 
 
 def _download_missing(
-    corpus: Corpus, missing: Iterable[_PairText], folder: Path, *, progress: Callable[[str], Progress], tell: Log
+    corpus: Corpus, missing: Iterable[_PairText], folder: Path, *, progress: Callable[[str], Progress], log: Log
 ) -> None:
     """Fetch what holds a file of a missing text: texts straight to their places, archives to be unpacked."""
     ledger = _ledger(folder)
@@ -171,7 +171,7 @@ def _download_missing(
         if remote.checksum is None:
             ledger.compare(remote.address, path, sha256)
         if is_archive:
-            tell(f"unpacking {path}; it is kept, {path.stat().st_size / 1e6:,.1f} MB")
+            log(f"unpacking {path}; it is kept, {path.stat().st_size / 1e6:,.1f} MB")
             unpack(path, needed, folder)
         else:
             check_compressed(path)
@@ -220,13 +220,13 @@ def _languages_of(texts: Iterable[_PairText]) -> list[str]:
     return [language for language in PACKAGES if language in languages]
 
 
-def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, tell: Log) -> None:
+def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, log: Log) -> None:
     """Make the texts of the packages elsewhere, then move those that are not there."""
     target = folder / missing[0].text.folder
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         made = Path(temporary) / target.name
-        write_libreoffice_help(made, packages, tell=tell)
+        write_libreoffice_help(made, packages, log=log)
         for path in sorted(made.iterdir()):
             if not _is_there(target, path.name):
                 path.replace(target / path.name)
@@ -242,18 +242,18 @@ def _take_copies(
     folder: Path,
     *,
     count_lines: Callable[[Path], int],
-    tell: Log,
+    log: Log,
 ) -> None:
     """Bring what ``from_folder`` has of the missing texts: from archives or packages first, then as they are."""
     for remote in filter(_is_archive, corpus.remote):
         needed = _needed_members(remote, missing, folder)
         archive = _copied_archive(remote, corpus, from_folder) if needed else None
         if archive:
-            _unpack_copy(archive, remote, needed, folder, tell=tell)
+            _unpack_copy(archive, remote, needed, folder, log=log)
     if corpus.name == MADE_FROM_PACKAGES:
         packages = _copied_packages(_languages_of(missing), from_folder)
         if packages:
-            _make_from_packages(packages, missing, folder, tell=tell)
+            _make_from_packages(packages, missing, folder, log=log)
     for text in missing:
         copies = None if text.files_in(folder) else text.copy_in(from_folder)
         if copies:
@@ -264,13 +264,13 @@ def _take_copies(
                         copy_whole(content, folder / text.text.folder / copy.name)
 
 
-def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], folder: Path, *, tell: Log) -> None:
+def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], folder: Path, *, log: Log) -> None:
     """The copy of an archive whose checksum nobody published has to be the one that was taken before, if one was."""
     ledger = _ledger(folder)
     sha256 = sha256_of_file(archive) if remote.checksum is None else None
     if sha256 is not None:
         ledger.compare(remote.address, archive, sha256)
-    tell(f"unpacking {archive}")
+    log(f"unpacking {archive}")
     unpack(archive, needed, folder)
     if sha256 is not None:
         ledger.record(remote.address, archive, sha256)

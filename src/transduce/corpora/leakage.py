@@ -90,7 +90,7 @@ class TrainingLines:
         self._found.pop(NO_KEY, None)
         self._n_train = 0
 
-    def look_at(self, pair: tuple[str, str] | None) -> None:
+    def observe(self, pair: tuple[str, str] | None) -> None:
         """The next pair of the training text."""
         self._n_train += 1
         if pair is not None:
@@ -128,7 +128,7 @@ class NearDuplicates:
     _near: Hashes = field(default_factory=Hashes)
     _n_lines: int = 0
 
-    def look_at(self, pair: tuple[str, str] | None) -> None:
+    def observe(self, pair: tuple[str, str] | None) -> None:
         """The next pair."""
         self._n_lines += 1
         if pair is None:

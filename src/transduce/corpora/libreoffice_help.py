@@ -63,12 +63,12 @@ def aligned_paragraphs(english: Path, other: Path) -> Iterator[tuple[str, str, s
 
 
 def write_libreoffice_help(
-    folder: Path, packages: Mapping[str, Path], *, tell: Callable[[str], None] = lambda line: None
+    folder: Path, packages: Mapping[str, Path], *, log: Callable[[str], None] = lambda line: None
 ) -> dict[str, dict[str, int]]:
     """Write ``{train,dev,test}.en-de.{en,de}`` and ``.en-fr.{en,fr}`` into a new ``folder``; returns how many pairs.
 
     ``packages`` has the .deb file of each language: ``en`` and at least one other. The result is keyed by direction,
-    then by split. ``tell`` gets a line before each step.
+    then by split. ``log`` gets a line before each step.
 
     A hash of its path puts a page into one split, the same for each direction. A pair stands in its split once. English
     that is on pages of several splits stays in the first of train, dev and test: whichever side gave it up, as many
@@ -83,12 +83,12 @@ def write_libreoffice_help(
     with atomic_folder(folder) as temporary, tempfile.TemporaryDirectory() as unpacked:
         versions, pages = {}, {}
         for language in ("en", *others):
-            tell(f"unpacking {packages[language].name}")
+            log(f"unpacking {packages[language].name}")
             versions[language] = _checked_version(packages[language], language)
             pages[language] = _unpack_pages(packages[language], Path(unpacked) / language)
         sizes = {}
         for language in others:
-            tell(f"reading the pages of en-{language}")
+            log(f"reading the pages of en-{language}")
             splits = _split(aligned_paragraphs(pages["en"], pages[language]))
             sizes[f"en-{language}"] = {str(split): len(pairs) for split, pairs in splits.items()}
             for split, pairs in splits.items():

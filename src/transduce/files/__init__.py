@@ -3,9 +3,9 @@
 from transduce.files.compressed import BROKEN, XzStreams, open_binary, where_looked
 from transduce.files.folders import (
     atomic_folder,
+    created_folder,
     is_leftover,
     is_running,
-    made_folder,
     named_in_errors,
     remove,
     remove_leftovers,
@@ -27,11 +27,11 @@ __all__ = [
     "XzStreams",
     "atomic_folder",
     "atomic_write",
+    "created_folder",
     "decoded_lines",
     "descriptor_named",
     "is_leftover",
     "is_running",
-    "made_folder",
     "migrated",
     "named_in_errors",
     "open_binary",

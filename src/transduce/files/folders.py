@@ -15,9 +15,9 @@ from transduce.errors import DataError
 
 __all__ = [
     "atomic_folder",
+    "created_folder",
     "is_leftover",
     "is_running",
-    "made_folder",
     "named_in_errors",
     "remove",
     "remove_leftovers",
@@ -46,12 +46,12 @@ def named_in_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def made_folder(folder: Path) -> Iterator[None]:
+def created_folder(folder: Path) -> Iterator[None]:
     """A folder and its parents, made where they are missing; those that are empty when the block ends go again.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
-    >>> with made_folder(place / "a" / "b"):
+    >>> with created_folder(place / "a" / "b"):
     ...     (place / "a" / "b").is_dir()
     True
     >>> list(place.iterdir())
@@ -107,7 +107,7 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         folder = folder.resolve()
     except (OSError, RuntimeError) as error:  # a link to itself: of which kind the error is, Python's version decides
         raise DataError(f"{folder} is a link that leads nowhere; nothing was written; move it away") from error
-    with made_folder(folder.parent):
+    with created_folder(folder.parent):
         restore(folder)
         remove_leftovers(folder)
         to_retire = folder.stat() if replace and folder.exists() else None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from transduce.files.folders import made_folder, named_in_errors, remove
+from transduce.files.folders import created_folder, named_in_errors, remove
 
 __all__ = ["atomic_write", "descriptor_named", "open_in_place", "replacement", "write_lines", "write_text"]
 
@@ -52,7 +52,7 @@ def descriptor_named(path: Path) -> int | None:
 def replacement(path: Path) -> Iterator[IO[bytes]]:
     """A stream to a new file beside ``path``, which takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with named_in_errors(path), made_folder(path.parent):
+    with named_in_errors(path), created_folder(path.parent):
         remove(temporary)
         try:
             with temporary.open("xb") as stream:  # new, so that nothing is written through a link of that name

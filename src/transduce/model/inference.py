@@ -89,8 +89,8 @@ def has_int8_products(device: str | torch.device) -> bool:
 
 def _capabilities(device: str | torch.device) -> Mapping[str, Any]:
     """What a processor can; nothing for other devices, and where torch does not tell."""
-    is_told = torch.device(device).type == "cpu" and hasattr(torch.cpu, "get_capabilities")
-    return torch.cpu.get_capabilities() if is_told else {}
+    is_logged_once = torch.device(device).type == "cpu" and hasattr(torch.cpu, "get_capabilities")
+    return torch.cpu.get_capabilities() if is_logged_once else {}
 
 
 Maker = Callable[[Tensor, Tensor | None], nn.Module]  # of a weight (O, I) and a bias (O,)

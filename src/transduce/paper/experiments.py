@@ -95,7 +95,7 @@ class Follower(Protocol):
     def __call__(self, record: Record, /) -> None:
         """Handle one record of the run."""
 
-    def tell(self, line: str, /) -> None:
+    def log(self, line: str, /) -> None:
         """Show one line of text."""
 
 
@@ -117,11 +117,11 @@ class Experiments:
         follow: Callable[[RunConfig], AbstractContextManager[Follower]] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         while_training: AbstractContextManager[object] | None = None,
-        tell: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """``follow`` makes the progress display of a run; the other arguments are those of ``train``."""
         self.records, self.work, self.scale = records, work, scale
-        self.data_folder, self.device, self.tell = data_folder, torch.device(device), tell
+        self.data_folder, self.device, self.log = data_folder, torch.device(device), log
         self._follow, self._should_stop, self._while_training = follow, should_stop, while_training
 
     def record_path(self, experiment: Experiment) -> Path:
@@ -151,7 +151,7 @@ class Experiments:
         if not _holds(folder, record):
             with self._locked(experiment.name):
                 if not _holds(folder, record):
-                    self.tell(f"{experiment.name}: found its record but not its model; training it again")
+                    self.log(f"{experiment.name}: found its record but not its model; training it again")
                     self._train(experiment)  # the old record stays until the new one replaces it
         return folder
 
@@ -177,7 +177,7 @@ class Experiments:
                     return found
                 raise DataError(f"{path}: {what!r} must be a list of tables; delete the file to measure again")
         folder = self.model_folder(experiment)
-        self.tell(f"{experiment.name}: measuring {what}")
+        self.log(f"{experiment.name}: measuring {what}")
         found = measure(folder)
         about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
         write_json(path, {"format": len(MEASUREMENT_MIGRATIONS), **about, what: found})
@@ -186,7 +186,7 @@ class Experiments:
     def _train(self, experiment: Experiment) -> RunRecord:
         """Train a model, score it and write its record."""
         folder = self.run_folder(experiment)
-        self.tell(f"{experiment.name}: training")
+        self.log(f"{experiment.name}: training")
         flops = sustained_flops(self.device, experiment.config.training.precision)
         with self._follow(experiment.config) if self._follow else nullcontext() as follower:
             result = train(
@@ -199,7 +199,7 @@ class Experiments:
                 listeners=[follower] if follower else [],
                 should_stop=self._should_stop,
                 while_training=self._while_training,
-                tell=follower.tell if follower else self.tell,
+                log=follower.log if follower else self.log,
             )
         if result.reason == "asked" or result.model_folder is None:
             raise Stopped
@@ -218,7 +218,7 @@ class Experiments:
                     held.enter_context(run_lock(self.work / "locks" / self.scale / what))
                 except TrainingError as error:
                     if not is_logged:
-                        self.tell(f"{what}: waiting; {error}")
+                        self.log(f"{what}: waiting; {error}")
                         is_logged = True
                 else:
                     yield
@@ -275,12 +275,12 @@ class Experiments:
         if not store.exists():
             with self._locked(name):
                 if not store.exists():
-                    prepare(data, store, data_folder=self.data_folder, tell=self.tell)
+                    prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 
     def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
         config, prepared = experiment.config, open_prepared(self._store(experiment.config.data))
-        newest = newest_complete(folder / CHECKPOINTS, self.tell)
+        newest = newest_complete(folder / CHECKPOINTS, self.log)
         if newest is None:
             raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
         state = read_state(newest)

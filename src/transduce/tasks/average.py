@@ -33,7 +33,7 @@ def average_run(
     also: Collection[TokenisedBleu] | None = None,
     begun: RunSettings | None = None,
     prepared: Prepared | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, Scores | None, Split | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
@@ -60,13 +60,13 @@ def average_run(
         card=model_card(config, prepared, state, n_averaged=len(chosen)),
         statistics=task.line_statistics(prepared, config),
     )
-    tell(f"averaged {len(chosen)} checkpoints into {model_folder}")
+    log(f"averaged {len(chosen)} checkpoints into {model_folder}")
     split = next((split for split in reversed(EVALUATED) if split in prepared.text_names), None)
     if split is None:
         return model_folder, None, None
     name = prepared.text_names[split]
     text = prepared.text(split)
-    tell(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
+    log(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
     also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
     card = model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)

@@ -111,7 +111,7 @@ _MODELS = [
 ]  # fmt: skip
 
 
-def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, tell: Log) -> NewRecipe:
+def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device, log: Log) -> NewRecipe:
     """Look at a text, and write a recipe at ``out`` and the text in three parts beside it, in ``<out>-text``.
 
     Raises ConfigError if one of them is there already, DataError if the text cannot be used.
@@ -121,16 +121,16 @@ def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device
         if path.exists():
             raise ConfigError(f"{path} exists already; name another recipe with --out, or remove it")
     with atomic_folder(folder) as temporary:
-        n_train, n_dev, n_test, n_left_out = _write_parts(text, temporary, tell)
+        n_train, n_dev, n_test, n_left_out = _write_parts(text, temporary, log)
         with tempfile.TemporaryDirectory() as place:
-            config, seconds, n_epochs = _chosen(text, temporary, Path(place), n_train, minutes, device, tell)
+            config, seconds, n_epochs = _chosen(text, temporary, Path(place), n_train, minutes, device, log)
     config = config.model_copy(update={"data": _data(text, folder, config.data.vocab_size)})
     found = NewRecipe(out, folder, config, n_train, n_dev, n_test, n_left_out, seconds, n_epochs)
     write_text(out, _toml(found))
     return found
 
 
-def _write_parts(text: OwnText, folder: Path, tell: Log) -> tuple[int, int, int, int]:
+def _write_parts(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, int]:
     """Write train, dev and test; returns how many pairs each has, and how many were left out for being like those."""
     for path in text.files.values():
         require_text(path)
@@ -142,7 +142,7 @@ def _write_parts(text: OwnText, folder: Path, tell: Log) -> tuple[int, int, int,
     for _ in clean(text.pairs(), CleaningRules(), report):
         pass
     for line in report.lines():
-        tell(line)
+        log(line)
     config = _data_config(text, text.files, max_dropped_share=text.max_dropped_share)
     dropped = checks.remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
     if dropped is not None and dropped.status == "problem":
@@ -150,7 +150,7 @@ def _write_parts(text: OwnText, folder: Path, tell: Log) -> tuple[int, int, int,
     languages = text.src_language, text.tgt_language
     remarks = [*checks.remarks_on_codes(config), *checks.remarks_on_part(text.part, languages)]
     for remark in [dropped, *remarks] if dropped is not None else remarks:
-        tell(f"warning: {remark}")
+        log(f"warning: {remark}")
     held = hold_out(read)
     _write_pairs(folder, "dev", text, held.dev)
     _write_pairs(folder, "test", text, held.test)
@@ -160,12 +160,12 @@ def _write_parts(text: OwnText, folder: Path, tell: Log) -> tuple[int, int, int,
             "the text says too much the same to hold out dev and test: a pair whose source or target is in one of them "
             "is not trained on, and nothing would be left; give text with more different sentences"
         )
-    tell(
+    log(
         f"held out: {len(held.dev):,} pairs for dev and {len(held.test):,} for test; {n_train:,} to train on, "
         f"{held.n_left_out:,} left out because they are too much like those"
     )
     if n_train < FEW_PAIRS:
-        tell(
+        log(
             f"warning: {n_train:,} pairs are little to learn a language from; expect words and phrases of the text only"
         )
     return n_train, len(held.dev), len(held.test), held.n_left_out
@@ -203,7 +203,7 @@ def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> Da
 
 
 def _chosen(
-    text: OwnText, folder: Path, place: Path, n_train: int, minutes: float, device: torch.device, tell: Log
+    text: OwnText, folder: Path, place: Path, n_train: int, minutes: float, device: torch.device, log: Log
 ) -> tuple[RunConfig, float, float]:
     """The run, the seconds that an update of it takes, and its epochs."""
     vocab_size = 4000 if n_train < 10_000 else 8000 if n_train < 100_000 else 16_000 if n_train < 1_000_000 else 32_000
@@ -223,7 +223,7 @@ def _chosen(
     ]
     batches = task_of(runs[0]).batches(sample.train, runs[0], device)
     n_batches = batches.n_batches(0) * n_train / n_sampled  # of an epoch
-    tell(f"trying some updates on {device.type}, to know how long they take")
+    log(f"trying some updates on {device.type}, to know how long they take")
     seconds = seconds_per_update(runs[0], sample, device)
     flops = [cost_of(run.model).flops_per_token for run in runs]
     # What the larger ones take is first guessed, then measured where it matters.

@@ -62,7 +62,7 @@ class PairTask(Task[Batch]):
         return ()
 
     def prepare(
-        self, config: DataConfig, folder: Path, *, data_folder: Path | None, tell: Callable[[str], None]
+        self, config: DataConfig, folder: Path, *, data_folder: Path | None, log: Callable[[str], None]
     ) -> None:
         """Train the tokenizers on the training text, and encode train and dev. Section 5.1."""
         text = self.text(config, data_folder)
@@ -72,9 +72,9 @@ class PairTask(Task[Batch]):
             for split in filter(text.has, EVALUATED):  # first: what is wrong there should not be found after hours
                 self._write_text(text, split, place)
             for remark in self.remarks(config):
-                tell(f"warning: {remark}")
-            tokenizers = self._tokenizers(text, tell)
-            tell(_sentence_about_tokenizers(tokenizers, config))
+                log(f"warning: {remark}")
+            tokenizers = self._tokenizers(text, log)
+            log(_sentence_about_tokenizers(tokenizers, config))
             tokenizers.save(place)
             of_corpora = {
                 corpus: chain(
@@ -86,12 +86,12 @@ class PairTask(Task[Batch]):
             train = write_pairs(place / "train", of_corpora, tokenizers, max_length=longest, dropout=dropout)
             for corpus, report in reports.items():
                 for line in report.lines():
-                    tell(f"{corpus}: {line}")
-            tell(_sentence("train", train))
+                    log(f"{corpus}: {line}")
+            log(_sentence("train", train))
             if text.has("dev"):
                 dev_pairs = {"dev": self.dev_pairs(text.pairs("dev"), config)}
                 dev = write_pairs(place / "dev", dev_pairs, tokenizers, max_length=longest)
-                tell(_sentence("dev", dev))
+                log(_sentence("dev", dev))
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> PairStore:
         """One of the stores of a prepared folder. Raises DataError if it cannot be used."""
@@ -133,7 +133,7 @@ class PairTask(Task[Batch]):
         dev = cast(PairStore, prepared.dev)
         return self.validation(own, prepared.tokenizers, dev, text, config, device=device, processes=processes)
 
-    def _tokenizers(self, text: PairedText, tell: Callable[[str], None]) -> Tokenizers:
+    def _tokenizers(self, text: PairedText, log: Callable[[str], None]) -> Tokenizers:
         """Raises DataError, with what the cleaning has found, if it leaves no text to learn from, or too little."""
         reports = _new_reports(text)
 
@@ -155,7 +155,7 @@ class PairTask(Task[Batch]):
         for remark in filter(None, (remark_on_dropped(name, each, text.config) for name, each in reports.items())):
             if remark.status == "problem":
                 raise DataError(str(remark))
-            tell(f"warning: {remark}")
+            log(f"warning: {remark}")
         return tokenizers
 
     def _write_text(self, text: PairedText, split: Split, folder: Path) -> None:

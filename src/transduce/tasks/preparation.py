@@ -79,14 +79,14 @@ def prepare(
     folder: Path,
     *,
     data_folder: Path | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> Prepared:
     """Make what a task's training reads: tokenizers, and the stores of train and dev. Section 5.1.
 
-    ``data_folder`` is where corpora are looked for first. ``tell`` receives a line about each step.
+    ``data_folder`` is where corpora are looked for first. ``log`` receives a line about each step.
     Raises DataError if the text cannot be used, ConfigError if it is not named, or there is no such task.
     """
-    task_named(config.task).prepare(config, folder, data_folder=data_folder, tell=tell)
+    task_named(config.task).prepare(config, folder, data_folder=data_folder, log=log)
     return open_prepared(folder)
 
 

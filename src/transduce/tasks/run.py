@@ -93,7 +93,7 @@ def train(
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
     while_training: AbstractContextManager[object] | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
     """Train a translator, or a parser, as ``config`` says; end with an averaged and evaluated model folder.
 
@@ -103,7 +103,7 @@ def train(
     ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``also`` names tokenised
     BLEUs for the evaluation at the end; without, those that are customary for its text. ``should_stop`` is asked
     before each update and during validation; ``while_training`` is entered for just the time of the updates, when it is
-    of use (signal handlers). ``tell`` receives lines about each step; it and ``listeners`` do so in the first process.
+    of use (signal handlers). ``log`` receives lines about each step; it and ``listeners`` do so in the first process.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
     processes = processes or DistributedContext()
@@ -113,7 +113,7 @@ def train(
     if is_sharded and config.training.optimiser == "muon":
         raise ConfigError("training.optimiser = 'muon' takes whole matrices; leave out --shard, or use adam")
     with run_lock(folder, break_lock=break_lock) if processes.is_first else nullcontext():
-        run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, tell=tell)
+        run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, log=log)
         begun, checkpoint = processes.first(
             lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder)
         )
@@ -139,10 +139,10 @@ class _Run:
         processes: DistributedContext,
         *,
         is_sharded: bool,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
-        self.tell = tell if processes.is_first else lambda line: None
+        self.log = log if processes.is_first else lambda line: None
         self.begun: RunSettings | None = None  # in the first process, once it has begun
 
     @cached_property
@@ -165,13 +165,13 @@ class _Run:
         if has_run and not resume:
             raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
         before = read_run_file(folder) if has_run else None
-        found = newest_complete(folder / CHECKPOINTS, self.tell)
+        found = newest_complete(folder / CHECKPOINTS, self.log)
         if before is not None and found is not None:
             self._require_same_run(before, found)
         if before is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on it
             config = resume_config(folder, config)
         self._require_room(config.model.with_vocabulary(LEAST_VOCABULARY, LEAST_VOCABULARY), config)  # before hours
-        self.prepared = prepared = _prepared(config, folder, store, data_folder, self.tell)
+        self.prepared = prepared = _prepared(config, folder, store, data_folder, self.log)
         if before is not None:
             require_same_data(folder, before, prepared)
         if store is not None and not (folder / STORE).exists():
@@ -182,12 +182,12 @@ class _Run:
         batches = task_of(config).batches(prepared.train, config, self.device)
         if isinstance(batches, StoreBatches):
             first = batches.statistics(epoch=0)
-            self.tell(
+            self.log(
                 f"an epoch: {first.n_batches:,} batches, {first.n_src_tokens:,} source and {first.n_tgt_tokens:,} "
                 f"target tokens, {first.padding_share:.1%} padding"
             )
         if prepared.dev is None:
-            self.tell("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
+            self.log("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
         begun_with = before.torch if before is not None else str(torch.__version__)
         self.begun = RunSettings(config, prepared.fingerprint, begun_with)
         write_json(folder / RUN_FILE, self.begun.as_json())
@@ -196,9 +196,9 @@ class _Run:
     def _require_same_run(self, begun: RunSettings, checkpoint: Path) -> None:
         """Raises CheckpointError if a checkpoint was made with something else than ``run.json`` says."""
         if not (self.folder / RUN_FILE).exists():
-            self.tell(f"warning: {RUN_FILE} is gone; it is written again as {checkpoint.name} has it")
+            self.log(f"warning: {RUN_FILE} is gone; it is written again as {checkpoint.name} has it")
         if not require_made_by(checkpoint, begun, self.folder):
-            self.tell(
+            self.log(
                 f"warning: {checkpoint.name} is of an earlier version, which kept no copy of {RUN_FILE}; whether that "
                 "was changed since cannot be seen"
             )
@@ -235,9 +235,9 @@ class _Run:
         )
         if found is not None:
             trainer.resume(self.folder / CHECKPOINTS / found)
-            self.tell(f"resumed from {found}")
+            self.log(f"resumed from {found}")
             self.processes.first(lambda: self._set_aside(self.folder / CHECKPOINTS / found))
-        curves = _curves(self.folder, trainer, self.tell) if self.processes.is_first else nullcontext()
+        curves = _curves(self.folder, trainer, self.log) if self.processes.is_first else nullcontext()
         if self.processes.is_first:
             trainer.listeners.append(self._keep_run_file)
         with curves, around or nullcontext():
@@ -247,7 +247,7 @@ class _Run:
 
     def _set_aside(self, found: Path) -> None:
         set_aside_newer(found)
-        set_aside_misnamed(found.parent, self.tell)
+        set_aside_misnamed(found.parent, self.log)
 
     def _keep_run_file(self, record: Record) -> None:
         if isinstance(record, CheckpointRecord):
@@ -263,14 +263,14 @@ class _Run:
                 return
         try:
             write_json(path, values)
-            self.tell(f"warning: {path} was removed or changed while the run went on; it is as it was again")
+            self.log(f"warning: {path} was removed or changed while the run went on; it is as it was again")
         except OSError as error:
             kept = "the run goes on, and its checkpoints have a copy"
-            self.tell(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {kept}")
+            self.log(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {kept}")
 
     def end(self, reason: StopReason, updates: int, also: Collection[TokenisedBleu] | None) -> RunResult:
         """Average the last checkpoints into a model folder and evaluate it."""
-        self.tell(f"training ended after {updates:,} updates ({reason})")
+        self.log(f"training ended after {updates:,} updates ({reason})")
         assert self.begun is not None
         prepared = open_prepared(self.prepared.folder)  # anew, since what it is evaluated on may have changed
         model_folder, scores, split = average_run(
@@ -280,7 +280,7 @@ class _Run:
             also=also,
             begun=self.begun,
             prepared=prepared,
-            tell=self.tell,
+            log=self.log,
         )
         scored_text = prepared.text_names[split] if split else None
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
@@ -300,7 +300,7 @@ class _Run:
 
 
 def _prepared(
-    config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, tell: Callable[[str], None]
+    config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, log: Callable[[str], None]
 ) -> Prepared:
     """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
     kept = store or store_of(folder)
@@ -310,11 +310,11 @@ def _prepared(
         raise DataError(
             f"the prepared text of {folder} is not at {kept} any more; bring it back, or say with --store where it is"
         )
-    return prepare(config.data, kept, data_folder=data_folder, tell=tell)
+    return prepare(config.data, kept, data_folder=data_folder, log=log)
 
 
 @contextmanager
-def _curves(folder: Path, trainer: Trainer[Any], tell: Callable[[str], None]) -> Iterator[None]:
+def _curves(folder: Path, trainer: Trainer[Any], log: Callable[[str], None]) -> Iterator[None]:
     """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
     metrics = MetricsFile(folder / METRICS_FILE)
     metrics.rewind(trainer.state)
@@ -322,7 +322,7 @@ def _curves(folder: Path, trainer: Trainer[Any], tell: Callable[[str], None]) ->
     if not TensorBoardEvents.is_available():
         yield
         return
-    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update, tell=tell)
+    events = TensorBoardEvents(folder / TENSORBOARD, updates_done=trainer.state.update, log=log)
     trainer.listeners.append(events)
     try:
         yield

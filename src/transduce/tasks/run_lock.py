@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import TrainingError
-from transduce.files import made_folder, open_regular
+from transduce.files import created_folder, open_regular
 
 try:
     import fcntl
@@ -56,7 +56,7 @@ def run_lock(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
     Raises TrainingError if another process of this machine holds it, or one of another machine may hold it, unless
     ``break_lock`` says that it does not; and if something else has the name of the lock.
     """
-    with made_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours, is_new):
+    with created_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours, is_new):
         _require_lock(folder / LOCK_FILE, stream)
         before = _read(stream)
         if before is None and not (is_ours or is_new or break_lock):

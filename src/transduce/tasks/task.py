@@ -53,11 +53,11 @@ class Task(ABC, Generic[BatchT]):
 
     @abstractmethod
     def prepare(
-        self, config: DataConfig, folder: Path, *, data_folder: Path | None, tell: Callable[[str], None]
+        self, config: DataConfig, folder: Path, *, data_folder: Path | None, log: Callable[[str], None]
     ) -> None:
         """Write a prepared folder (``new_prepared``): tokenizers, and stores of what is learned from and looked at.
 
-        ``data_folder`` is where corpora are looked for first; ``tell`` receives a line about each step.
+        ``data_folder`` is where corpora are looked for first; ``log`` receives a line about each step.
         """
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:

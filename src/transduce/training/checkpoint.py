@@ -311,10 +311,10 @@ def _require_no_link(path: Path) -> None:
         raise CheckpointError(f"{path} is a link, not a folder; put the checkpoint itself there")
 
 
-def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
+def newest_complete(folder: Path, log: Callable[[str], None]) -> Path | None:
     """The newest checkpoint that is complete and finite; None where there is no checkpoint at all.
 
-    ``tell`` receives a line about each that is passed over. Raises CheckpointError if there are some, none of use.
+    ``log`` receives a line about each that is passed over. Raises CheckpointError if there are some, none of use.
     """
     restore_checkpoints(folder)
     newest_first = checkpoint_folders(folder)[::-1]
@@ -325,7 +325,7 @@ def newest_complete(folder: Path, tell: Callable[[str], None]) -> Path | None:
             for name in (MODEL_FILE, OPTIMISER_FILE):
                 _finite_tensors(path / name)
         except CheckpointError as error:
-            tell(f"warning: passed over {path.name}: {error}")
+            log(f"warning: passed over {path.name}: {error}")
         else:
             return path
     if newest_first:
@@ -350,14 +350,14 @@ def set_aside_newer(path: Path) -> None:
         _set_aside(newer)
 
 
-def set_aside_misnamed(folder: Path, tell: Callable[[str], None]) -> None:
+def set_aside_misnamed(folder: Path, log: Callable[[str], None]) -> None:
     """Give other names to copies of checkpoints, which would be averaged as what they are not; a line about each."""
     for path in checkpoint_folders(folder):
         with suppress(CheckpointError):  # what cannot be read stays
             state = _state_in(path)
             if _is_misnamed(path, state):
                 aside = _set_aside(path)
-                tell(f"warning: {path.name} is of update {state.update:,}, a copy; it is now {aside.name}")
+                log(f"warning: {path.name} is of update {state.update:,}, a copy; it is now {aside.name}")
 
 
 def _set_aside(path: Path) -> Path:

@@ -26,8 +26,8 @@ class TensorBoardEvents:
 
     _numbers = itertools.count()  # of a process; what tells two files of one second apart
 
-    def __init__(self, folder: Path, *, updates_done: int, tell: Callable[[str], object]) -> None:
-        self._log = tell
+    def __init__(self, folder: Path, *, updates_done: int, log: Callable[[str], object]) -> None:
+        self._log = log
         self._stream: FileIO | None = None
         name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
         self.path = folder / name

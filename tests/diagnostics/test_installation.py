@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from said import says
-from transduce.examination import machine
-from transduce.examination.finding import Finding, good, survived
-from transduce.examination.installation import examine_installation
+from transduce.diagnostics import machine
+from transduce.diagnostics.finding import Finding, good, guard
+from transduce.diagnostics.installation import examine_installation
 
 
 def by_subject(findings: Iterator[Finding]) -> dict[str, Finding]:
@@ -128,7 +128,7 @@ def test_a_doctor_survives_what_breaks() -> None:
         yield good("a", "fine")
         raise ZeroDivisionError("one line\nanother")
 
-    first, second = survived("b", broken())
+    first, second = guard("b", broken())
     assert first == good("a", "fine")
     assert (second.status, second.subject) == ("problem", "b")
     assert says(second.message, "ZeroDivisionError: one line")

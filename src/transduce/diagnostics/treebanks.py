@@ -7,8 +7,8 @@ from pathlib import Path
 
 from transduce.config import SPLITS, DataConfig
 from transduce.corpora import BUILT_IN, TreebankText, read_trees
+from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.errors import ConfigError, DataError
-from transduce.examination.finding import Finding, counted, good, note, problem, survived
 from transduce.linearisation import most_in_a_row
 from transduce.text.bracket_grammar import BracketGrammar
 from transduce.trees import Tree
@@ -38,7 +38,7 @@ def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         return
     for corpus in text.corpora:
         if corpus != BUILT_IN:
-            yield from survived(f"{corpus} train", _examine_trees(f"{corpus} train", text.train_trees(corpus)))
+            yield from guard(f"{corpus} train", _examine_trees(f"{corpus} train", text.train_trees(corpus)))
     if data.recombination:
         yield note(recipe, f"training reads {data.n_recombined} more of each tree, recombined")
     for split in SPLITS:
@@ -46,7 +46,7 @@ def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         if split != "train" and name != f"{BUILT_IN} {split}":
             missing = "no validation, and no best checkpoint" if split == "dev" else "no score of them"
             if text.has(split):
-                yield from survived(name, _examine_trees(name, text.trees(split)))
+                yield from guard(name, _examine_trees(name, text.trees(split)))
             else:
                 yield note(recipe, f"there are no {split} trees: there will be {missing}")
     if BUILT_IN in text.corpora:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.corpora import CATALOGUE, data_folders, directions_here
-from transduce.examination.corpora import corpora_in
-from transduce.examination.finding import Finding, good, note, problem, survived
+from transduce.diagnostics.corpora import corpora_in
+from transduce.diagnostics.finding import Finding, good, guard, note, problem
 
 __all__ = ["examine_installation"]
 
@@ -38,16 +38,16 @@ class _Requirement(NamedTuple):
 
 def examine_installation(data_folder: Path | None = None) -> Iterator[Finding]:
     """All that does not depend on what somebody wants to do."""
-    yield from survived("Python", _examine_python())
+    yield from guard("Python", _examine_python())
     requirements = _requirements()
     for requirement in requirements:
         if requirement.extra is None:
-            yield from survived(requirement.name, _examine_package(requirement))
-    yield from survived("extras", _examine_extras(requirements))
-    yield from survived("machine", _examine_machine())
-    yield from survived("processes", _examine_processes())
-    yield from survived("text files", _examine_text_files())
-    yield from survived("data folders", _examine_data_folders(data_folder))
+            yield from guard(requirement.name, _examine_package(requirement))
+    yield from guard("extras", _examine_extras(requirements))
+    yield from guard("machine", _examine_machine())
+    yield from guard("processes", _examine_processes())
+    yield from guard("text files", _examine_text_files())
+    yield from guard("data folders", _examine_data_folders(data_folder))
 
 
 def _examine_python() -> Iterator[Finding]:
@@ -130,13 +130,13 @@ def _leading_numbers(version: str) -> list[int]:
 
 
 def _examine_machine() -> Iterator[Finding]:
-    from transduce.examination import machine  # here, since torch may be what is broken
+    from transduce.diagnostics import machine  # here, since torch may be what is broken
 
-    yield from survived("threads", machine.examine_threads())
-    yield from survived("devices", machine.examine_devices())
-    yield from survived("numbers", machine.examine_products())
-    yield from survived("memory", machine.examine_memory())
-    yield from survived("disks", machine.examine_disks())
+    yield from guard("threads", machine.examine_threads())
+    yield from guard("devices", machine.examine_devices())
+    yield from guard("numbers", machine.examine_products())
+    yield from guard("memory", machine.examine_memory())
+    yield from guard("disks", machine.examine_disks())
 
 
 def _examine_processes() -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transduce.config import InferencePrecision, TransformerConfig
 from transduce.corpora import cache_folder
-from transduce.examination.finding import Finding, counted, good, note, problem
+from transduce.diagnostics.finding import Finding, counted, good, note, problem
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
 from transduce.model.attention import attention, fused_attention
 from transduce.training.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in

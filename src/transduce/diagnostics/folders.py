@@ -10,8 +10,8 @@ import torch
 
 from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
-from transduce.examination.finding import Finding, counted, good, note, problem, survived
-from transduce.examination.text import examine_two_files
+from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
+from transduce.diagnostics.text import examine_two_files
 from transduce.tasks import Parser, Translator, open_prepared
 from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_config, read_model_folder
 from transduce.tasks.preparation import has_manifest
@@ -64,11 +64,11 @@ def _left_out(folder: Path, summary: StoreSummary) -> Iterator[Finding]:
 
 def examine_prepared(folder: Path) -> Iterator[Finding]:
     """All that training reads: tokenizers, stores, and the text of dev and test, whatever else is wrong."""
-    yield from survived(folder, _examine_what_was_prepared(folder))
+    yield from guard(folder, _examine_what_was_prepared(folder))
     for split in SPLITS[1:]:
         src, tgt = folder / f"{split}.src", folder / f"{split}.tgt"
         if src.exists() or tgt.exists():
-            yield from survived(src, examine_two_files(src, tgt))
+            yield from guard(src, examine_two_files(src, tgt))
 
 
 def _examine_what_was_prepared(folder: Path) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def examine_model(folder: Path) -> Iterator[Finding]:
         return
     trial = {"translation": _translate, "parsing": _parse}.get(read.task)
     if trial is not None:
-        yield from survived(folder, trial(folder, read))
+        yield from guard(folder, trial(folder, read))
 
 
 def _parse(folder: Path, read: ModelFolder) -> Iterator[Finding]:

@@ -16,10 +16,10 @@ import torch
 
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
+from transduce.diagnostics.corpora import what_a_run_is
+from transduce.diagnostics.finding import Finding, counted, good, guard, note, on_lines, problem
+from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.errors import CheckpointError, TransduceError, quoted
-from transduce.examination.corpora import what_a_run_is
-from transduce.examination.finding import Finding, counted, good, note, on_lines, problem, survived
-from transduce.examination.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
 from transduce.tasks import open_prepared, read_run_config
@@ -39,18 +39,18 @@ def examine_run(folder: Path) -> Iterator[Finding]:
     config: RunConfig | None = None
     with suppress(TransduceError, OSError):  # what is wrong with it is told of it
         config = read_run_config(folder)
-    yield from survived(folder / RUN_FILE, _examine_config(folder))
-    yield from survived(folder, _examine_entries(folder))
-    yield from survived(folder / LOCK_FILE, _examine_lock(folder))
-    yield from survived(folder / STORE, _examine_text(folder, config))
+    yield from guard(folder / RUN_FILE, _examine_config(folder))
+    yield from guard(folder, _examine_entries(folder))
+    yield from guard(folder / LOCK_FILE, _examine_lock(folder))
+    yield from guard(folder / STORE, _examine_text(folder, config))
     checkpoints = folder / CHECKPOINTS
-    yield from survived(checkpoints, examine_checkpoints(checkpoints))
+    yield from guard(checkpoints, examine_checkpoints(checkpoints))
     if config is not None:
-        yield from survived(folder, _examine_space(folder, config))
-    yield from survived(folder / METRICS_FILE, examine_metrics(folder / METRICS_FILE))
-    yield from survived(folder, examine_leftovers(folder, checkpoints))
+        yield from guard(folder, _examine_space(folder, config))
+    yield from guard(folder / METRICS_FILE, examine_metrics(folder / METRICS_FILE))
+    yield from guard(folder, examine_leftovers(folder, checkpoints))
     if (folder / MODEL).exists():
-        yield from survived(folder / MODEL, examine_model(folder / MODEL))
+        yield from guard(folder / MODEL, examine_model(folder / MODEL))
     else:
         yield note(folder / MODEL, f"there is no model folder yet; one is made by: transduce average {folder}")
 
@@ -147,7 +147,7 @@ def examine_checkpoints(folder: Path) -> Iterator[Finding]:
         return
     complete: list[Path] = []
     for path in paths:
-        findings = list(survived(path, examine_checkpoint(path)))
+        findings = list(guard(path, examine_checkpoint(path)))
         yield from findings
         if not any(finding.status == "problem" for finding in findings):
             complete.append(path)

@@ -9,7 +9,7 @@ from typing import Literal
 from transduce.corpora.cleaning import Tally
 from transduce.errors import TransduceError
 
-__all__ = ["Finding", "Status", "counted", "found", "good", "note", "on_lines", "problem", "survived"]
+__all__ = ["Finding", "Status", "counted", "found", "good", "guard", "note", "on_lines", "problem"]
 
 Status = Literal["good", "note", "problem"]
 
@@ -54,7 +54,7 @@ def _shown(text: str) -> str:
     )
 
 
-def survived(subject: object, findings: Iterator[Finding]) -> Iterator[Finding]:
+def guard(subject: object, findings: Iterator[Finding]) -> Iterator[Finding]:
     """The ``findings``, and where making them fails, why: what is examined may be broken in any way whatever."""
     try:
         yield from findings

@@ -6,8 +6,8 @@ Imports torch only where it is looked at, or needed to look.
 
 from __future__ import annotations
 
-from transduce.examination.finding import Finding
-from transduce.examination.installation import examine_installation
-from transduce.examination.recognition import examine
+from transduce.diagnostics.finding import Finding
+from transduce.diagnostics.installation import examine_installation
+from transduce.diagnostics.recognition import examine
 
 __all__ = ["Finding", "examine", "examine_installation"]

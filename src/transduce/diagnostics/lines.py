@@ -15,7 +15,7 @@ from typing import Literal
 
 from transduce.corpora import CleaningRules
 from transduce.corpora.cleaning import CONTROL, SURROGATE, Tally
-from transduce.examination.finding import Finding, Status, on_lines
+from transduce.diagnostics.finding import Finding, Status, on_lines
 
 __all__ = ["Side", "weight"]
 
@@ -117,7 +117,7 @@ class Side:
         self._odd: defaultdict[Oddity, Tally] = defaultdict(Tally)
         self._scripts: defaultdict[str, Tally] = defaultdict(Tally)
 
-    def look_at(self, line: str) -> bool:
+    def observe(self, line: str) -> bool:
         """Count what is odd about the next line; whether it is blank."""
         self.n_lines += 1
         if not line or line.isspace():

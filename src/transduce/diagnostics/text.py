@@ -18,9 +18,9 @@ from transduce.corpora.formats import foreign_format
 from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
 from transduce.corpora.parallel_files import two_columns
+from transduce.diagnostics.finding import Finding, counted, found, good, note, on_lines, problem
+from transduce.diagnostics.lines import Side, weight
 from transduce.errors import DataError
-from transduce.examination.finding import Finding, counted, found, good, note, on_lines, problem
-from transduce.examination.lines import Side, weight
 from transduce.files import BROKEN, LONGEST_LINE, CutLine, open_binary, raw_lines
 
 __all__ = [
@@ -102,12 +102,12 @@ class _Pairing:
             pass
 
     def _seen(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
-        self._near.look_at(pair)
+        self._near.observe(pair)
         if pair is None:
             self.src.n_lines += 1
             self.tgt.n_lines += 1
             return None
-        is_blank = self.src.look_at(pair[0]), self.tgt.look_at(pair[1])
+        is_blank = self.src.observe(pair[0]), self.tgt.observe(pair[1])
         if any(is_blank):
             self._blank[is_blank].add(self.src.n_lines)
         return pair
@@ -194,9 +194,9 @@ def _aligned(readers: tuple[_Reader, _Reader], sides: tuple[Side, Side]) -> Iter
         if src is not None and tgt is not None:
             yield src, tgt
         elif src is not None:
-            sides[0].look_at(src)
+            sides[0].observe(src)
         elif tgt is not None:
-            sides[1].look_at(tgt)
+            sides[1].observe(tgt)
 
 
 def _where_they_part(src: Path, tgt: Path) -> str:
@@ -245,7 +245,7 @@ def examine_file(path: Path) -> Iterator[Finding]:
         return
     reader, side = _Reader(path), Side(path, CleaningRules())
     for line in reader:
-        side.look_at(line)
+        side.observe(line)
     yield from reader.findings()
     yield from side.findings()
     if side.blank.count:

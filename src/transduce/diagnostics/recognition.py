@@ -10,8 +10,8 @@ from typing import Literal
 from transduce.config import CORPUS_PATTERN
 from transduce.corpora.checks import TextPart, remarks_between, two_file_part
 from transduce.corpora.formats import foreign_format
-from transduce.examination import corpora, text, treebanks
-from transduce.examination.finding import Finding, good, problem, survived
+from transduce.diagnostics import corpora, text, treebanks
+from transduce.diagnostics.finding import Finding, good, guard, problem
 
 __all__ = ["examine"]
 
@@ -40,13 +40,13 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
         if left and _is_text_in_one_language(path) and _is_text_in_one_language(Path(left[0])):
             tgt = Path(left.pop(0))
             yield good(path, f"source, with {tgt} as its target")
-            yield from survived(path, text.examine_two_files(path, tgt))
+            yield from guard(path, text.examine_two_files(path, tgt))
             if foreign_format(path) is None and foreign_format(tgt) is None:
                 parts.append(two_file_part(path, tgt))
         else:
-            yield from survived(name, _examine_one(name, path, data_folder))
+            yield from guard(name, _examine_one(name, path, data_folder))
     if len(parts) > 1:
-        yield from survived(parts[0].name, map(text.as_finding, remarks_between(parts[:1], parts[1:])))
+        yield from guard(parts[0].name, map(text.as_finding, remarks_between(parts[:1], parts[1:])))
 
 
 def _is_text_in_one_language(path: Path) -> bool:
@@ -100,7 +100,7 @@ def _examine_folder(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
-    from transduce.examination import folders, runs  # here, since they need torch, and text does not
+    from transduce.diagnostics import folders, runs  # here, since they need torch, and text does not
 
     examiners: dict[Written, Callable[[Path], Iterator[Finding]]] = {
         "run": runs.examine_run,

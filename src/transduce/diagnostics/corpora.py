@@ -23,10 +23,10 @@ from transduce.corpora import (
 )
 from transduce.corpora.checks import TextPart, column_part, remarks_between, remarks_on_codes, two_file_part
 from transduce.corpora.formats import foreign_format
+from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
+from transduce.diagnostics.text import as_finding, examine_column_file, examine_line_pairs, examine_two_files
+from transduce.diagnostics.treebanks import examine_trees_of
 from transduce.errors import ConfigError, DataError
-from transduce.examination.finding import Finding, counted, good, note, problem, survived
-from transduce.examination.text import as_finding, examine_column_file, examine_line_pairs, examine_two_files
-from transduce.examination.treebanks import examine_trees_of
 from transduce.recipes import read_recipe
 
 __all__ = [
@@ -129,7 +129,7 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     from transduce.tasks import task_of  # late: text needs no torch
 
     warnings = list[str]()
-    config = read_recipe(path, tell=warnings.append)
+    config = read_recipe(path, log=warnings.append)
     for warning in warnings:
         yield note(path, warning.removeprefix(f"warning: {path}: "))
     task_of(config)
@@ -202,7 +202,7 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
                     parts[split].append(two_file_part(*files))
                     yield from examine_two_files(*files, rules=rules, languages=languages)
     between = remarks_between(parts["train"], [*parts["dev"], *parts["test"]])
-    yield from survived(recipe, map(as_finding, between))
+    yield from guard(recipe, map(as_finding, between))
     if BUILT_IN in data.weights:
         pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=data.n_pairs, seed=data.corpus_seed))
         n_pairs = min(data.n_pairs, N_GRAMMAR_PAIRS)
