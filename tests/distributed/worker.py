@@ -40,7 +40,7 @@ CPU = torch.device("cpu")
 def train(
     store: str,
     out: str,
-    processes: DistributedContext,
+    distributed: DistributedContext,
     *,
     sharded: bool = False,
     double: bool = True,
@@ -80,7 +80,7 @@ def train(
 
     def should_stop() -> bool:
         nonlocal is_asked
-        if stop_at is not None and processes.rank == stopped_rank and trainer.state.update >= stop_at:
+        if stop_at is not None and distributed.rank == stopped_rank and trainer.state.update >= stop_at:
             is_asked = is_asked or is_validating or not stop_in_validation
         return is_asked
 
@@ -101,14 +101,14 @@ def train(
 
     class Failing(PairBatches):
         def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> Any:
-            if fail_at is not None and [epoch, index, processes.rank] == [*fail_at, 1]:
+            if fail_at is not None and [epoch, index, distributed.rank] == [*fail_at, 1]:
                 raise DataError("the disk of process 1 is gone")
             return super().batch(epoch, index, part=part, n_parts=n_parts)
 
     text = [(prepared / f"dev.{side}").read_text(encoding="utf-8").splitlines() for side in ("src", "tgt")]
     validation = TranslationValidation(
         undivided, tokenizers, open_pairs(prepared / "dev"), (text[0], text[1]), config, device=CPU,
-        processes=processes,
+        distributed=distributed,
     )  # fmt: skip
     metrics = MetricsFile(folder / "metrics.jsonl")
     trainer: Trainer[Batch] = Trainer(
@@ -119,33 +119,33 @@ def train(
         config=training,
         checkpoints=folder / "checkpoints",
         validate=validate,
-        listeners=[metrics] if processes.is_first else [],
+        listeners=[metrics] if distributed.is_first else [],
         should_stop=should_stop,
-        processes=processes,
+        distributed=distributed,
     )
-    found = processes.first(lambda: _name(newest_complete(folder / "checkpoints", print)))
+    found = distributed.broadcast_from_first(lambda: _name(newest_complete(folder / "checkpoints", print)))
     if found is not None:
         trainer.resume(folder / "checkpoints" / found)
-    if processes.is_first:
+    if distributed.is_first:
         metrics.rewind(trainer.state)
     reason = trainer.run()
-    assert reason == ("max_updates" if stop_at is None else "asked"), reason
+    assert reason == ("max_updates" if stop_at is None else "interrupted"), reason
 
 
 def _name(path: Path | None) -> str | None:
     return path.name if path else None
 
 
-def agree(out: str, processes: DistributedContext) -> None:
+def agree(out: str, distributed: DistributedContext) -> None:
     """Words and numbers reach all, in order, again and again."""
     for turn in range(3):
-        assert processes.all_gather_object({"rank": processes.rank, "turn": turn, "text": "ä\n"}) == [
-            {"rank": rank, "turn": turn, "text": "ä\n"} for rank in range(processes.n)
+        assert distributed.all_gather_object({"rank": distributed.rank, "turn": turn, "text": "ä\n"}) == [
+            {"rank": rank, "turn": turn, "text": "ä\n"} for rank in range(distributed.n)
         ]
-        rows = processes.gather(torch.tensor([processes.rank + 0.5, turn], dtype=torch.float64))
-        assert rows.tolist() == [[rank + 0.5, turn] for rank in range(processes.n)]
-        assert processes.first(lambda: processes.rank + 7) == 7
-    Path(out, f"agreed-{processes.rank}").write_text("", encoding="utf-8")
+        rows = distributed.all_gather(torch.tensor([distributed.rank + 0.5, turn], dtype=torch.float64))
+        assert rows.tolist() == [[rank + 0.5, turn] for rank in range(distributed.n)]
+        assert distributed.broadcast_from_first(lambda: distributed.rank + 7) == 7
+    Path(out, f"agreed-{distributed.rank}").write_text("", encoding="utf-8")
 
 
 TASKS: dict[str, Callable[..., None]] = {"train": train, "agree": agree}
@@ -155,9 +155,9 @@ def main() -> int:
     """Do all tasks of a job; an error ends it as it ends a command."""
     torch.set_num_threads(1)
     try:
-        with torchrun_context(CPU) as processes:
+        with torchrun_context(CPU) as distributed:
             for task in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
-                TASKS[task.pop("task")](processes=processes, **task)
+                TASKS[task.pop("task")](distributed=distributed, **task)
     except TransduceError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return 1

@@ -78,7 +78,7 @@ def test_multi_head_attention_equals_torch(kernel: str) -> None:
         theirs.out_proj.weight.copy_(ours.w_o.weight)
     x_BTD = torch.randn(3, 5, 16, dtype=torch.float64)
     is_real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
-    padding = PaddingInfo.of(is_real)
+    padding = PaddingInfo.from_mask(is_real)
     x_ND = padding.unpad(x_BTD)
 
     out_ND = ours(x_ND, padding, allow_BTS=padding.allow_B1S())
@@ -97,8 +97,8 @@ def test_separate_widths_change_the_shapes_only_inside() -> None:
     assert itself.w_qkv.widths == [6, 6, 10]
     assert (source.w_q.weight.shape, source.w_kv.weight.shape) == ((6, 16), (16, 16))
     padding, memory_layout = (
-        PaddingInfo.of(torch.ones(2, 4, dtype=torch.bool)),
-        PaddingInfo.of(torch.ones(2, 3, dtype=torch.bool)),
+        PaddingInfo.from_mask(torch.ones(2, 4, dtype=torch.bool)),
+        PaddingInfo.from_mask(torch.ones(2, 3, dtype=torch.bool)),
     )
     x_ND, memory = torch.randn(8, 16), EncoderOutput(torch.randn(6, 16), memory_layout)
     assert itself(x_ND, padding, allow_BTS=None).shape == (8, 16)

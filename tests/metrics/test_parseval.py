@@ -110,7 +110,7 @@ def test_totals_are_of_sums_over_valid_sentences() -> None:
         SentenceScore(5, "error", n_words=5),
         SentenceScore(50, "skipped", n_words=50),
     ]
-    totals = Totals.of(sentences)
+    totals = Totals.from_sentences(sentences)
     assert totals.recall == pytest.approx(100 * 6 / 12)
     assert totals.precision == pytest.approx(100 * 6 / 8)
     assert totals.f1 == pytest.approx(60.0)
@@ -134,7 +134,7 @@ def test_length_40_counts_punctuation_but_no_traces() -> None:
 
 
 def test_nothing_is_zero_and_no_error() -> None:
-    assert asdict(parseval([], []).all) == dict.fromkeys(asdict(Totals.of([])), 0)
+    assert asdict(parseval([], []).all) == dict.fromkeys(asdict(Totals.from_sentences([])), 0)
     assert parseval([None], [None]).all.skipped == 1
 
 

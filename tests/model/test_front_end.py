@@ -25,7 +25,7 @@ class Frames(nn.Module):
 
     def forward(self, source: tuple[Tensor, Tensor]) -> tuple[Tensor, PaddingInfo]:
         frames_BSF, lengths_B = source
-        padding = PaddingInfo.of(torch.arange(frames_BSF.shape[1]) < lengths_B.unsqueeze(1))
+        padding = PaddingInfo.from_mask(torch.arange(frames_BSF.shape[1]) < lengths_B.unsqueeze(1))
         return self.project(padding.unpad(frames_BSF)) + self.positions(padding.positions_N(), 99), padding
 
 

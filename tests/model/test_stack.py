@@ -25,7 +25,7 @@ class DecoderOnly(nn.Module):
         self.stack = Stack(CONFIG)
 
     def forward(self, ids_BT: Tensor) -> Tensor:
-        padding = PaddingInfo.of(ids_BT != 0)
+        padding = PaddingInfo.from_mask(ids_BT != 0)
         x_BTD = self.embedding(ids_BT) + sinusoid(ids_BT.shape[1], CONFIG.d_model).float()
         states_ND = self.stack(padding.unpad(x_BTD), padding, allow_BTS=causal_mask(ids_BT.shape[1], ids_BT.device))
         return states_ND[: padding.n_real] @ self.embedding.weight.T
@@ -72,7 +72,7 @@ def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
 
 
 def test_cross_attention_and_memory_go_together() -> None:
-    x_ND, padding = torch.randn(3, 32), PaddingInfo.of(torch.ones(1, 3, dtype=torch.bool))
+    x_ND, padding = torch.randn(3, 32), PaddingInfo.from_mask(torch.ones(1, 3, dtype=torch.bool))
     memory = EncoderOutput(x_ND, padding)
     with pytest.raises(ShapeError, match=naming("cross-attention", "none")):
         Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None)

@@ -138,9 +138,9 @@ def test_a_sentence_does_not_depend_on_its_neighbours_or_padding() -> None:
 
 def test_padding_must_stand_on_the_right_and_rows_must_not_be_empty() -> None:
     with pytest.raises(ShapeError, match=naming("padding", "right")):
-        PaddingInfo.of(torch.tensor([[True, False, True]]))
+        PaddingInfo.from_mask(torch.tensor([[True, False, True]]))
     with pytest.raises(ShapeError, match=naming("row", "no token")):
-        PaddingInfo.of(torch.tensor([[True, True], [False, False]]))
+        PaddingInfo.from_mask(torch.tensor([[True, True], [False, False]]))
 
 
 def test_learned_positions_end() -> None:

@@ -153,17 +153,17 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
     config, training, device = config_with(), TrainingConfig(), torch.device("cpu")
     whole = model_memory.bytes_to_train(config, training)
     parts = model_memory.bytes_to_train(config, training, n_parts=4)
-    for processes, is_sharded, needed in (
+    for distributed, is_sharded, needed in (
         (DistributedContext(), False, whole),
         (DistributedContext(0, 4, 2), False, 2 * whole),
         (DistributedContext(0, 4, 2), True, 2 * parts),
     ):
         enough = int(needed / memory.SPARE) + 1
         monkeypatch.setattr(memory, "free_memory", lambda free=enough: FreeMemory(free))
-        model_memory.require_room_to_train(config, training, device, processes=processes, is_sharded=is_sharded)
+        model_memory.require_room_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
         monkeypatch.setattr(memory, "free_memory", lambda free=enough - 3: FreeMemory(free))
         with pytest.raises(TrainingError, match="needs about"):
-            model_memory.require_room_to_train(config, training, device, processes=processes, is_sharded=is_sharded)
+            model_memory.require_room_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
 
 
 @pytest.mark.parametrize("sizes", [{"d_ff": 10**6, "d_model": 10**6}, {"n_heads": 10**4, "d_k": 10**5, "d_v": 10**5}])

@@ -99,7 +99,7 @@ def test_a_run_does_not_begin_through_what_is_no_file(
     (tmp_path / "run").mkdir()
     KINDS[kind](tmp_path / "run" / name, precious)
     if name.startswith("."):  # a leftover, and no more
-        assert train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True).reason == "asked"
+        assert train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True).reason == "interrupted"
     else:
         outcome = transduce("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu")
         assert outcome.code == 1

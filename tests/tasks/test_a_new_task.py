@@ -44,7 +44,7 @@ class Backwards(Task[Batch]):
                 write_store(place / name, {name: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
 
     def build_model(self, config: Any, tokenizers: Any) -> LanguageModel:
-        return LanguageModel(StackConfig.of(config, config.n_decoder_layers), vocab_size=config.tgt_vocab_size)
+        return LanguageModel(StackConfig.from_config(config, config.n_decoder_layers), vocab_size=config.tgt_vocab_size)
 
     def cost(self, config: Any) -> Any:
         with torch.device("meta"):
@@ -68,7 +68,7 @@ class Backwards(Task[Batch]):
 
         return loss
 
-    def validator(self, model: Any, prepared: Any, config: Any, *, device: Any, processes: Any = None) -> Any:
+    def validator(self, model: Any, prepared: Any, config: Any, *, device: Any, distributed: Any = None) -> Any:
         def validate(should_stop: Any) -> Validation:
             loss = self.objective(model(), config)(self.batches(prepared.dev, config, device).batch(0, 0), 0)
             return Validation(float(loss.nll_nats) / loss.n_tokens, {"right": Score(right(model(), prepared))})

@@ -61,7 +61,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         listeners=[lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None],
         should_stop=lambda: len(seen) >= 17,
     )
-    assert (stopped.reason, stopped.updates, stopped.model_folder) == ("asked", 17, None)
+    assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", 17, None)
     told: list[str] = []
     ended = train(config, tmp_path / "run", resume=True, log=told.append)
     assert ended.reason == "max_updates"
@@ -374,7 +374,7 @@ def test_a_run_without_an_update_may_begin_with_another_budget(micro_recipe: Pat
     updates: list[object] = []
     follow = [updates.append]
     stopped = train(other, tmp_path / "run", resume=True, listeners=follow, should_stop=lambda: bool(updates))
-    assert (stopped.reason, stopped.updates) == ("asked", 1)
+    assert (stopped.reason, stopped.updates) == ("interrupted", 1)
     with pytest.raises(ConfigError, match=naming("training.max_tokens_per_batch", 400, 800)):
         train(read_recipe(micro_recipe), tmp_path / "run", resume=True)
 

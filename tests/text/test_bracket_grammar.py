@@ -15,7 +15,7 @@ from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
 from transduce.trees import Tree
 
 TOKENIZER = train_word_level(["(S (NP XX )NP , )S"])
-KINDS = TokenKinds.of(TOKENIZER.vocabulary)
+KINDS = TokenKinds.from_vocabulary(TOKENIZER.vocabulary)
 ID = TOKENIZER.vocabulary
 
 
@@ -112,6 +112,6 @@ def test_what_cannot_be_parsed_is_refused() -> None:
     with pytest.raises(DataError, match=r"\b3\b.*\b3\b"):
         grammar(3, max_lengths=[3])
     with pytest.raises(DataError, match="'VP'"):
-        TokenKinds.of({"(VP": 4, "XX": 5})
+        TokenKinds.from_vocabulary({"(VP": 4, "XX": 5})
     with pytest.raises(DataError, match="no tag"):
-        TokenKinds.of({"(VP": 4, ")VP": 5})
+        TokenKinds.from_vocabulary({"(VP": 4, ")VP": 5})

@@ -49,7 +49,7 @@ def test_a_backward_pass_holds_what_the_forward_pass_has_kept() -> None:
     gc.collect()
 
 
-def maker(micro_run: Path) -> tuple[GradientAccumulator[object], torch.optim.Optimizer]:
+def accumulator(micro_run: Path) -> tuple[GradientAccumulator[object], torch.optim.Optimizer]:
     prepared = open_prepared(micro_run / "store")
     size = prepared.tokenizers.src.size
     config = TrainingConfig(max_tokens_per_batch=3000)
@@ -63,9 +63,9 @@ def maker(micro_run: Path) -> tuple[GradientAccumulator[object], torch.optim.Opt
 
 
 def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> None:
-    gradients, _ = maker(micro_run)
+    gradients, _ = accumulator(micro_run)
     for index in gradients.batches.largest(0):
-        line = LinearFit.through(
+        line = LinearFit.from_points(
             *[memory_preflight._measure(gradients, (0, index), n_parts) for n_parts in memory_preflight.MEASURED_PARTS]
         )
         with PeakMemory() as peak:
@@ -77,7 +77,7 @@ def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> Non
 def test_too_little_memory_is_told_before_the_first_update_with_a_budget_that_fits(
     micro_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gradients, optimiser = maker(micro_run)
+    gradients, optimiser = accumulator(micro_run)
     index = gradients.batches.largest(0)[0]
     with PeakMemory() as peak:
         gradients.make([(0, index)], update=0)

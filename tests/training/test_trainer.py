@@ -115,7 +115,7 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
         should_stop=lambda: len(updates) >= cut,
         **options,
     )
-    assert stopped.run() == "asked"
+    assert stopped.run() == "interrupted"
     assert stopped.state.update == cut
     resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file], **options)
     found = checkpoint_folders(tmp_path / "cut")
@@ -150,7 +150,7 @@ def test_a_run_that_is_stopped_within_an_update_begins_it_anew(
 
     stopped.gradients._backward = count  # type: ignore[method-assign]
     stopped.should_stop = lambda: n_made >= n_batches
-    assert stopped.run() == "asked"
+    assert stopped.run() == "interrupted"
     assert (n_made, stopped.state.update) == (n_batches, n_batches // 5)
     assert all(weight.grad is None for weight in stopped.model.parameters())
     resumed = make_trainer(checkpoints=tmp_path / "cut", **options)
@@ -406,7 +406,7 @@ def test_a_validation_that_is_interrupted_is_done_after_the_resume(
         return None if should_stop() else look(should_stop)
 
     stopped.validate, stopped.should_stop = validate, lambda: is_asked
-    assert stopped.run() == "asked"
+    assert stopped.run() == "interrupted"
     assert (stopped.state.update, stopped.state.validated_update) == (stopped_at, stopped_at - 3 or None)
     resumed = make_trainer(max_updates=9, checkpoints=tmp_path / "cut", listeners=[file])
     resumed.resume(checkpoint_folders(tmp_path / "cut")[-1])
@@ -468,7 +468,7 @@ def test_a_skip_and_a_stop_leave_the_records_of_a_run_that_was_not_stopped(
         should_stop=lambda: bool(skips),
         **options,
     )
-    assert stopped.run() == "asked"
+    assert stopped.run() == "interrupted"
     (checkpoint,) = checkpoint_folders(stopped.checkpoints)
     assert read_state(checkpoint).cause == cause
     resumed = make_trainer(checkpoints=stopped.checkpoints, listeners=[file], **options)
@@ -484,7 +484,7 @@ def test_a_skip_and_a_stop_leave_the_records_of_a_run_that_was_not_stopped(
 
 def test_a_stop_at_the_last_update_is_a_stop(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(max_updates=3, should_stop=lambda: trainer.state.update == 3)
-    assert trainer.run() == "asked"
+    assert trainer.run() == "interrupted"
     resumed = make_trainer(max_updates=3, checkpoints=trainer.checkpoints)
     resumed.resume(checkpoint_folders(trainer.checkpoints)[-1])
     assert resumed.run() == "max_updates"
@@ -506,7 +506,7 @@ def test_a_damaged_newest_checkpoint_does_not_cost_those_that_follow(make_traine
         should_stop=lambda: again.state.update == 7,
     )  # fmt: skip
     again.resume(chosen)
-    assert again.run() == "asked"
+    assert again.run() == "interrupted"
     assert [path.name for path in checkpoint_folders(first.checkpoints)] == ["update-00000006", "update-00000007"]
     assert (first.checkpoints / "passed-over-update-00000008").exists()
 

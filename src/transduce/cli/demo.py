@@ -78,7 +78,7 @@ def demo(
             while_training=asked,
             log=progress.log,
         )
-    if result.run.reason == "asked":
+    if result.run.reason == "interrupted":
         echo_stopped(result.run.updates, folder)
         return asked.exit_code
     if json:

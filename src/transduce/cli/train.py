@@ -74,10 +74,10 @@ def train(
     asked = StopRequest()
     with (
         paths_in_recipe(recipe),
-        torchrun_context(device) as processes,
+        torchrun_context(device) as distributed,
         TrainingProgress(config.training) as progress,
     ):
-        folder = Path(processes.first(lambda: str(folder)))  # its name holds the time
+        folder = Path(distributed.broadcast_from_first(lambda: str(folder)))  # its name holds the time
         if not resume:
             echo(f"run folder: {folder}")
         result = train_translator(
@@ -87,7 +87,7 @@ def train(
             store=store,
             data_folder=data,
             device=device,
-            processes=processes,
+            distributed=distributed,
             is_sharded=shard,
             break_lock=break_lock,
             listeners=[progress],
@@ -95,11 +95,11 @@ def train(
             while_training=asked,
             log=progress.log,
         )
-        signals = processes.all_gather_object(asked.signal)
-    if result.reason == "asked":
+        signals = distributed.all_gather_object(asked.signal)
+    if result.reason == "interrupted":
         echo_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)
-    if not processes.is_first:
+    if not distributed.is_first:
         return 0
     if json:
         scores = None if result.scores is None else result.scores.as_json()

@@ -91,7 +91,7 @@ class Totals:
     errors: int
 
     @staticmethod
-    def of(sentences: Iterable[SentenceScore]) -> Totals:
+    def from_sentences(sentences: Iterable[SentenceScore]) -> Totals:
         """Over some sentences."""
         all_of_them = list(sentences)
         valid = [each for each in all_of_them if each.status == "valid"]
@@ -141,7 +141,7 @@ def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | TreeError | None
         raise DataError(f"{len(gold):,} gold trees but {len(test):,} test trees; they must align line by line")
     sentences = tuple(map(_compare, gold, test))
     short = (each for each in sentences if each.length <= LONGEST_SHORT)
-    return Parseval(Totals.of(sentences), Totals.of(short), sentences)
+    return Parseval(Totals.from_sentences(sentences), Totals.from_sentences(short), sentences)
 
 
 def constituent_label(label: str) -> str:
@@ -164,7 +164,7 @@ class _Brackets:
     length: int
 
     @staticmethod
-    def of(tree: Tree | None) -> _Brackets:
+    def from_tree(tree: Tree | None) -> _Brackets:
         leaves = list(tree.leaves()) if tree is not None else []
         kept = [leaf for leaf in leaves if leaf.label not in DROPPED_LABELS]
         return _Brackets(
@@ -195,8 +195,8 @@ def _constituents(tree: Tree) -> list[tuple[str, int, int]]:
 
 
 def _compare(gold_tree: Tree | None, test_tree: Tree | TreeError | None) -> SentenceScore:
-    gold = _Brackets.of(gold_tree)
-    test = None if isinstance(test_tree, TreeError) else _Brackets.of(test_tree)
+    gold = _Brackets.from_tree(gold_tree)
+    test = None if isinstance(test_tree, TreeError) else _Brackets.from_tree(test_tree)
     if test is None or (test.words and test.words != gold.words):
         return SentenceScore(gold.length, "error", n_words=len(gold.words))
     if not test.words:

@@ -68,7 +68,7 @@ class TokenFrontEnd(nn.Module):
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """The states (N, D) of the real positions of ids that are padded on the right with 0, and where they stand."""
-        padding = PaddingInfo.of(ids_BT != PAD_ID)
+        padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
         encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
         return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
 

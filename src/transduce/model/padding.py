@@ -29,7 +29,7 @@ ROUND_UP_TO = 64
 class PaddingInfo:
     """The real positions of a right-padded (B, T) batch.
 
-    >>> padding = PaddingInfo.of(torch.tensor([[True, True], [True, False]]))
+    >>> padding = PaddingInfo.from_mask(torch.tensor([[True, True], [True, False]]))
     >>> padding.unpad(torch.tensor([[[1.0], [2.0]], [[3.0], [0.0]]]))[: padding.n_real].flatten().tolist()
     [1.0, 2.0, 3.0]
     """
@@ -44,7 +44,7 @@ class PaddingInfo:
         return self.n_real < self.is_real_BT.numel()
 
     @staticmethod
-    def of(is_real_BT: Tensor) -> PaddingInfo:
+    def from_mask(is_real_BT: Tensor) -> PaddingInfo:
         """From a boolean grid. Raises ShapeError if a row is empty or has padding before a real position."""
         if not bool(is_real_BT[:, 0].all()):
             raise ShapeError("a row of the batch has no token; give each sentence at least its end symbol")

@@ -28,7 +28,7 @@ class StackConfig:
     n_active_experts: int = 2
 
     @classmethod
-    def of(cls, config: TransformerConfig, n_layers: int) -> Self:
+    def from_config(cls, config: TransformerConfig, n_layers: int) -> Self:
         """The part of a model's configuration that its stacks share."""
         shared = {field.name: getattr(config, field.name) for field in fields(cls) if field.name != "n_layers"}
         return cls(n_layers, **shared)

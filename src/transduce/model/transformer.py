@@ -59,9 +59,12 @@ class Transformer(EncoderDecoder):
         src_embedding, tgt_embedding = make_embeddings(config)
         self.target = (target or with_positions)(tgt_embedding)
         self.source: FrontEnd = (source or with_positions)(src_embedding)
-        self.encoder = Stack(StackConfig.of(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
+        self.encoder = Stack(StackConfig.from_config(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
         self.decoder = Stack(
-            StackConfig.of(config, config.n_decoder_layers), has_cross_attention=True, kind="decoder", kernel=kernel
+            StackConfig.from_config(config, config.n_decoder_layers),
+            has_cross_attention=True,
+            kind="decoder",
+            kernel=kernel,
         )
         self.output = make_output(config, tgt_embedding)
         initialise(self)

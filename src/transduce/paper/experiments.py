@@ -201,7 +201,7 @@ class Experiments:
                 while_training=self._while_training,
                 log=follower.log if follower else self.log,
             )
-        if result.reason == "asked" or result.model_folder is None:
+        if result.reason == "interrupted" or result.model_folder is None:
             raise Stopped
         record = self._scored(experiment, folder, result, flops)
         write_json(self.record_path(experiment), {"format": len(RECORD_MIGRATIONS), **asdict(record)})

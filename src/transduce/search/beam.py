@@ -39,7 +39,7 @@ class _Beam:
     finished_log_probs_BF: Tensor
     finished_scores_BF: Tensor  # log-probability / length penalty: what this pool is sorted by
 
-    def of(self, chosen_B: Tensor) -> _Beam:
+    def subset(self, chosen_B: Tensor) -> _Beam:
         """The part with the chosen sentences (a boolean mask)."""
         places_B = chosen_B.nonzero()[:, 0]  # once, not for every field: on a GPU each such count is waited for
         return _Beam(**{field.name: getattr(self, field.name)[places_B] for field in fields(self)})
@@ -112,8 +112,8 @@ def beam_search(
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
         is_over_B = _is_over(beam, alpha=alpha, n_best=n_best)
         if is_over_B.any():
-            results |= _hypotheses(beam.of(is_over_B), n_best=n_best, eos_id=eos_id)
-            beam, rows_BW = beam.of(~is_over_B), rows_BW[~is_over_B]
+            results |= _hypotheses(beam.subset(is_over_B), n_best=n_best, eos_id=eos_id)
+            beam, rows_BW = beam.subset(~is_over_B), rows_BW[~is_over_B]
         if len(rows_BW):
             state = state.select(rows_BW)
     return [results[sentence] for sentence in range(len(results))]

@@ -40,19 +40,19 @@ def require_room_to_train(
     training: TrainingConfig,
     device: torch.device,
     *,
-    processes: DistributedContext | None = None,
+    distributed: DistributedContext | None = None,
     is_sharded: bool = False,
 ) -> None:
     """Raises TrainingError if a model cannot be trained in the memory that is free."""
-    n, processes = cost_of(model).parameters, processes or DistributedContext()
+    n, distributed = cost_of(model).parameters, distributed or DistributedContext()
     searches = training.validation_bleu and device.type == "cpu"
     require_free(
-        bytes_to_train(model, training, n_parts=processes.n if is_sharded else 1, searches=searches),
+        bytes_to_train(model, training, n_parts=distributed.n if is_sharded else 1, searches=searches),
         device,
         what=f"training a model of {n:,} parameters (weights, gradient, moments and copies, without any batch)",
         help="choose a smaller model (fewer layers, smaller d_model or d_ff), or free some memory",
         error=TrainingError,
-        n_processes=processes.n_here,
+        n_processes=distributed.n_here,
     )
 
 

@@ -124,14 +124,14 @@ class PairTask(Task[Batch]):
         config: RunConfig,
         *,
         device: torch.device,
-        processes: DistributedContext | None = None,
+        distributed: DistributedContext | None = None,
     ) -> PairValidation | None:
         """Perplexity of the dev set, and a score of what is written for it."""
         text, own = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
         if prepared.dev is None or text is None:
             return None
         dev = cast(PairStore, prepared.dev)
-        return self.validation(own, prepared.tokenizers, dev, text, config, device=device, processes=processes)
+        return self.validation(own, prepared.tokenizers, dev, text, config, device=device, distributed=distributed)
 
     def _tokenizers(self, text: PairedText, log: Callable[[str], None]) -> Tokenizers:
         """Raises DataError, with what the cleaning has found, if it leaves no text to learn from, or too little."""

@@ -79,7 +79,7 @@ class Parser:
     ) -> None:
         """Raises DataError if the target side of the tokenizers has no brackets and tags."""
         self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
-        self.kinds = TokenKinds.of(tokenizers.tgt.vocabulary)
+        self.kinds = TokenKinds.from_vocabulary(tokenizers.tgt.vocabulary)
         self._tokens = {id: token for token, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
         self._search_all = BatchSearch([model], tokenizers.src, precision=precision)
 

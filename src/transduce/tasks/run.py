@@ -86,7 +86,7 @@ def train(
     store: Path | None = None,
     data_folder: Path | None = None,
     device: str | torch.device = "cpu",
-    processes: DistributedContext | None = None,
+    distributed: DistributedContext | None = None,
     is_sharded: bool = False,
     break_lock: bool = False,
     also: Collection[TokenisedBleu] | None = None,
@@ -99,22 +99,22 @@ def train(
 
     All of it is in ``folder``, which is made; with ``resume`` it holds the run to go on with.
     ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
-    looked for first. ``processes`` are those that train together, with the model divided among them (FSDP2) if
+    looked for first. ``distributed`` are those that train together, with the model divided among them (FSDP2) if
     ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``also`` names tokenised
     BLEUs for the evaluation at the end; without, those that are customary for its text. ``should_stop`` is asked
     before each update and during validation; ``while_training`` is entered for just the time of the updates, when it is
     of use (signal handlers). ``log`` receives lines about each step; it and ``listeners`` do so in the first process.
     Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
     """
-    processes = processes or DistributedContext()
+    distributed = distributed or DistributedContext()
     task_of(config)  # what is not known is refused before anything is made
-    if is_sharded and processes.n == 1:
+    if is_sharded and distributed.n == 1:
         raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
     if is_sharded and config.training.optimiser == "muon":
         raise ConfigError("training.optimiser = 'muon' takes whole matrices; leave out --shard, or use adam")
-    with run_lock(folder, break_lock=break_lock) if processes.is_first else nullcontext():
-        run = _Run(folder, torch.device(device), processes, is_sharded=is_sharded, log=log)
-        begun, checkpoint = processes.first(
+    with run_lock(folder, break_lock=break_lock) if distributed.is_first else nullcontext():
+        run = _Run(folder, torch.device(device), distributed, is_sharded=is_sharded, log=log)
+        begun, checkpoint = distributed.broadcast_from_first(
             lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder)
         )
         reason, updates = run.update(
@@ -124,7 +124,7 @@ def train(
             should_stop=should_stop,
             around=while_training,
         )
-        if reason == "asked" or not processes.is_first:
+        if reason == "interrupted" or not distributed.is_first:
             return RunResult(folder, reason, updates, None, None, None, None)
         return run.end(reason, updates, also)
 
@@ -136,13 +136,13 @@ class _Run:
         self,
         folder: Path,
         device: torch.device,
-        processes: DistributedContext,
+        distributed: DistributedContext,
         *,
         is_sharded: bool,
         log: Callable[[str], None],
     ) -> None:
-        self.folder, self.device, self.processes, self.is_sharded = folder, device, processes, is_sharded
-        self.log = log if processes.is_first else lambda line: None
+        self.folder, self.device, self.distributed, self.is_sharded = folder, device, distributed, is_sharded
+        self.log = log if distributed.is_first else lambda line: None
         self.begun: RunSettings | None = None  # in the first process, once it has begun
 
     @cached_property
@@ -226,19 +226,23 @@ class _Run:
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
             validate=task.validator(
-                lambda: self._undivided(config, model), prepared, config, device=self.device, processes=self.processes
+                lambda: self._undivided(config, model),
+                prepared,
+                config,
+                device=self.device,
+                distributed=self.distributed,
             ),
-            listeners=listeners if self.processes.is_first else (),
+            listeners=listeners if self.distributed.is_first else (),
             should_stop=should_stop,
-            processes=self.processes,
+            distributed=self.distributed,
             begun_with=None if self.begun is None else self.begun.as_json(),
         )
         if found is not None:
             trainer.resume(self.folder / CHECKPOINTS / found)
             self.log(f"resumed from {found}")
-            self.processes.first(lambda: self._set_aside(self.folder / CHECKPOINTS / found))
-        curves = _curves(self.folder, trainer, self.log) if self.processes.is_first else nullcontext()
-        if self.processes.is_first:
+            self.distributed.broadcast_from_first(lambda: self._set_aside(self.folder / CHECKPOINTS / found))
+        curves = _curves(self.folder, trainer, self.log) if self.distributed.is_first else nullcontext()
+        if self.distributed.is_first:
             trainer.listeners.append(self._keep_run_file)
         with curves, around or nullcontext():
             reason = trainer.run()
@@ -287,7 +291,7 @@ class _Run:
 
     def _require_room(self, model_config: ModelConfig, config: RunConfig) -> None:
         require_room_to_train(
-            model_config, config.training, self.device, processes=self.processes, is_sharded=self.is_sharded
+            model_config, config.training, self.device, distributed=self.distributed, is_sharded=self.is_sharded
         )
 
     def _undivided(self, config: RunConfig, model: nn.Module) -> nn.Module:

@@ -95,7 +95,7 @@ class Task(ABC, Generic[BatchT]):
         config: RunConfig,
         *,
         device: torch.device,
-        processes: DistributedContext | None = None,
+        distributed: DistributedContext | None = None,
     ) -> Validate | None:
         """A way to look at the dev set; None where there is none.
 

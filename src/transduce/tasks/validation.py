@@ -33,7 +33,7 @@ class PairValidation(ABC):
         config: RunConfig,
         *,
         device: torch.device,
-        processes: DistributedContext | None = None,
+        distributed: DistributedContext | None = None,
     ) -> None:
         """``model`` gives the model to look at, with all its weights, in evaluation mode."""
         self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
@@ -41,7 +41,7 @@ class PairValidation(ABC):
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
-        self._processes = processes or DistributedContext()
+        self._distributed = distributed or DistributedContext()
 
     @abstractmethod
     def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
@@ -68,7 +68,7 @@ class PairValidation(ABC):
 
     def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
         objective = PairObjective(model, self.config)
-        rank, n = self._processes.rank, self._processes.n
+        rank, n = self._distributed.rank, self._distributed.n
         n_batches = self._batches.n_batches(0)
         nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last tells of a stop
         n_tokens = sum(self._batches.n_tokens(0, index)[1] for index in range(n_batches))
@@ -79,14 +79,14 @@ class PairValidation(ABC):
             with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
         # Each batch is one process's, the others have 0 for it.
-        *nlls, n_asked = self._processes.gather(nll_of_batch).sum(dim=0).tolist()
+        *nlls, n_asked = self._distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
         return None if n_asked else sum(nlls) / n_tokens
 
     def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
         """Of the first sentences of dev, with the weights of now."""
-        rank, n = self._processes.rank, self._processes.n
+        rank, n = self._distributed.rank, self._distributed.n
         own = self._write(model, range(rank, len(self._sources), n), should_stop)
-        of_process = self._processes.all_gather_object(own)
+        of_process = self._distributed.all_gather_object(own)
         if None in of_process:
             return None
         return [of_process[number % n][number // n] for number in range(len(self._sources))]

@@ -36,11 +36,11 @@ class WordPositions(Positions):
 
     def select(self, rows_N: Tensor) -> WordPositions:
         """Those of some rows."""
-        return self.of(Positions.select(self, rows_N), self.n_words_NT[rows_N])
+        return self.from_positions(Positions.select(self, rows_N), self.n_words_NT[rows_N])
 
     def rewind(self, n_N: Tensor) -> WordPositions:
         """With the last ``n`` tokens of each row taken back."""
-        return self.of(Positions.rewind(self, n_N), self.n_words_NT)
+        return self.from_positions(Positions.rewind(self, n_N), self.n_words_NT)
 
     def n_words(self) -> Tensor:
         """How many words each row has begun, (N, 1)."""
@@ -48,7 +48,7 @@ class WordPositions(Positions):
         return padded_NT.gather(1, self.of_new(1))
 
     @classmethod
-    def of(cls, positions: Positions, n_words_NT: Tensor) -> WordPositions:
+    def from_positions(cls, positions: Positions, n_words_NT: Tensor) -> WordPositions:
         """Places, with the words."""
         return cls(positions.n_rows, positions.device, positions.most, positions.fewer_N, n_words_NT=n_words_NT)
 
@@ -66,14 +66,14 @@ class WordPositionFrontEnd(TokenFrontEnd):
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """The states (N, D) of the real positions of ids that are padded on the right with 0, and where they stand."""
-        padding = PaddingInfo.of(ids_BT != PAD_ID)
+        padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
         n_words_N = self.begins_word_V[ids_BT].cumsum(dim=1).flatten()[padding.index_N]
         encoding_ND = self._encoding(padding.positions_N(), n_words_N, ids_BT.shape[1])
         return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
 
     def start(self, n_rows: int) -> WordPositions:
         """Where rows stand that have seen nothing."""
-        return WordPositions.of(super().start(n_rows), self.begins_word_V.new_empty(n_rows, 0))
+        return WordPositions.from_positions(super().start(n_rows), self.begins_word_V.new_empty(n_rows, 0))
 
     def extend(self, ids_NT: Tensor, positions: Positions, n_new_N: Tensor | None = None) -> tuple[Tensor, Positions]:
         """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
@@ -84,7 +84,7 @@ class WordPositionFrontEnd(TokenFrontEnd):
         encoding_NTD = self._encoding(position_NT, n_words_NT, positions.most + n_tokens)
         room = positions.most + n_tokens - positions.n_words_NT.shape[1]
         kept_NT = F.pad(positions.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
-        after = WordPositions.of(positions.after(n_tokens, n_new_N), kept_NT)
+        after = WordPositions.from_positions(positions.after(n_tokens, n_new_N), kept_NT)
         return self.dropout(self.embedding(ids_NT) + encoding_NTD), after
 
     def _encoding(self, position: Tensor, n_words: Tensor, n_positions: int) -> Tensor:

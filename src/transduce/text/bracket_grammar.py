@@ -23,10 +23,10 @@ class TokenKinds:
     other_tags: tuple[int, ...]
 
     @staticmethod
-    def of(vocabulary: Mapping[str, int]) -> TokenKinds:
+    def from_vocabulary(vocabulary: Mapping[str, int]) -> TokenKinds:
         """From symbols and their ids. Raises DataError if a bracket has not its other half, or there is no tag.
 
-        >>> TokenKinds.of({"(S": 4, ")S": 5, ",": 6, "XX": 7}).closing_of
+        >>> TokenKinds.from_vocabulary({"(S": 4, ")S": 5, ",": 6, "XX": 7}).closing_of
         {4: 5}
         """
         tokens = {token: id for token, id in vocabulary.items() if token not in SPECIAL_TOKENS}

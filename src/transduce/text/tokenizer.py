@@ -128,7 +128,10 @@ class Tokenizer:
         Raises DataError for symbols that are not those of trees.
         """
         if self.is_closed:
-            return [UNK_ID, *TokenKinds.of(self.vocabulary).tags]  # a parser reads one that is not known as a word
+            return [
+                UNK_ID,
+                *TokenKinds.from_vocabulary(self.vocabulary).tags,
+            ]  # a parser reads one that is not known as a word
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
 
     @cached_property

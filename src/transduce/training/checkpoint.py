@@ -206,7 +206,7 @@ def save_checkpoint(
     model: nn.Module,
     optimiser: optim.Optimizer,
     state: TrainState,
-    processes: DistributedContext | None = None,
+    distributed: DistributedContext | None = None,
     *,
     begun_with: Mapping[str, Any] | None = None,
     objective_state: Mapping[str, Tensor] | None = None,
@@ -220,7 +220,7 @@ def save_checkpoint(
     """
     path = checkpoint_path(folder, state.update)
     without_gathered_weights(model)
-    is_first = processes is None or processes.is_first
+    is_first = distributed is None or distributed.is_first
     weights = _full_tensors(weights_of(model), keep=is_first)
     moments = _full_tensors(
         {

@@ -58,7 +58,7 @@ class DistributedContext:
         """Whether this is the one that writes files and talks."""
         return self.rank == 0
 
-    def gather(self, values: Tensor) -> Tensor:
+    def all_gather(self, values: Tensor) -> Tensor:
         """One row of numbers from each process, (n, len), float64 on the CPU: (len,) of the same length everywhere."""
         if self.n == 1:
             return values.detach().cpu().double().unsqueeze(0)  # not every device has float64
@@ -78,7 +78,7 @@ class DistributedContext:
         self._n_said += 1
         return gathered
 
-    def first(self, work: Callable[[], Any]) -> Any:
+    def broadcast_from_first(self, work: Callable[[], Any]) -> Any:
         """What ``work`` gives in the first process, a JSON value; the others wait for it, however long it takes."""
         if self.n == 1:
             return work()
@@ -154,14 +154,14 @@ def torchrun_context(device: str | torch.device) -> Iterator[DistributedContext]
     device = torch.device(device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    processes = _join(device)
+    distributed = _join(device)
     try:
-        yield processes
+        yield distributed
     except BaseException as error:
         if not _is_about_a_peer(error):
-            processes.report_error(error)
+            distributed.report_error(error)
             raise
-        if (words := _last_words(processes)) is not None:
+        if (words := _last_words(distributed)) is not None:
             raise PeerError(f"another process ended: {words}") from error
         raise TrainingError(
             "another process has gone away and did not say why; it may have been killed, for instance for want of "
@@ -193,11 +193,11 @@ def _is_about_a_peer(error: BaseException) -> bool:
     return any(name in words for name in ("gloo", "nccl", "connection"))
 
 
-def _last_words(processes: DistributedContext) -> str | None:
+def _last_words(distributed: DistributedContext) -> str | None:
     """Why another process went away, if it has said so."""
     deadline, words = time.monotonic() + LAST_WORDS_S, None
     with suppress(SystemExit):  # torchrun tells this process to end meanwhile
-        while (words := processes.peer_error()) is None and time.monotonic() < deadline:
+        while (words := distributed.peer_error()) is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
     return words
 

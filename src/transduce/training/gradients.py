@@ -122,12 +122,12 @@ class GradientAccumulator(Generic[BatchT]):
         objective: Objective[BatchT],
         batches: BatchSource[BatchT],
         config: TrainingConfig,
-        processes: DistributedContext,
+        distributed: DistributedContext,
     ) -> None:
-        self.batches, self.config, self.processes = batches, config, processes
+        self.batches, self.config, self.distributed = batches, config, distributed
         self._weights = list(model.parameters())
         self.device = self._weights[0].device
-        self._loss_of, self._without_sync = in_parallel(model, objective, processes)
+        self._loss_of, self._without_sync = in_parallel(model, objective, distributed)
 
     def make(
         self, batch_indices: Sequence[BatchIndex], *, update: int, should_stop: Callable[[], bool] = lambda: False
@@ -143,15 +143,15 @@ class GradientAccumulator(Generic[BatchT]):
         self.clear()
         sums: list[Tensor] = []
         for shard in own:
-            if sums and self.processes.n == 1 and should_stop():
+            if sums and self.distributed.n == 1 and should_stop():
                 self.clear()
                 return None
             sums.append(self._backward(shard, update=update, n_tgt_tokens=n_tgt_tokens, is_last=shard is own[-1]))
         sums_P2 = torch.stack(sums)
         norm = self._clip()
-        by_process = self.processes.gather(sums_P2.flatten())
+        by_process = self.distributed.all_gather(sums_P2.flatten())
         # (process, its sums) to (sum, share): the first share of each process, then the second of each, ...
-        losses, nlls = by_process.view(self.processes.n, len(own), 2).permute(2, 1, 0).flatten(1).tolist()
+        losses, nlls = by_process.view(self.distributed.n, len(own), 2).permute(2, 1, 0).flatten(1).tolist()
         return Gradient(tuple(losses), tuple(nlls), n_src_tokens, n_tgt_tokens, norm)
 
     def loss_of(self, batch: BatchT, *, update: int) -> LossSum:
@@ -166,12 +166,12 @@ class GradientAccumulator(Generic[BatchT]):
 
     def all_shards(self, batch_indices: Sequence[BatchIndex]) -> list[BatchShard]:
         """What the batches at ``batch_indices`` are divided into, in order."""
-        of_process = [list(self._shards_of(rank, batch_indices)) for rank in range(self.processes.n)]
+        of_process = [list(self._shards_of(rank, batch_indices)) for rank in range(self.distributed.n)]
         return sorted((shard for own in of_process for shard in own), key=lambda shard: shard.number)
 
     def own_shards(self, batch_indices: Sequence[BatchIndex]) -> Iterator[BatchShard]:
         """What this process takes of them."""
-        return self._shards_of(self.processes.rank, batch_indices)
+        return self._shards_of(self.distributed.rank, batch_indices)
 
     @property
     def gradient_bytes(self) -> int:
@@ -185,7 +185,7 @@ class GradientAccumulator(Generic[BatchT]):
         return self.batches.batch(*shard.batch_index, part=shard.part, n_parts=shard.n_parts)
 
     def _shards_of(self, rank: int, batch_indices: Sequence[BatchIndex]) -> Iterator[BatchShard]:
-        n = self.processes.n
+        n = self.distributed.n
         for position, (index, part, n_parts) in enumerate(assign_shards(len(batch_indices), n, rank)):
             yield BatchShard(rank + n * position, batch_indices[index], part, n_parts)
 
@@ -193,7 +193,7 @@ class GradientAccumulator(Generic[BatchT]):
         """Add the gradient of a share to the weights; returns its sums, (2,)."""
         torch.manual_seed(_mix(self.config.seed, update, shard.number))
         # DDP and FSDP take the mean over the processes; this makes it the sum again.
-        weight = float(self.processes.n)
+        weight = float(self.distributed.n)
         batch = self.batch_of(shard)
         if batch is None:  # gradients are exchanged by all or none: take part, for nothing
             batch, weight = self.batches.batch(*shard.batch_index, part=0, n_parts=shard.n_parts), 0.0

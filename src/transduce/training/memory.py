@@ -92,10 +92,10 @@ class LinearFit:
     for_each: float
 
     @classmethod
-    def through(cls, first: tuple[int, int], second: tuple[int, int]) -> LinearFit:
+    def from_points(cls, first: tuple[int, int], second: tuple[int, int]) -> LinearFit:
         """The line through two measurements (rows, bytes).
 
-        >>> LinearFit.through((1, 30), (3, 50)).at(10)
+        >>> LinearFit.from_points((1, 30), (3, 50)).at(10)
         120.0
         """
         for_each = (second[1] - first[1]) / (second[0] - first[0])

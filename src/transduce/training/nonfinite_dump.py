@@ -12,12 +12,12 @@ from transduce.training.gradients import BatchIndex, BatchT, Gradient, GradientA
 __all__ = ["describe", "dump_nonfinite"]
 
 
-def describe(maker: GradientAccumulator[BatchT], batch_indices: list[BatchIndex], gradient: Gradient) -> str:
+def describe(accumulator: GradientAccumulator[BatchT], batch_indices: list[BatchIndex], gradient: Gradient) -> str:
     """What is not finite, and on which batches."""
     bad = _nonfinite_shards(gradient)
-    numbered = {shard.number: shard.batch_index for shard in maker.all_shards(batch_indices)}
+    numbered = {shard.number: shard.batch_index for shard in accumulator.all_shards(batch_indices)}
     names = dict.fromkeys(
-        maker.batches.name(*batch_index) for number, batch_index in numbered.items() if not bad or number in bad
+        accumulator.batches.name(*batch_index) for number, batch_index in numbered.items() if not bad or number in bad
     )
     what = f"the loss is {gradient.losses_nats[bad[0]]}" if bad else f"the norm of the gradient is {gradient.norm}"
     return f"{what} on {', '.join(names)}"
@@ -25,7 +25,7 @@ def describe(maker: GradientAccumulator[BatchT], batch_indices: list[BatchIndex]
 
 def dump_nonfinite(
     folder: Path,
-    maker: GradientAccumulator[BatchT],
+    accumulator: GradientAccumulator[BatchT],
     batch_indices: list[BatchIndex],
     gradient: Gradient,
     *,
@@ -37,20 +37,20 @@ def dump_nonfinite(
     """
     folder.mkdir(parents=True, exist_ok=True)
     bad = _nonfinite_shards(gradient)
-    for shard in maker.own_shards(batch_indices):
-        batch = maker.batch_of(shard)
+    for shard in accumulator.own_shards(batch_indices):
+        batch = accumulator.batch_of(shard)
         if batch is not None and (not bad or shard.number in bad):
             write_tensors(folder / f"share-{shard.number}.safetensors", batch.tensors())
-    if maker.processes.is_first:
+    if accumulator.distributed.is_first:
         report = {
             "update": update,
-            "what": describe(maker, batch_indices, gradient),
+            "what": describe(accumulator, batch_indices, gradient),
             "losses_nats": [str(loss) for loss in gradient.losses_nats],  # JSON has no nan
             "gradient_norm": str(gradient.norm),
             "batches": [{"epoch": epoch, "index": index} for epoch, index in batch_indices],
-            "n_processes": maker.processes.n,
-            "seed": maker.config.seed,
-            "precision": maker.config.precision,
+            "n_processes": accumulator.distributed.n,
+            "seed": accumulator.config.seed,
+            "precision": accumulator.config.precision,
         }
         write_json(folder / "report.json", report)
 

@@ -47,10 +47,10 @@ def is_sharded(model: nn.Module) -> TypeGuard[FSDPModule]:
 
 
 def in_parallel(
-    model: nn.Module, objective: Callable[[BatchT, int], LossSum], processes: DistributedContext
+    model: nn.Module, objective: Callable[[BatchT, int], LossSum], distributed: DistributedContext
 ) -> tuple[Callable[[BatchT, int], LossSum], Callable[[], AbstractContextManager[None]]]:
     """The objective whose gradients are means over the processes, and a context in which they stay those of each."""
-    if processes.n == 1 or is_sharded(model):
+    if distributed.n == 1 or is_sharded(model):
         return objective, nullcontext
     ddp: Any = nn.parallel.DistributedDataParallel
     # Buffers are tables of positions and of what begins a word, the same in all processes. The option has a new name

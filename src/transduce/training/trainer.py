@@ -54,7 +54,7 @@ from transduce.training.records import (
 
 __all__ = ["StopReason", "Trainer", "Validate", "Validation"]
 
-StopReason = Literal["max_updates", "max_minutes", "patience", "asked"]
+StopReason = Literal["max_updates", "max_minutes", "patience", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ class Trainer(Generic[BatchT]):
         listeners: Sequence[Listener] = (),
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
-        processes: DistributedContext | None = None,
+        distributed: DistributedContext | None = None,
         begun_with: Mapping[str, Any] | None = None,
     ) -> None:
         """``begun_with`` is what the run was begun with, as JSON values, and is kept in its checkpoints."""
         self.model, self.objective, self.batches, self.learning_rate = model, objective, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
         self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
-        self.processes, self.begun_with = processes or DistributedContext(), begun_with
+        self.distributed, self.begun_with = distributed or DistributedContext(), begun_with
         self.optimiser = make_optimiser(model, config)
-        self.gradients = GradientAccumulator(model, objective, batches, config, self.processes)
+        self.gradients = GradientAccumulator(model, objective, batches, config, self.distributed)
         self.state = TrainState()
         self._saved: TrainState | None = None
         self._rate_tokens = 0  # target tokens since the last logged record, of this sitting
@@ -139,13 +139,13 @@ class Trainer(Generic[BatchT]):
             if reason is not None:
                 break
             self._update()
-        self._save_final_state("stop" if reason == "asked" else "end")
+        self._save_final_state("stop" if reason == "interrupted" else "end")
         return reason
 
     def _agree(self) -> None:
         """All processes learn whether one of them was asked to stop, and what time it is for the first one."""
         own = torch.tensor([float(self.should_stop()), self._elapsed_s()], dtype=torch.float64)
-        by_process = self.processes.gather(own)
+        by_process = self.distributed.all_gather(own)
         self._is_interrupted, self._agreed_s = (
             self._is_interrupted or bool(by_process[:, 0].any()),
             float(by_process[0, 1]),
@@ -154,7 +154,7 @@ class Trainer(Generic[BatchT]):
     def _reason_to_stop(self) -> StopReason | None:
         config = self.config
         if self._is_interrupted:
-            return "asked"
+            return "interrupted"
         if self.state.update >= config.max_updates:
             return "max_updates"
         if config.max_minutes is not None and self._agreed_s >= 60 * config.max_minutes:
@@ -220,7 +220,7 @@ class Trainer(Generic[BatchT]):
             yield
         except (TransduceError, RuntimeError) as error:
             self.gradients.clear()
-            if self.processes.n == 1:
+            if self.distributed.n == 1:
                 self._save_final_state("stop")
             if isinstance(error, RuntimeError) and is_out_of_memory(error):
                 raise out_of_memory(self.gradients, when, has_begun=True) from error
@@ -337,10 +337,10 @@ class Trainer(Generic[BatchT]):
         self._require_finite_weights()
         self.state = replace(self.state, cause=cause, elapsed_s=self._elapsed_s())
         save_checkpoint(
-            self.checkpoints, self.model, self.optimiser, self.state, self.processes, begun_with=self.begun_with,
+            self.checkpoints, self.model, self.optimiser, self.state, self.distributed, begun_with=self.begun_with,
             objective_state=self._remembered(),
         )  # fmt: skip
-        if self.processes.is_first:
+        if self.distributed.is_first:
             keep = self.config.keep_checkpoints
             remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
         self._saved = self.state
@@ -354,7 +354,7 @@ class Trainer(Generic[BatchT]):
     def _require_finite_weights(self) -> None:
         """Raises TrainingError if an update has made weights that nobody could go on from."""
         is_finite = all(bool(local_tensor(weight).isfinite().all()) for weight in self.model.parameters())
-        if not self.processes.gather(torch.tensor([float(is_finite)])).all():
+        if not self.distributed.all_gather(torch.tensor([float(is_finite)])).all():
             last = f"update {self._saved.update} is the last checkpoint" if self._saved else "there is no checkpoint"
             raise TrainingError(
                 f"update {self.state.update}: there are weights that are not finite; nothing was saved, {last}; a "

@@ -86,7 +86,7 @@ class PaddedModel(EncoderDecoder):
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
         """The decoder's states at the real target positions, (N, D), row by row; there are no auxiliary losses."""
-        padding = PaddingInfo.of(tgt_BT != PAD_ID)
+        padding = PaddingInfo.from_mask(tgt_BT != PAD_ID)
         states_BTD = self._decode(tgt_BT, padding.is_real_BT, self._memory(src_BS))
         return padding.unpad(states_BTD)[: padding.n_real]
 
@@ -108,7 +108,7 @@ class PaddedModel(EncoderDecoder):
         return self.logits(new_NTD), after
 
     def _memory(self, src_BS: Tensor) -> Memory:
-        is_real_BS = PaddingInfo.of(src_BS != PAD_ID).is_real_BT
+        is_real_BS = PaddingInfo.from_mask(src_BS != PAD_ID).is_real_BT
         src_BSD = self.embedding_dropout(self.src_embedding(src_BS))
         return Memory(self.encode(src_BSD, is_real_BS), is_real_BS)
 

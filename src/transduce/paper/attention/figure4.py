@@ -38,7 +38,7 @@ class Pronouns:
     anaphors: list[tuple[int, Anaphor]]  # with the number of the sentence
 
     @staticmethod
-    def of(translator: Translator, texts: Sequence[str]) -> Pronouns:
+    def from_texts(translator: Translator, texts: Sequence[str]) -> Pronouns:
         """Those that the word lists decide."""
         samples = attention_between_words(translator, texts)
         anaphors = [(number, each) for number, sample in enumerate(samples) for each in find_anaphors(sample.words)]
@@ -64,7 +64,7 @@ class Pronouns:
 def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Choose the heads in which pronouns look at their nouns, measure them, and draw two in the sentence given."""
     scene = set_scene(experiments, request)
-    choosing, measuring = (Pronouns.of(scene.translator, texts) for texts in (scene.dev, scene.test))
+    choosing, measuring = (Pronouns.from_texts(scene.translator, texts) for texts in (scene.dev, scene.test))
     is_enough = min(len(choosing.anaphors), len(measuring.anaphors)) >= LEAST_PRONOUNS
     pronoun = pronoun_to_draw(scene.sentence.words[:-1])
     heads: list[Head] = []
@@ -181,7 +181,7 @@ def _too_few(scene: Scene) -> str:
 
 def _measured(scene: Scene, choosing: Pronouns, measuring: Pronouns, heads: Sequence[Head]) -> list[str | Table]:
     blank = untrained(scene.translator)
-    blank_exams = [Pronouns.of(blank, texts).exam() for texts in (scene.dev, scene.test)]
+    blank_exams = [Pronouns.from_texts(blank, texts).exam() for texts in (scene.dev, scene.test)]
     found = StructureFinding(
         "pronoun → noun", find_head(choosing.exam(), measuring.exam()), find_head(blank_exams[0], blank_exams[1])
     )

@@ -77,7 +77,7 @@ class Sentences:
     @staticmethod
     def random(lengths: tuple[int, ...], d_model: int) -> Sentences:
         """Draw states of sentences of these lengths from torch's global generator."""
-        layout = PaddingInfo.of(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
+        layout = PaddingInfo.from_mask(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
         return Sentences(torch.randn(len(layout.index_N), d_model, dtype=torch.float64), lengths, layout)
 
     def one_by_one(self) -> list[Matrix]:
@@ -88,7 +88,7 @@ class Sentences:
 def agreements(config: TransformerConfig) -> list[Agreement]:
     """Compare the three uses of attention with each kernel, over sentences of several lengths, in float64."""
     tgt, src = Sentences.random((9, 5), config.d_model), Sentences.random((7, 8), config.d_model)
-    widths, found = StackConfig.of(config, n_layers=1), []
+    widths, found = StackConfig.from_config(config, n_layers=1), []
     for kernel in KERNELS:
         own, cross = SelfAttention(widths, kernel=kernel).double(), CrossAttention(widths, kernel=kernel).double()
         causal_1TT = causal_mask(max(tgt.lengths), tgt.x_ND.device)

@@ -26,7 +26,7 @@ class PaddedFrontEnd(TokenFrontEnd):
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """Return the states of all positions, (B * T, D), and the padding info."""
-        padding = PaddingInfo.of(torch.ones_like(ids_BT, dtype=torch.bool))
+        padding = PaddingInfo.from_mask(torch.ones_like(ids_BT, dtype=torch.bool))
         encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
         return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), padding
 
