@@ -55,7 +55,7 @@ class Batch:
 def collate(
     store: Store, rows: Sequence[int] | NDArray[np.int64], *, reversed_B: NDArray[np.bool_] | None = None
 ) -> Batch:
-    """The batch of ``rows`` of ``store``; at least one. Where ``reversed_B`` is true, source and target change places."""
+    """The batch of ``rows`` of ``store``; at least one. Source and target are swapped where ``reversed_B`` is true."""
     rows_B = np.asarray(rows, dtype=np.int64)
     src, tgt = (store.columns[side].gather(rows_B) for side in ("src", "tgt"))
     if reversed_B is not None:

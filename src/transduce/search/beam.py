@@ -78,10 +78,10 @@ def beam_search(
     log-probabilities only fall and the penalty only grows. Where nothing finished, alive beams are returned.
     The length penalty is ((5 + length) / 6) ** alpha; fairseq's ``length ** alpha`` is another function.
 
-    ``state`` has one row a sentence. ``max_lengths_B`` (int64, on the model's device) is the most symbols that each output
-    may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
-    ``suppressed_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step, as
-    a constraint does (``Constrained``). Sentences that are over leave the batch at once.
+    ``state`` has one row a sentence. ``max_lengths_B`` (int64, on the model's device) is the most symbols that each
+    output may have, the end symbol included: a limit of its own, so that no result depends on its neighbours. Symbols in
+    ``suppressed_ids`` (padding, begin) are never produced. ``process`` may change the log-probabilities of each step,
+    as a constraint does (``Constrained``). Sentences that are over leave the batch at once.
 
     Raises ValueError for arguments that cannot be right, SearchError where the model gives no probability.
 

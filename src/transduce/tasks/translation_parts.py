@@ -62,7 +62,7 @@ def put_together(
     *,
     is_truncated: bool = False,
 ) -> Translation:
-    """The translation of a line from those of its segments, with its spacing; ``is_truncated``: they are not all of it."""
+    """The translation of a line from those of its segments, with its spacing."""
     if len(segments) == 1:
         best = translated[0].n_best
     else:

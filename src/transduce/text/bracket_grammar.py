@@ -73,7 +73,7 @@ class BracketGrammar:
     MOST_IN_A_ROW = 8
 
     def __init__(self, kinds: TokenKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
-        """``tags``: for each sentence and word, the ids that it may have; ``max_lengths``: most symbols, the end included.
+        """``tags``: for each sentence and word, the ids that it may have; ``max_lengths`` count the end.
 
         Raises DataError if a sentence has no words, or a limit leaves no room for its words and the end.
         """

@@ -58,7 +58,8 @@ def _require_memory(
             budget = accumulator.config.max_tokens_per_batch
             fits = line.fraction_that_fits(n_rows, available - fixed_bytes) * budget
             raise TrainingError(
-                f"the largest batch needs about {format_bytes(needed)} beside the weights, {format_bytes(free)} are free; "
+                f"the largest batch needs about {format_bytes(needed)} beside the weights, "
+                f"{format_bytes(free)} are free; "
                 + _advice(accumulator, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
             )
 

@@ -1,7 +1,7 @@
 """The layers that Table 1 compares: self-attention, whole and restricted, recurrent, convolutional, separable.
 
-All are a ``SequenceLayer``: grid in, grid out. The Transformer does not use them; it has its own self-attention, without
-padding, in ``transduce.model.attention``.
+All are a ``SequenceLayer``: grid in, grid out. The Transformer does not use them; it has its own self-attention,
+without padding, in ``transduce.model.attention``.
 """
 
 from transduce.model.sequence_layers.convolutional import Convolution, SeparableConvolution
