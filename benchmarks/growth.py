@@ -1,11 +1,11 @@
-"""How time and memory of a training step grow: with the tokens of a batch, sentence length, vocabulary and depth.
+"""Growth of a training step's time and memory with batch tokens, sentence length, vocabulary and depth.
 
     python benchmarks/growth.py [--json] [--plot growth.svg] [--precision bf16|fp32]
 
-One of them grows by doubling while the others stay at ``FIXED``, with the preset ``small``. Each point is a process of
-its own, so that its greatest memory is its own; it does one update that is not counted, then three, of which the median
-is taken. Exponents are slopes of straight lines through the logarithms of the upper half of the points: 1 is growth in
-proportion, 2 with the square. A "cliff" is a point that needs far more than the line through its neighbours says.
+One of them doubles from point to point while the others stay at ``FIXED``, with the preset ``small``. Each point runs
+in its own process, so that peak memory is measured per point: one warm-up update, then the median of three. Exponents
+are slopes of a straight line through the logarithms of the upper half of the points: 1 is linear growth, 2 quadratic. A
+"cliff" is a point that costs far more than its neighbours suggest.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ import numpy as np
 from machine import machine, peak_memory_mb
 
 N_COUNTED = 3
-CLIFF = 1.5  # times what the neighbours let expect
+CLIFF = 1.5  # times the geometric mean of the neighbours
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The shape of a step."""
+    """The sizes of a training step."""
 
-    tokens: int = 4096  # of a batch, on each side
-    length: int = 32  # of each sentence, on each side, end symbol included
+    tokens: int = 4096  # per batch and side
+    length: int = 32  # tokens per sentence and side, EOS included
     vocabulary: int = 8000
-    depth: int = 3  # layers on each side
+    depth: int = 3  # layers per side
 
 
 FIXED = Point()
@@ -50,7 +50,7 @@ AXES: dict[str, list[int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a step takes."""
+    """Time and peak memory of a step."""
 
     seconds: float
     peak_memory_mb: float
@@ -60,10 +60,10 @@ def main() -> None:
     """Measure, print and draw."""
     parser = argparse.ArgumentParser(description="Growth of a training step's time and memory.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--plot", type=Path, help="also draw it, to this file (.svg, .png); needs matplotlib")
+    parser.add_argument("--plot", type=Path, help="also plot to this SVG file; needs matplotlib")
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
     parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES))
-    parser.add_argument("--points", type=int, default=99, help="of each axis, at most")
+    parser.add_argument("--points", type=int, default=99, help="largest number of points per axis")
     arguments = parser.parse_args()
     if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
         parser.error('--plot needs matplotlib: pip install -e ".[bench]"')
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def cost_of_point(point: Point, precision: str) -> Cost:
-    """Measured in a process of its own. Raises RuntimeError if that ended early, most likely for want of memory."""
+    """Measure a point in its own process. Raises RuntimeError if that process dies, most likely out of memory."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(point, precision, theirs))
@@ -93,7 +93,7 @@ def cost_of_point(point: Point, precision: str) -> Cost:
     try:
         cost: Cost = ours.recv()
     except EOFError:
-        raise RuntimeError(f"{point}: the process ended before it was done; is there enough memory?") from None
+        raise RuntimeError(f"{point}: the measuring process died, most likely out of memory") from None
     finally:
         process.join()
     return cost
@@ -130,7 +130,7 @@ def _measure(point: Point, precision: str, pipe: Any) -> None:
 
 
 def make_batch(point: Point) -> Any:
-    """Random ids; every sentence is as long as the others."""
+    """Return a batch of random ids in sentences of equal length."""
     import torch
 
     from transduce.data import Batch
@@ -142,7 +142,7 @@ def make_batch(point: Point) -> Any:
 
 
 def summary(axis: str, costs: Sequence[Cost]) -> dict[str, Any]:
-    """The points, the exponents, and where there is a cliff."""
+    """Return the points, exponents and cliffs of an axis."""
     values = AXES[axis][: len(costs)]
     seconds, memory = [cost.seconds for cost in costs], [cost.peak_memory_mb for cost in costs]
     return {
@@ -156,7 +156,7 @@ def summary(axis: str, costs: Sequence[Cost]) -> dict[str, Any]:
 
 
 def exponent(values: Sequence[float], costs: Sequence[float]) -> float | None:
-    """The slope of the upper half of the points in logarithms.
+    """Return the slope of the upper half of the points in logarithms.
 
     >>> exponent([1, 2, 4, 8], [3, 5, 20, 80])
     2.0
@@ -168,7 +168,9 @@ def exponent(values: Sequence[float], costs: Sequence[float]) -> float | None:
 
 
 def cliffs(values: Sequence[int], costs: Sequence[float]) -> list[int]:
-    """Where a point costs more than ``CLIFF`` times the geometric mean of its neighbours (values double each time).
+    """Return the values that cost more than ``CLIFF`` times the geometric mean of their neighbours.
+
+    Values must double from point to point.
 
     >>> cliffs([1, 2, 4, 8], [1.0, 2.0, 9.0, 10.0])
     [4]
@@ -178,7 +180,7 @@ def cliffs(values: Sequence[int], costs: Sequence[float]) -> list[int]:
 
 
 def as_text(axis: str, result: dict[str, Any]) -> str:
-    """A table for people."""
+    """Return a table of the points of an axis."""
     lines = [f"{axis}: time grows with exponent {result['time_exponent']}, memory {result['memory_exponent']}"]
     lines += [
         f"  {value:>9,}{seconds:>10.3f} s{memory:>9,} MB{'   a cliff' if value in result['cliffs'] else ''}"
@@ -187,29 +189,39 @@ def as_text(axis: str, result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def draw(result: dict[str, Any], path: Path) -> None:
-    """Time and memory over each axis, both logarithmic."""
-    import matplotlib
+LABELS = {
+    "tokens": "tokens per batch",
+    "length": "tokens per sentence",
+    "vocabulary": "vocabulary",
+    "depth": "layers per side",
+}
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Plot time and memory over each axis, all logarithmic."""
+    from transduce.paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 
     axes = [axis for axis in AXES if axis in result]
-    figure, panels = pyplot.subplots(2, len(axes), figsize=(3.2 * len(axes), 5.2), squeeze=False, sharey="row")
-    for column, axis in enumerate(axes):
-        of_axis = result[axis]
-        for row, (key, power) in enumerate((("seconds", "time_exponent"), ("peak_memory_mb", "memory_exponent"))):
-            panel = panels[row][column]
-            panel.loglog(of_axis["values"], of_axis[key], "o-", color="#345995")
-            panel.set_title(f"exponent {of_axis[power]}", fontsize=9)
-            panel.grid(alpha=0.3, which="both")
-            panel.set_xticks(of_axis["values"], [f"{value:,}" for value in of_axis["values"]], fontsize=7, rotation=45)
-            panel.minorticks_off()
-        panels[1][column].set_xlabel(axis)
-    panels[0][0].set_ylabel("seconds a step")
-    panels[1][0].set_ylabel("peak memory, MB")
-    figure.tight_layout()
-    figure.savefig(path)
+    figure, panels = new_panels(3.1 * len(axes), 5.8, 2, len(axes))
+    rows = (("seconds", "time_exponent", "seconds per step"), ("peak_memory_mb", "memory_exponent", "peak memory, MB"))
+    for row, (key, power, unit) in enumerate(rows):
+        values = [value for axis in axes for value in result[axis][key]]
+        for column, axis in enumerate(axes):
+            panel, of_axis = panels[row * len(axes) + column], result[axis]
+            panel.plot(of_axis["values"], of_axis[key], "o-", color=COLOURS[0], markersize=5)
+            panel.set_title(f"grows with exponent {of_axis[power]}", loc="left", fontsize=10)
+            panel.set_yscale("log")
+            panel.set_ylim(0.8 * min(values), 1.25 * max(values))  # alike in a row
+            set_log_axis(panel, "y")
+            set_log_axis(panel, "x", of_axis["values"], base=2)
+            panel.tick_params(axis="x", labelsize=8, rotation=45)
+            if row == 1:
+                panel.set_xlabel(LABELS[axis])
+            if column == 0:
+                panel.set_ylabel(unit)
+            else:
+                panel.tick_params(axis="y", labelleft=False)
+    save_svg(figure, path)
 
 
 if __name__ == "__main__":

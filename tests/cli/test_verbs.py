@@ -365,7 +365,18 @@ def test_every_verb_and_flag_is_known() -> None:
             "--tsv",
         ],
         "model": ["--json", "--length", "--vocab-size"],
-        "paper": ["--data", "--device", "--json", "--out", "--scale", "--sentence", "--short", "--treebank", "--work"],
+        "paper": [
+            "--data",
+            "--device",
+            "--json",
+            "--out",
+            "--row",
+            "--scale",
+            "--sentence",
+            "--short",
+            "--treebank",
+            "--work",
+        ],
         "parse": [
             "--alpha",
             "--beam",
@@ -432,6 +443,20 @@ def test_paper(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.Monke
     assert says(transduce("paper", "table1", "--scale", "big").err, "--scale", "cpu", "gpu", "paper", "big")
     assert says(transduce("paper", "all", "--scale", "paper", "--out", out).err, "--treebank")
     assert says(transduce("paper", "figure3", "--sentence", " ", "--out", out).err, "--sentence")
+
+
+def test_paper_refuses_a_wrong_row(transduce: CommandLine, tmp_path: Path) -> None:
+    for arguments, facts in (
+        (("table3", "--row", "A-h2"), ("'A-h2'", "A-h32")),
+        (("table3", "--row", "base", "--row", "B-dk61"), ("'B-dk61'", "B-dk16")),
+        (("table2", "--row", "base"), ("--row", "table3", "'table2'", "'base'")),
+        (("all", "--row", "base"), ("--row", "table3", "'all'")),
+    ):
+        outcome = transduce("paper", *arguments, "--out", tmp_path / "out")
+        assert outcome.code == 1
+        (line,) = outcome.err.splitlines()
+        assert says(line, re.compile("^error: "), *facts)
+    assert not (tmp_path / "out").exists()
 
 
 def test_paper_all_goes_on_after_what_cannot_be_made(

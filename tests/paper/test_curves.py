@@ -1,4 +1,4 @@
-"""The curves: equation 3's peaks, sinusoids as rotations, and models judged by length."""
+"""The curves: peaks of equation 3, sinusoids as rotations, and scores by sentence length."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def test_pairs_are_where_their_longer_side_belongs() -> None:
             assert each.shortest <= max(len(tokenizer.encode(normalise(side))) + 1 for side in pair) <= each.longest
 
 
-def test_what_was_judged_is_kept_with_its_record(experiments: Experiments, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_by_length_are_cached_beside_the_record(
+    experiments: Experiments, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[str] = []
     monkeypatch.setattr(experiments, "tell", told.append)
     short = experiment("sinusoidal", is_short=True)

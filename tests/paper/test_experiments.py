@@ -1,4 +1,4 @@
-"""A finished experiment is a record, a half-done one is resumed, and a record of other settings is refused."""
+"""Experiments: finished runs are read from records, interrupted runs resume, records of other settings are refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def experiment(micro_recipe: Path) -> Experiment:
     return Experiment("base-seed1", read_recipe(micro_recipe, settings))
 
 
-def experiments_in(folder: Path, told: list[str], *, stop_after: int | None = None) -> Experiments:
+def experiments_in(folder: Path, log: list[str], *, stop_after: int | None = None) -> Experiments:
     class Follower:
         n_updates = 0
 
@@ -43,7 +43,7 @@ def experiments_in(folder: Path, told: list[str], *, stop_after: int | None = No
             followers.append(self)
 
         def log(self, line: str) -> None:
-            told.append(line)
+            log.append(line)
 
     followers: list[Follower] = []
     return Experiments(
@@ -52,15 +52,15 @@ def experiments_in(folder: Path, told: list[str], *, stop_after: int | None = No
         scale="cpu",
         follow=lambda config: Follower(),
         should_stop=lambda: stop_after is not None and bool(followers) and followers[-1].n_updates >= stop_after,
-        log=told.append,
+        log=log.append,
     )
 
 
-def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp_path: Path) -> None:
-    told: list[str] = []
-    experiments = experiments_in(tmp_path, told)
+def test_a_run_is_recorded_once_with_its_settings_and_scores(experiment: Experiment, tmp_path: Path) -> None:
+    log: list[str] = []
+    experiments = experiments_in(tmp_path, log)
     record = experiments.run(experiment)
-    assert says(told[0], "base-seed1")
+    assert says(log[0], "base-seed1")
     values = json.loads((tmp_path / "runs" / "cpu" / "base-seed1.json").read_text())
     assert values["name"] == "base-seed1"
     assert values["updates"] == record.updates == 6
@@ -82,22 +82,22 @@ def test_a_record_is_made_once_and_says_what_was_run(experiment: Experiment, tmp
     assert record.dev_perplexity == pytest.approx(math.exp(nats / n_tokens), rel=1e-4)
     assert record.dev_scores == evaluate(Translator.load(model), *text, also=TOKENISED_BLEUS).scores.as_json()
     assert not (tmp_path / "work" / "cpu" / "base-seed1" / "checkpoints").exists()
-    told.clear()
-    assert experiments_in(tmp_path, told).run(experiment) == record
-    assert told == []
+    log.clear()
+    assert experiments_in(tmp_path, log).run(experiment) == record
+    assert log == []
 
 
-def test_what_was_stopped_is_gone_on_with(experiment: Experiment, tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes(experiment: Experiment, tmp_path: Path) -> None:
     whole = experiments_in(tmp_path / "whole", []).run(experiment)
     with pytest.raises(Stopped):
         experiments_in(tmp_path / "cut", [], stop_after=3).run(experiment)
-    told: list[str] = []
-    resumed = experiments_in(tmp_path / "cut", told).run(experiment)
-    assert any("update-00000003" in line for line in told)
+    log: list[str] = []
+    resumed = experiments_in(tmp_path / "cut", log).run(experiment)
+    assert any("update-00000003" in line for line in log)
     assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
 
 
-def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_record_of_other_settings_is_refused(experiment: Experiment, tmp_path: Path) -> None:
     experiments = experiments_in(tmp_path, [])
     experiments.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
@@ -111,7 +111,7 @@ def test_a_record_of_other_settings_is_not_taken_for_this_one(experiment: Experi
         experiments.run(experiment)
 
 
-def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_model_is_trained_again_if_only_its_record_is_left(experiment: Experiment, tmp_path: Path) -> None:
     experiments = experiments_in(tmp_path, [])
     record = experiments.run(experiment)
     for path in sorted((tmp_path / "work").rglob("*"), reverse=True):
@@ -125,17 +125,17 @@ def test_a_model_is_made_anew_where_only_the_record_is_left(experiment: Experime
     with pytest.raises(Stopped):
         experiments_in(tmp_path, [], stop_after=3).model_folder(experiment)
     assert experiments.run(experiment) == record
-    told: list[str] = []
-    assert (experiments_in(tmp_path, told).model_folder(experiment) / "model.safetensors").exists()
-    assert any(says(line, experiment.name, "model") for line in told)
+    log: list[str] = []
+    assert (experiments_in(tmp_path, log).model_folder(experiment) / "model.safetensors").exists()
+    assert any(says(line, experiment.name, "model") for line in log)
     assert experiments.run(experiment).weights_sha256 == record.weights_sha256
 
 
-def test_two_that_want_the_same_make_it_once(experiment: Experiment, tmp_path: Path) -> None:
-    told: list[str] = []
+def test_two_processes_train_the_same_run_once(experiment: Experiment, tmp_path: Path) -> None:
+    log: list[str] = []
     with run_lock(tmp_path / "work" / "locks" / "cpu" / experiment.name):
-        waiting = ThreadPoolExecutor().submit(experiments_in(tmp_path, told).run, experiment)
-        while not any(says(line, "base-seed1") for line in told):
+        waiting = ThreadPoolExecutor().submit(experiments_in(tmp_path, log).run, experiment)
+        while not any(says(line, "base-seed1") for line in log):
             assert not waiting.done()
             time.sleep(0.01)
         other = experiments_in(tmp_path / "other", [])
@@ -143,4 +143,4 @@ def test_two_that_want_the_same_make_it_once(experiment: Experiment, tmp_path: P
         (tmp_path / "runs" / "cpu").mkdir(parents=True)
         shutil.copy(other.record_path(experiment), tmp_path / "runs" / "cpu")
     assert waiting.result() == record
-    assert len(told) == 1  # that it waits, once, and nothing of training
+    assert len(log) == 1  # that it waits, once, and nothing of training

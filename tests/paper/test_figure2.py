@@ -1,4 +1,4 @@
-"""Figure 2: footnote 4 against what is known of it, and the NumPy reference against torch's multi-head attention."""
+"""Figure 2: footnote 4 against known results, and the NumPy reference against torch's multi-head attention."""
 
 from __future__ import annotations
 

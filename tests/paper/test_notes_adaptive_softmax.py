@@ -1,4 +1,4 @@
-"""The softmax in two levels, against torch's own, and against the composition one by one."""
+"""Two-level softmax against torch's adaptive softmax and against its definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reliability and expected calibration error, against an example computed by hand and a version that is all loops."""
+"""Reliability and expected calibration error against a worked example and a version in plain loops."""
 
 from __future__ import annotations
 

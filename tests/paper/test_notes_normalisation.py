@@ -1,4 +1,4 @@
-"""Batch norm and layer norm: against torch's, and what each lets a sentence see of its batch."""
+"""Batch norm and layer norm against torch's, and how a batch affects a sentence with each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three ways to number words: what they are known to do, by formula or by loops."""
+"""The three positional encodings: known properties, by formula or by loops."""
 
 from __future__ import annotations
 

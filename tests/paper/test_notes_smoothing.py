@@ -1,4 +1,4 @@
-"""Label smoothing: the numbers of the notes, and the runs whose calibration is measured."""
+"""Label smoothing: the notes' numbers, and the runs whose calibration is measured."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_short_form_of_all(finished: Experiments, tmp_path: Path) -> None:
     titles = [line for line in text.splitlines() if line.startswith("## ")]
     assert titles == [
         "## Batch norm and layer norm",
-        "## Three ways to number words",
+        "## Three positional encodings",
         "## Label smoothing",
         "## Adaptive softmax",
         "## BPE and WordPiece",

@@ -1,4 +1,4 @@
-"""BPE against WordPiece: counts against loops, and what each learner merges first against its own rule."""
+"""BPE against WordPiece: pair counts against loops, and each algorithm's first merges against its rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small models of the notes: their batches, and that they learn by the trainer of the house."""
+"""The small models of the notes: their batches and their training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and files of a report."""
+"""Reports: tables, Markdown, CSV and drawings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 1: its measures against quantities known otherwise, and the paper's formulas found again."""
+"""Table 1: its measures against known quantities, and the paper's formulas recovered."""
 
 from __future__ import annotations
 

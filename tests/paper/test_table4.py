@@ -1,4 +1,4 @@
-"""Table 4: the short form end to end, the paper's numbers, and that the recipes are what it runs."""
+"""Table 4: the short form end to end, the paper's numbers, and that it runs the recipes."""
 
 from __future__ import annotations
 

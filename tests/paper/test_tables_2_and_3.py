@@ -1,4 +1,4 @@
-"""Tables 2 and 3: the short form end to end, the paper's numbers, and what is called an effect."""
+"""Tables 2 and 3: the short form end to end, the paper's numbers, single rows, and what counts as an effect."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from said import naming
+from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce.paper.table2 import PRINTED as SYSTEMS_PRINTED
@@ -28,8 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("paper")
 
 
-def told_by_the_run(folder: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Its last record of each kind."""
+def last_metrics(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Return the last record of each kind of a run."""
     lines = (folder / "work" / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return {record["kind"]: record for record in map(json.loads, lines)}
 
@@ -42,12 +44,12 @@ def test_table_3_in_short(folder: Path) -> None:
     # No checkpoint is averaged and the last was written at the last validation: its loss is the model's.
     names = ("base-seed1", "base-seed2", "C-N2-seed1")
     *base, smaller = (
-        math.exp(told_by_the_run(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
+        math.exp(last_metrics(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
     )
     assert table.column("PPL") == pytest.approx([mean(base), smaller], rel=1e-4)
     # The paper's is 1.19 above base. Student's t of two seeds at 95 % is 12.706.
     effect, margin = smaller - mean(base), 12.706 * stdev(base) * math.sqrt(3 / 2)
-    expected = "only there" if abs(effect) <= margin else "agrees" if effect > 0 else "against"
+    expected = "paper only" if abs(effect) <= margin else "as in the paper" if effect > 0 else "opposite"
     assert table.column("PPL's effect") == [None, expected]
     # A second time all is read, not run.
     again = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
@@ -60,10 +62,28 @@ def test_table_3_in_short(folder: Path) -> None:
     assert float(rows["big"]["V = 37,000"]) == pytest.approx(214.17, abs=0.01)
 
 
+def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=naming("'C-N22'", "C-N2")):
+        ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True, rows=("C-N22",)))
+    alone = ARTEFACTS["table3"](experiments_in(folder / "alone"), Request(is_short=True, rows=("C-N2", "C-N2")))
+    assert alone.name == "table3-rows"
+    assert [path.name for path in (folder / "alone" / "runs" / "cpu").iterdir()] == ["table3-short-C-N2-seed1.json"]
+    (row,) = alone.table().rows
+    assert alone.table().column("PPL's effect") == [None]  # base has not been trained
+    text = write_report(alone, folder / "out")[0].read_text(encoding="utf-8")
+    assert "--row base" in text
+    assert "paper 2 + 2 layers, d_model 512, wmt14-en-de" in text
+    assert "ours 1 + 1 layers, d_model 64, grammar en-de, 300 pairs" in text
+    full = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True)).table()
+    among = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True, rows=("C-N2",))).table()
+    assert among.rows == full.rows[1:]
+    assert row[:4] == among.rows[0][:4]
+
+
 def test_table_2_in_short(folder: Path) -> None:
     report = ARTEFACTS["table2"](experiments_in(folder), Request(is_short=True))
     measured = report.table()
-    assert measured.column("system") == ["LSTM, last state only", "Transformer"]
+    assert measured.column("system") == ["LSTM without attention", "Transformer"]
     # Six operations for each weight of a matrix that a target token meets: width 64, 256 inside, 400 tokens.
     attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
     lstm = 4 * 64 * (64 + 64)  # four gates, over what comes in and the state
@@ -81,7 +101,7 @@ def test_table_2_in_short(folder: Path) -> None:
     ]
     for name, row in zip(weights, measured.rows, strict=True):
         cells = dict(zip(measured.columns, row, strict=True))
-        run = told_by_the_run(folder, f"table2-short-{name}-seed1")
+        run = last_metrics(folder, f"table2-short-{name}-seed1")
         from_s, to_s = run["validation"]["elapsed_s"], run["checkpoint"]["elapsed_s"]
         assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
         seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
@@ -139,17 +159,17 @@ def test_the_vocabularies_that_fit_are_those_that_round_to_what_is_printed() -> 
 @pytest.mark.parametrize(
     ("printed", "ours", "expected"),
     [
-        (0.4, 25.5, "agrees"),
-        (-0.4, 25.5, "against"),
-        (0.4, 25.02, "only there"),
-        (0.0, 25.5, "only here"),
-        (0.0, 25.02, "none, agrees"),
+        (0.4, 25.5, "as in the paper"),
+        (-0.4, 25.5, "opposite"),
+        (0.4, 25.02, "paper only"),
+        (0.0, 25.5, "ours only"),
+        (0.0, 25.02, "none in either"),
     ],
 )
-def test_a_difference_that_a_seed_may_make_is_no_effect(printed: float, ours: float, expected: str) -> None:
+def test_a_difference_within_the_interval_of_seeds_is_no_effect(printed: float, ours: float, expected: str) -> None:
     base = [24.95, 25.05, 25.0, 25.0]  # standard deviation 0.041, so the margin is 3.18 x 0.041 x 1.118 = 0.145
     assert verdict(printed, ours, base) == expected
-    assert verdict(0.4, 25.14, base) == "only there"
-    assert verdict(0.4, 25.15, base) == "agrees"
-    assert verdict(-0.1, 25.02, base, negligible=0.1) == "none, agrees"
-    assert verdict(0.4, 25.4, base[:2]) == "only there"  # two seeds tell little
+    assert verdict(0.4, 25.14, base) == "paper only"
+    assert verdict(0.4, 25.15, base) == "as in the paper"
+    assert verdict(-0.1, 25.02, base, negligible=0.1) == "none in either"
+    assert verdict(0.4, 25.4, base[:2]) == "paper only"  # two seeds give a wide interval

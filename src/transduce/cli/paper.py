@@ -23,27 +23,42 @@ SCALES = ("cpu", "gpu", "paper")
 
 def paper(
     name: Annotated[
-        str, Argument(metavar="WHAT", help="table1 ... table4, figure1 ... figure5, curves, notes, or all.")
+        str,
+        Argument(
+            metavar="WHAT", help="What to reproduce: table1 to table4, figure1 to figure5, curves, notes, or all."
+        ),
     ],
     scale: Annotated[
         str,
-        Option(help="cpu: small models, minutes a run; gpu: the real sizes on less text; paper: the paper's own runs."),
+        Option(
+            help="Size of the runs: cpu for small models in minutes, gpu for the paper's sizes on less text, paper for"
+            " its own runs."
+        ),
     ] = "cpu",
     out: Annotated[
-        Path, Option(help="Where reports go; finished runs are kept as small records in its folder runs.")
+        Path,
+        Option(help="Write the reports to this folder; its folder runs keeps a small record of each finished run."),
     ] = Path("paper"),
     work: Annotated[
         Path | None,
-        Option(help="Where runs and models are while they are made. Default: work in --out.", show_default=False),
+        Option(help="Keep runs and models in this folder. Default: work in --out.", show_default=False),
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="Run only this row of table3, for example A-h1 or big; repeat for several. Row base has eight seeds.",
+            show_default=False,
+        ),
     ] = None,
     sentence: Annotated[
-        str | None, Option(help="For the figures of attention: look at this one.", show_default=False)
+        str | None, Option(help="Show this sentence in the attention figures.", show_default=False)
     ] = None,
     short: Annotated[
         bool,
         Option(
             "--short",
-            help="A form of seconds that shows only that all works; its numbers say nothing, and go to short in --out.",
+            help="Make a test version in seconds, in folder short of --out; its numbers mean nothing.",
         ),
     ] = False,
     treebank: options.Treebank = None,
@@ -51,9 +66,9 @@ def paper(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Make a table or a figure of the paper again: our numbers beside the printed ones, as Markdown, CSV and SVG.
+    """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
 
-    Runs what is missing, goes on with what is half done.
+    Trains the models that are missing and resumes interrupted runs.
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
@@ -62,18 +77,21 @@ def paper(
 
     names = list(ARTEFACTS) if name == "all" else [name]
     if name != "all" and name not in ARTEFACTS:
-        raise ConfigError(f"there is no {quoted(name)} in the paper; {nearest_name(name, [*ARTEFACTS, 'all'])}")
+        raise ConfigError(f"unknown table or figure {quoted(name)}; {nearest_name(name, [*ARTEFACTS, 'all'])}")
     if scale not in SCALES:
         raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {quoted(scale)}")
     chosen_scale: Scale = scale  # type: ignore[assignment]
-    _require_what_the_end_needs(names, chosen_scale, treebank, sentence)
+    rows = tuple(row or ())
+    if rows:
+        _require_table3_rows(name, rows)
+    _require_inputs(names, chosen_scale, treebank, sentence)
     if short:
         out = out / "short"
     reports = out if chosen_scale == "cpu" else out / chosen_scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
         require_folder(option, folder)
         require_utf8_name(option, folder.resolve())
-    asked = StopRequest()
+    stop = StopRequest()
     experiments = Experiments(
         out / "runs",
         work or out / "work",
@@ -81,8 +99,8 @@ def paper(
         data_folder=data,
         device=chosen_device(device),
         follow=lambda config: TrainingProgress(config.training),
-        should_stop=asked,
-        while_training=asked,
+        should_stop=stop,
+        while_training=stop,
         log=echo,
     )
     written: dict[str, list[str]] = {}
@@ -90,10 +108,10 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(short, sentence, treebank))
+            report = ARTEFACTS[each](experiments, Request(short, sentence, treebank, rows))
         except Stopped:
-            echo(f"stopped; the same command goes on with {each}")
-            return asked.exit_code
+            echo(f"stopped; run the same command again to continue with {each}")
+            return stop.exit_code
         except TransduceError as error:
             if len(names) == 1:
                 raise
@@ -109,13 +127,22 @@ def paper(
     return 1 if n_failed else 0
 
 
-def _require_what_the_end_needs(names: list[str], scale: Scale, treebank: Path | None, sentence: str | None) -> None:
-    """Raises ConfigError for what would be missed only after hours."""
+def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
+    """Raise ConfigError for --row with another artefact or with the name of no row."""
+    from transduce.paper.table3 import require_rows
+
+    if name != "table3":
+        raise ConfigError(f"--row {quoted(rows[0])} selects a row of table3, got it with {quoted(name)}")
+    require_rows(rows)
+
+
+def _require_inputs(names: list[str], scale: Scale, treebank: Path | None, sentence: str | None) -> None:
+    """Raise ConfigError at once for an input that would otherwise be missed only after hours of training."""
     from importlib.util import find_spec
 
     if "table4" in names and scale == "paper" and treebank is None:
         raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
     if sentence is not None and not sentence.strip():
-        raise ConfigError("--sentence has no word")
+        raise ConfigError("--sentence is empty")
     if find_spec("matplotlib") is None:
-        raise ConfigError("drawings are made by matplotlib, which is not here; install transduce[plot]")
+        raise ConfigError("plots need matplotlib, which is not installed; install transduce[plot]")

@@ -39,10 +39,16 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def new_panels(width: float, height: float, n_rows: int = 1, n_columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure of a size in inches and its panels, row by row, in the common style."""
+def new_panels(
+    width: float, height: float, n_rows: int = 1, n_columns: int = 1, *, heights: Sequence[float] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of a size in inches and its panels, row by row, in the common style.
+
+    ``heights`` are the ratios of the rows; by default all are equal.
+    """
     figure = new_figure(width, height)
-    panels = [figure.add_subplot(n_rows, n_columns, number + 1) for number in range(n_rows * n_columns)]
+    grid = figure.add_gridspec(n_rows, n_columns, height_ratios=heights)
+    panels = [figure.add_subplot(grid[row, column]) for row in range(n_rows) for column in range(n_columns)]
     for panel in panels:
         style(panel)
     return figure, panels
@@ -94,18 +100,35 @@ def _plain(number: float) -> str:
 
 
 def label_ends(
-    figure: Figure, panel: Axes, labels: Sequence[tuple[float, float, str, str]], *, least_points: float = 11.5
+    figure: Figure,
+    panel: Axes,
+    labels: Sequence[tuple[float, float, str, str]],
+    *,
+    least_points: float = 12,
+    in_column: bool = False,
 ) -> None:
-    """Label curves at their right ends instead of in a legend; ``labels`` are (x, y, text, colour).
+    """Label points or the ends of curves instead of drawing a legend; ``labels`` are (x, y, text, colour).
 
-    Labels that would overlap are moved apart to ``least_points``. Call it when limits and scales of the axes are final.
+    Labels that would overlap are moved apart to ``least_points``. With ``in_column`` they stand to the right of the
+    panel, joined to their points by thin lines. Call it when limits and scales of the axes are final.
     """
     figure.draw_without_rendering()  # settles the layout, so that data have places
     in_order = sorted(labels, key=lambda label: label[1])
     wanted = [float(panel.transData.transform(label[:2])[1]) * 72 / figure.dpi for label in in_order]
+    bottom, top = (panel.transAxes.transform((0, y))[1] * 72 / figure.dpi for y in (0, 1))
     for (x, y, text, colour), at, to in zip(in_order, wanted, spread(wanted, least_points), strict=True):
-        offset = (7, to - at)
-        panel.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=colour, fontsize=9, va="center")
+        label = panel.annotate(text, (x, y), color=colour, fontsize=9, va="center", annotation_clip=False)
+        if in_column:
+            label.set(position=(1.03, (to - bottom) / (top - bottom)), anncoords="axes fraction")
+            panel.annotate(
+                "",
+                (x, y),
+                xytext=(1.025, (to - bottom) / (top - bottom)),
+                textcoords="axes fraction",
+                arrowprops={"arrowstyle": "-", "color": "#c4c4c4", "shrinkA": 0, "shrinkB": 5},
+            )
+        else:
+            label.set(position=(7, to - at), anncoords="offset points")
 
 
 def spread(wanted: Sequence[float], least: float) -> list[float]:

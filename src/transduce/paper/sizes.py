@@ -9,7 +9,7 @@ from typing import Any
 from transduce.config import RunConfig
 from transduce.corpora import BUILT_IN, CATALOGUE
 
-__all__ = ["corpus_description", "size_description"]
+__all__ = ["corpus_description", "model_description", "size_description"]
 
 
 def size_description(config: RunConfig | Mapping[str, Any]) -> str:
@@ -20,9 +20,16 @@ def size_description(config: RunConfig | Mapping[str, Any]) -> str:
     '6 + 6 layers, d_model 512, multi30k en-de, 29,000 pairs'
     """
     tables = config.model_dump() if isinstance(config, RunConfig) else config
-    model, data = tables["model"], tables["data"]
-    layers = f"{model['n_encoder_layers']} + {model['n_decoder_layers']} layers"
-    return f"{layers}, d_model {model['d_model']}, {corpus_description(data)}"
+    return f"{model_description(tables['model'])}, {corpus_description(tables['data'])}"
+
+
+def model_description(model: Mapping[str, Any]) -> str:
+    """Describe the size of a model.
+
+    >>> model_description({"n_encoder_layers": 6, "n_decoder_layers": 6, "d_model": 512})
+    '6 + 6 layers, d_model 512'
+    """
+    return f"{model['n_encoder_layers']} + {model['n_decoder_layers']} layers, d_model {model['d_model']}"
 
 
 def corpus_description(data: Mapping[str, Any]) -> str:
@@ -37,7 +44,8 @@ def corpus_description(data: Mapping[str, Any]) -> str:
     if data["task"] == "parsing":
         return names
     pairs = f"{data['n_pairs']:,} pairs" if corpus == BUILT_IN else _catalogue_size(corpus)
-    return ", ".join(filter(None, (f"{names} {data['direction']}", pairs)))
+    direction = "" if names.endswith(data["direction"]) else f" {data['direction']}"  # as in wmt14-en-de
+    return ", ".join(filter(None, (names + direction, pairs)))
 
 
 def _catalogue_size(corpus: object) -> str:

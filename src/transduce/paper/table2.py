@@ -1,18 +1,21 @@
-"""Table 2: BLEU and the cost of training, of the Transformer and of the systems before it."""
+"""Table 2: BLEU and training cost of the Transformer and of baselines modelled on its predecessors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
-from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
-from transduce.paper.table3 import learning_rate_in_words, row_at_scale
+from transduce.paper.sizes import size_description
+from transduce.paper.table3 import learning_rate_description, row_at_scale
+from transduce.paper.table_plots import FlopsPoint, draw_bleu_over_flops
 from transduce.recipes import TABLE_3, with_settings
 
 __all__ = ["PRINTED", "make_table2", "system_at_scale"]
@@ -20,7 +23,7 @@ __all__ = ["PRINTED", "make_table2", "system_at_scale"]
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A row as the paper prints it: BLEU on newstest2014, and floating-point operations of training."""
+    """A row of the paper: BLEU on newstest2014, and training FLOPs."""
 
     bleu_de: float | None = None
     bleu_fr: float | None = None
@@ -41,14 +44,14 @@ PRINTED: dict[str, Printed] = {
     "Transformer (big)": Printed(28.4, 41.8, 2.3e19, 2.3e19),
 }
 
-# What the paper took its GPUs to sustain in single precision (section 6.1's footnote), in 10^12 operations a second.
+# Sustained single-precision TFLOP/s of a GPU, as the paper assumes (footnote of section 6.1).
 P100_TFLOPS = 9.5
 P100S, BASE_SECONDS, BIG_SECONDS = 8, 12 * 3600.0, 3.5 * 86400.0
 
-# Ours beside each of theirs: what is changed in the base run.
+# Our systems: the paper's row that each is modelled on, and its changes of the base configuration.
 SYSTEMS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "ByteNet-like (dilated convolutions)": ("ByteNet", {"system": "bytenet"}),
-    "LSTM, last state only": ("", {"system": "last-state"}),
+    "LSTM without attention": ("", {"system": "last-state"}),
     "GNMT-like (LSTM, additive attention)": ("GNMT + RL", {"system": "recurrent"}),
     "ConvS2S-like (gated convolutions)": ("ConvS2S", {"system": "convs2s"}),
     "Transformer, mixture of experts": ("MoE", {"n_experts": 8}),
@@ -60,29 +63,68 @@ FLOPS = ".1e"
 
 def make_table2(experiments: Experiments, request: Request) -> Report:
     """Train every system on the same text with the same tokenizer, search and number of updates."""
-    names = ["LSTM, last state only", "Transformer"] if request.is_short else list(SYSTEMS)
+    names = ["LSTM without attention", "Transformer"] if request.is_short else list(SYSTEMS)
     records = {name: experiments.run(_experiment(experiments, name, is_short=request.is_short)) for name in names}
+    paper, ours = (size_description(config) for config in (row_at_scale("base", "paper"), _of_transformer(records)))
     return Report(
         "table2",
         "Table 2: BLEU and the cost of training",
         (
-            _words(experiments.scale, list(records.values()), records["Transformer"]),
+            verdict_line(_verdict(records)),
+            f"Transformer of the paper (base): {paper}. Ours: {ours}. Numbers of different sizes cannot be compared"
+            " with each other, only the order of the systems.",
             _measured(records),
-            "What the paper prints, on newstest2014 (for the big model's English to French its text has 41.0, its table"
-            " 41.8). For its own models also what its rule gives (time x GPUs x"
-            " sustained FLOPS), and what the products of the model come to by count:",
+            picture("table2", "BLEU over training FLOPs: our systems above, the paper's below"),
+            how_to_reproduce(
+                "table2",
+                scale=experiments.scale,
+                seeds=f"seed {records['Transformer'].config['training']['seed']} for each system",
+                hardware=machines(records.values()),
+            ),
+            _details(records),
+            "## The paper's numbers\n\nBLEU on newstest2014. The text gives 41.0 for the big model's English to French,"
+            " the table 41.8. For the paper's own models, the last two columns are FLOPs by its rule (training time x"
+            " number of GPUs x sustained FLOP/s) and by counting matrix products.",
             _printed(),
         ),
+        drawings={"table2": lambda path: _draw(records, path)},
+    )
+
+
+def _of_transformer(records: Mapping[str, RunRecord]) -> Mapping[str, Any]:
+    return records["Transformer"].config
+
+
+def _bleu(record: RunRecord) -> float:
+    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
+
+
+def _verdict(records: Mapping[str, RunRecord]) -> str:
+    """Summarise the order of the systems; the paper has the Transformer first."""
+    in_order = sorted(records, key=lambda name: -_bleu(records[name]))
+    rank, ours = in_order.index("Transformer") + 1, _bleu(records["Transformer"])
+    if rank == 1:
+        second = in_order[1]
+        lead = ours - _bleu(records[second])
+        return (
+            f"The Transformer comes first, as in the paper: {ours:.1f} BLEU, {lead:.1f} more than {second}, on the same"
+            " text and with about the same FLOPs."
+        )
+    first = in_order[0]
+    return (
+        f"The paper's order, Transformer first, does not hold at this size: it has {ours:.1f} BLEU, rank {rank} of"
+        f" {len(in_order)}, and {first} leads with {_bleu(records[first]):.1f}, on the same text and with about the"
+        " same FLOPs."
     )
 
 
 def system_at_scale(name: str, experiments: Experiments) -> RunConfig:
-    """The base run of Table 3 with another system; the others have about as many weights as the Transformer."""
+    """Return the base run of Table 3 with another system, of about the Transformer's FLOPs per token."""
     _, changes = SYSTEMS[name]
     config = row_at_scale("base", experiments.scale)
     settings = [f"model.{key}={value}" for key, value in changes.items()]
     settings.append(f"training.average_last={TABLE_3['base']().training.average_last}")  # as in section 6.1
-    if "n_experts" in changes and isinstance(config.model, TransformerConfig):  # two of them are at work on a token
+    if "n_experts" in changes and isinstance(config.model, TransformerConfig):  # two experts are active per token
         settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
     if experiments.scale == "cpu":
         max_updates = 3 * config.training.max_updates // 2
@@ -91,7 +133,7 @@ def system_at_scale(name: str, experiments: Experiments) -> RunConfig:
 
 
 def _as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> RunConfig:
-    """With as many layers as bring its cost nearest to the Transformer's; experts are as they are."""
+    """Choose the number of layers whose FLOPs are nearest to the Transformer's; leave mixtures of experts alone."""
     if config.model.system == "transformer":
         return config
     wanted = flops_per_token(transformer)
@@ -107,7 +149,7 @@ def _as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> R
 
 
 def flops_per_token(config: RunConfig) -> int:
-    """Of training, with the vocabulary that the recipe asks for."""
+    """Return the training FLOPs per token, with the vocabulary size of the recipe."""
     return cost_of(config.model.with_vocabulary(config.data.vocab_size, config.data.vocab_size)).flops_per_token
 
 
@@ -119,26 +161,58 @@ def _experiment(experiments: Experiments, name: str, *, is_short: bool) -> Exper
     return Experiment(f"table2-{'short-' if is_short else ''}{slug}-seed1", config)
 
 
-def _words(scale: Scale, records: Sequence[RunRecord], record: RunRecord) -> str:
+def _details(records: Mapping[str, RunRecord]) -> str:
+    record = records["Transformer"]
     training, data, search = (record.config[table] for table in ("training", "data", "search"))
     corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
     text, scores = record.test_text or record.dev_text, record.test_scores or record.dev_scores
-    return " ".join(
+    return "\n".join(
         (
-            f"Scale: {scale}. Systems of our own after each of the paper's, not those systems: as many layers as give",
-            "about the Transformer's FLOPs (of 8 experts, each half as wide, two are at work),",
-            f"the same text ({corpora}, {data['direction']}), tokenizer, search and",
-            f"{record.updates:,} updates ({training['warmup_steps']:,} of warm-up{learning_rate_in_words(training)});",
-            f"seed {training['seed']}, {training['precision']}, on {machines(records)}.",
-            f"BLEU is of {text}: `{scores['sacrebleu']['signature']}`; tokenised, compounds split, as the paper counts",
-            f"it: `{scores['paper_bleu']['signature']}`;",
-            f"beam {search['beam_size']}, alpha {search['alpha']}.",
-            "FLOPs by count: 6 for each weight that a target token meets. By the paper's rule: time of training x",
-            "what the machine sustains, measured by large products before each training.",
-            "All are trained as the Transformer is (section 5.3), which may not be the best for the others.",
-            "Not made again: ensembles, the big model, English to French.",
+            "## Details\n",
+            "- Systems: baselines modelled on the paper's, not those systems themselves. Each has as many layers as"
+            " give about the Transformer's FLOPs; of 8 experts, each half as wide, two are active.",
+            f"- Training: the same text ({corpora}, {data['direction']}), tokenizer, search and {record.updates:,}"
+            f" updates ({training['warmup_steps']:,} of warm-up{learning_rate_description(training)}),"
+            f" {training['precision']}. All are trained like the Transformer (section 5.3), which may not be the best"
+            " for the others.",
+            f"- BLEU on {text}: `{scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
+            f" paper's: `{scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha {search['alpha']}.",
+            "- FLOPs by count: 6 per weight and target token. FLOPs by rule, the paper's: training time x sustained"
+            " FLOP/s, measured with large matrix products before each training.",
+            "- Left out: ensembles, the big model, English to French.",
         )
     )
+
+
+def _draw(records: Mapping[str, RunRecord], path: Path) -> None:
+    record = records["Transformer"]
+    ours = [
+        FlopsPoint(name, _flops_by_rule(each), _bleu(each), name.startswith("Transformer"))
+        for name, each in records.items()
+    ]
+    printed = [
+        FlopsPoint(name, row.flops_de, row.bleu_de, name.startswith("Transformer"))
+        for name, row in PRINTED.items()
+        if row.flops_de is not None and row.bleu_de is not None
+    ]
+    flops = "training FLOPs (time x sustained FLOP/s)"
+    draw_bleu_over_flops(
+        (
+            (f"Ours: {size_description(record.config)}", flops, f"BLEU, {record.test_text or record.dev_text}", ours),
+            (
+                f"Paper: base {size_description(row_at_scale('base', 'paper'))}",
+                flops,
+                "BLEU, newstest2014 en-de",
+                printed,
+            ),
+        ),
+        path,
+    )
+
+
+def _flops_by_rule(record: RunRecord) -> float:
+    """Return the training FLOPs by the paper's rule: time times the sustained FLOP/s of the machine."""
+    return 60 * record.minutes * record.sustained_flops
 
 
 def _measured(records: Mapping[str, RunRecord]) -> Table:
@@ -152,11 +226,11 @@ def _measured(records: Mapping[str, RunRecord]) -> Table:
                 name,
                 layers,
                 record.parameters / 1e6,
-                float(scores["sacrebleu"]["score"]),
+                _bleu(record),
                 float(scores["paper_bleu"]["score"]),
                 record.dev_perplexity,
                 record.training_flops,
-                60 * record.minutes * record.sustained_flops,
+                _flops_by_rule(record),
                 record.sustained_flops / 1e12,
                 record.minutes,
                 theirs.bleu_de,
@@ -184,7 +258,7 @@ def _printed() -> Table:
 
 
 def _counted(name: str) -> float | None:
-    """6 operations for each weight of a product and target token of the whole run; None where we have not the model."""
+    """Return 6 FLOPs per matrix weight and target token of the whole run; None for a model that we do not have."""
     row = {"Transformer (base)": "base", "Transformer (big)": "big"}.get(name)
     if row is None:
         return None

@@ -1,25 +1,30 @@
-"""Table 3: what each part of the model is worth. All 20 rows, and whether our effects point where the paper's do."""
+"""Table 3: variations on the base model. All 20 rows, and whether each has the effect that it has in the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, assert_never
 
-from transduce.config import RunConfig
+from transduce.config import RunConfig, nearest_name
+from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
+from transduce.paper.sizes import size_description
+from transduce.paper.table_plots import RowPoint, draw_perplexities
 from transduce.recipes import TABLE_3, with_settings
 
 __all__ = [
     "PRINTED",
     "Printed",
-    "learning_rate_in_words",
+    "learning_rate_description",
     "make_table3",
+    "require_rows",
     "row_at_scale",
     "row_experiment",
     "verdict",
@@ -29,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A row as the paper prints it."""
+    """A row of the paper."""
 
     change: str
     perplexity: float
@@ -60,52 +65,167 @@ PRINTED: dict[str, Printed] = {
     "big": Printed("N 6, d_model 1024, d_ff 4096, h 16, P_drop 0.3, 300K updates", 4.33, 26.4, 213),
 }
 
-# Vocabularies for which the formula gives what the paper prints: one for all rows but big, another for big.
+# Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
 
-# "We used beam search as described in the previous section, but no checkpoint averaging." Minutes are of training only.
+# Section 6.2: no checkpoint averaging. Without validation BLEU, the minutes are of training alone.
 AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false")
 
-# The others have one: what seeds alone change is measured on the first row. With 4 a difference would have to be 3.6
-# standard deviations to be called an effect, with 8 it is 2.5.
+# Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
+# standard deviations, with 8 it is 2.5.
 N_BASE_SEEDS = 8
-# Student's t, two sides of 95 %, by degrees of freedom.
+# Student's t for a two-sided 95 % interval, by degrees of freedom.
 T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
-# Differences of the paper that are not called effects here: it has one run for a row, and calls E "nearly identical".
+# Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
 UPDATES_AT_CPU_SCALE = 1_500
-# Of the data folder, all English-German text; dev is newstest2013, as in the paper.
+# All English-German text of the data folder; the dev set is newstest2013, as in the paper.
 MIXTURE = (
     "newstest", "wmt-sample10k", "tatoeba", "multi30k", "libreoffice-help", "debian_ddtp", "debian_handbook",
 )  # fmt: skip
 
 
 def make_table3(experiments: Experiments, request: Request) -> Report:
-    """Train every row and set it beside the paper's."""
+    """Train every row, or those of the request, and compare them with the paper's."""
+    if request.rows:
+        return _report_of_rows(experiments, request)
     names = ["base", "C-N2"] if request.is_short else list(PRINTED)
-    n_seeds = 2 if request.is_short else N_BASE_SEEDS
-    records = {
-        name: [
-            experiments.run(_experiment(experiments, name, seed, is_short=request.is_short))
-            for seed in range(1, 1 + (n_seeds if name == "base" else 1))
-        ]
-        for name in names
-    }
+    records = _records(experiments, names, is_short=request.is_short)
     return Report(
         "table3",
         "Table 3: variations on the Transformer",
         (
-            _words(experiments.scale, records["base"]),
-            _effects(records),
-            "What a model of the paper's size has by formula, beside what the paper prints, in millions:",
+            verdict_line(_summary(records)),
+            _sizes({"base": records["base"]}),
+            _effects(records, records["base"]),
+            picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
+            how_to_reproduce(
+                "table3",
+                scale=experiments.scale,
+                seeds=f"seed 1, base with seeds 1 to {len(records['base'])}",
+                hardware=machines(records["base"]),
+                note="One row alone: `transduce paper table3 --row NAME`.",
+            ),
+            _details(experiments.scale, records["base"]),
+            "## Parameters of the paper's sizes\n\nMillions of parameters by formula for vocabularies of V tokens,"
+            " beside the printed ones.",
             _parameters(),
             _about_vocabularies(),
         ),
+        drawings={"table3": lambda path: _draw(records, path)},
+    )
+
+
+def require_rows(names: Sequence[str]) -> None:
+    """Raise ConfigError if a name is not that of a row of Table 3."""
+    for name in names:
+        if name not in PRINTED:
+            raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(PRINTED))}")
+
+
+def _records(experiments: Experiments, names: Sequence[str], *, is_short: bool) -> dict[str, list[RunRecord]]:
+    """Train or read rows: every seed of base, one of the others."""
+    return {
+        name: [experiments.run(each) for each in _experiments_of(experiments, name, is_short=is_short)]
+        for name in names
+    }
+
+
+def _experiments_of(experiments: Experiments, name: str, *, is_short: bool) -> list[Experiment]:
+    n_seeds = 1 if name != "base" else 2 if is_short else N_BASE_SEEDS
+    return [_experiment(experiments, name, seed, is_short=is_short) for seed in range(1, 1 + n_seeds)]
+
+
+def _report_of_rows(experiments: Experiments, request: Request) -> Report:
+    """Report some rows alone. They are compared with base only if all its seeds have been trained."""
+    require_rows(request.rows)
+    names = tuple(dict.fromkeys(request.rows))
+    records = _records(experiments, names, is_short=request.is_short)
+    seeds = _experiments_of(experiments, "base", is_short=request.is_short)
+    has_base = all(experiments.record_path(each).exists() for each in seeds)
+    base = [experiments.run(each) for each in seeds] if has_base else None
+    sections: list[str | Table] = [_sizes(records), _effects(records, base)]
+    if base is None:
+        sections.append(
+            f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
+            f" {len(seeds)} seeds."
+        )
+    options = " ".join(f"--row {name}" for name in names)
+    sections.append(
+        how_to_reproduce(
+            f"table3 {options}",
+            scale=experiments.scale,
+            seeds=f"seeds 1 to {len(seeds)} of base, seed 1 of other rows" if "base" in names else "seed 1",
+            hardware=machines(record for row in records.values() for record in row),
+        )
+    )
+    return Report("table3-rows", f"Table 3, rows {', '.join(names)}", tuple(sections))
+
+
+def _summary(records: Mapping[str, Sequence[RunRecord]]) -> str:
+    """Count the rows whose effect on perplexity is, and is not, that of the paper."""
+    base = _perplexities(records["base"])
+    effects = [_effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"]
+    n_same, n_opposite, n_ours = (effects.count(each) for each in ("as in the paper", "opposite", "ours only"))
+    n_noise = len(effects) - n_same - n_opposite - n_ours
+    only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
+    return (
+        f"At this size, {n_same} of {len(effects)} rows change the perplexity as in the paper by more than another seed"
+        f" does ({_margin(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
+    )
+
+
+def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
+    """Name the sizes that stand side by side."""
+    sizes = (
+        f"Row {name}: paper {size_description(row_at_scale(name, 'paper'))}; ours {size_description(row[0].config)}."
+        for name, row in records.items()
+    )
+    return " ".join(
+        (
+            *sizes,
+            "Every row changes what the paper changes, in the same ratio. Numbers of the two sizes cannot be compared",
+            "with each other, only their differences from base.",
+        )
+    )
+
+
+def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
+    base, first = _perplexities(records["base"]), records["base"][0]
+    margin = _margin(base)
+    rows = [
+        RowPoint(
+            name=name,
+            change=PRINTED[name].change if name != "big" else "d_model 1024, h 16, P_drop 0.3",
+            group=name.partition("-")[0],
+            perplexity=row[0].dev_perplexity,
+            paper_perplexity=PRINTED[name].perplexity,
+            effect=_effect_on_perplexity(name, row[0], base),
+        )
+        for name, row in records.items()
+        if name != "base"
+    ]
+    draw_perplexities(
+        rows,
+        base=(mean(base), mean(base) - margin, mean(base) + margin),
+        paper_base=PRINTED["base"].perplexity,
+        titles=(
+            f"Ours: base {size_description(first.config)}",
+            f"Paper: base {size_description(row_at_scale('base', 'paper'))}",
+        ),
+        labels=(
+            f"perplexity, {first.dev_text}; line: base, {mean(base):.2f}",
+            f"perplexity, newstest2013; line: base, {PRINTED['base'].perplexity:.2f}",
+        ),
+        path=path,
     )
 
 
 def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
-    """The run of a row: the paper's, the paper's model on less text, or the same ratios in a model of minutes."""
+    """Return the run of a row at a scale.
+
+    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes.
+    """
     row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
     match scale:
         case "paper":
@@ -119,7 +239,7 @@ def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
 
 
 def _at_gpu_scale(row: RunConfig) -> list[str]:
-    """The real sizes for a tenth of the updates, on all English-German text of the data folder."""
+    """Use the paper's sizes for a tenth of its updates, on all English-German text of the data folder."""
     max_updates = row.training.max_updates // 10
     return [
         f"data.corpus={{{', '.join(f'{name}=1.0' for name in MIXTURE)}}}",
@@ -133,10 +253,10 @@ def _at_gpu_scale(row: RunConfig) -> list[str]:
 
 
 def _at_cpu_scale(row: RunConfig) -> list[str]:
-    """Half the layers, an eighth of each width, the same heads; captions instead of news.
+    """Use half the layers, an eighth of each width and the same number of heads, on captions instead of news.
 
-    The learning rate falls to nothing: so few updates at the paper's, which is still high at their end, would leave it
-    to the seed when a model learns to align (perplexities of base from 14.6 to 17.8, so from 10.2 to 11.6).
+    The learning rate decays linearly to zero. With the paper's schedule, still high after so few updates, the time at
+    which a model learns to align would depend on the seed (perplexity of base 14.6 to 17.8; with decay 10.2 to 11.6).
     """
     model, training = row.model, row.training
     widths = {name: getattr(model, name) // 8 for name in ("d_model", "d_ff", "d_k", "d_v")}
@@ -158,89 +278,85 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
 
 
 def row_experiment(name: str, scale: Scale, *, seed: int) -> Experiment:
-    """The run of a row, under the name that its record has."""
+    """Return the run of a row under the name of its record."""
     return Experiment(f"table3-{name}-seed{seed}", row_at_scale(name, scale, seed=seed))
 
 
 def _experiment(experiments: Experiments, name: str, seed: int, *, is_short: bool) -> Experiment:
-    whole = row_experiment(name, experiments.scale, seed=seed)
+    full = row_experiment(name, experiments.scale, seed=seed)
     if not is_short:
-        return whole
-    return Experiment(f"table3-short-{name}-seed{seed}", experiments.shortened(whole.config))
+        return full
+    return Experiment(f"table3-short-{name}-seed{seed}", experiments.shortened(full.config))
 
 
 def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
     return float(record.dev_scores[metric]["score"])
 
 
-def _words(scale: Scale, base: Sequence[RunRecord]) -> str:
-    """Where the numbers are from."""
+def _perplexities(records: Sequence[RunRecord]) -> list[float]:
+    return [record.dev_perplexity for record in records]
+
+
+def _effect_on_perplexity(name: str, record: RunRecord, base: Sequence[float]) -> str:
+    printed = PRINTED[name].perplexity - PRINTED["base"].perplexity
+    return verdict(printed, record.dev_perplexity, base, negligible=NEGLIGIBLE_PPL)
+
+
+def _effect_on_bleu(name: str, record: RunRecord, base: Sequence[float]) -> str:
+    return verdict(PRINTED[name].bleu - PRINTED["base"].bleu, _bleu(record), base, negligible=NEGLIGIBLE_BLEU)
+
+
+def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
+    """Describe the runs: model, training, scores."""
     first = base[0]
     model, training, data, search = (first.config[table] for table in ("model", "training", "data", "search"))
     corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
-    return " ".join(
+    return "\n".join(
         (
-            f"Scale: {scale}. Our base is {model['n_encoder_layers']} + {model['n_decoder_layers']} layers, d_model",
-            f"{model['d_model']}, d_ff {model['d_ff']}, d_k {model['d_k']}, {first.parameters / 1e6:.2f} million",
-            f"parameters, on {corpora} ({data['direction']}, vocabulary {model['tgt_vocab_size']:,}):",
-            f"{first.updates:,} updates, {training['warmup_steps']:,} of them warm-up"
-            f"{learning_rate_in_words(training)}, {first.tgt_tokens:,} target tokens, {training['precision']},",
-            f"{first.minutes:.1f} minutes on {machines(base)}; no checkpoint is averaged (section 6.2).",
-            "The other rows change what the paper changes, in the same ratio.",
-            f"PPL and BLEU are of {first.dev_text}, the paper's of newstest2013; PPL is per token and not smoothed.",
-            f"BLEU: `{first.dev_scores['sacrebleu']['signature']}`; tokenised, with compounds split, as the",
-            f"paper counts it: `{first.dev_scores['paper_bleu']['signature']}`;",
-            f"beam {search['beam_size']}, alpha {search['alpha']}.",
-            f"Seed 1; base has seeds 1 to {len(base)}, and its numbers are their means.",
+            "## Details\n",
+            f"- Model, scale {scale}: {model['n_encoder_layers']} + {model['n_decoder_layers']} layers, d_model"
+            f" {model['d_model']}, d_ff {model['d_ff']}, d_k {model['d_k']}, {first.parameters / 1e6:.2f} million"
+            f" parameters, on {corpora} ({data['direction']}, vocabulary {model['tgt_vocab_size']:,}).",
+            f"- Training: {first.updates:,} updates, {training['warmup_steps']:,} of them warm-up"
+            f"{learning_rate_description(training)}, {first.tgt_tokens:,} target tokens, {training['precision']},"
+            f" {first.minutes:.1f} minutes. No checkpoint is averaged (section 6.2).",
+            f"- PPL and BLEU are of {first.dev_text}, the paper's of newstest2013. PPL is per token, without label"
+            " smoothing.",
+            f"- BLEU: `{first.dev_scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
+            f" paper's: `{first.dev_scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha"
+            f" {search['alpha']}.",
+            f"- Base has seeds 1 to {len(base)}; its numbers are their means. The other rows have seed 1.",
         )
     )
 
 
-def learning_rate_in_words(training: Mapping[str, Any]) -> str:
-    """What is said of the learning rate where it is not the paper's."""
-    return ", after which the learning rate falls evenly to nothing" if training["decay"] == "linear" else ""
+def learning_rate_description(training: Mapping[str, Any]) -> str:
+    """Describe the learning rate after warm-up; empty for the paper's schedule."""
+    return ", then linear decay to zero" if training["decay"] == "linear" else ""
 
 
-def _effects(records: dict[str, list[RunRecord]]) -> Table:
-    base, printed = records["base"], PRINTED["base"]
-    perplexities, bleus = [record.dev_perplexity for record in base], [_bleu(record) for record in base]
+def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecord] | None) -> Table:
+    """Make the table of rows; without the seeds of ``base``, effects are left empty."""
+    perplexities, bleus = _perplexities(base or []), [_bleu(record) for record in base or []]
     rows: list[tuple[Cell, ...]] = []
-    for name, (record, *_) in records.items():
-        theirs = PRINTED[name]
-        is_base = name == "base"
-        perplexity = mean(perplexities) if is_base else record.dev_perplexity
-        bleu = mean(bleus) if is_base else _bleu(record)
+    for name, of_row in records.items():
+        printed, record, compares = PRINTED[name], of_row[0], base is not None and name != "base"
         rows.append(
             (
                 name,
-                theirs.change,
-                theirs.perplexity,
-                perplexity,
-                None
-                if is_base
-                else verdict(
-                    theirs.perplexity - printed.perplexity, perplexity, perplexities, negligible=NEGLIGIBLE_PPL
-                ),
-                theirs.bleu,
-                bleu,
-                None if is_base else verdict(theirs.bleu - printed.bleu, bleu, bleus, negligible=NEGLIGIBLE_BLEU),
-                mean(_bleu(each, "paper_bleu") for each in (base if is_base else [record])),
+                printed.change,
+                printed.perplexity,
+                mean(_perplexities(of_row)),
+                _effect_on_perplexity(name, record, perplexities) if compares else None,
+                printed.bleu,
+                mean(map(_bleu, of_row)),
+                _effect_on_bleu(name, record, bleus) if compares else None,
+                mean(_bleu(each, "paper_bleu") for each in of_row),
                 record.parameters / 1e6,
                 record.updates,
                 record.minutes,
             )
         )
-    caption = " ".join(
-        (
-            "Effects are against base.",
-            f"A difference below {_margin(perplexities):.3f} PPL or {_margin(bleus):.2f} BLEU is",
-            f"what another seed may make (95 %, by Student's t from the {len(base)} seeds of base) and no effect.",
-            "agrees: as in the paper; against: the other way; only here, only there: the other has none.",
-            f"Of the paper's differences those up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU} BLEU count as none.",
-            f"With {2 * (len(records) - 1)} comparisons at 95 %, about {0.1 * (len(records) - 1):.0f} may be called",
-            "effects by chance.",
-        )
-    )
     formats = {
         "paper PPL": ".2f",
         "PPL": ".2f",
@@ -255,26 +371,43 @@ def _effects(records: dict[str, list[RunRecord]]) -> Table:
         "row", "change", "paper PPL", "PPL", "PPL's effect", "paper BLEU", "BLEU", "BLEU's effect", "tokenised BLEU",
         "million parameters", "updates", "minutes",
     )  # fmt: skip
+    n_comparisons = 2 * len(records.keys() - {"base"})
+    caption = "" if base is None else _caption(perplexities, bleus, n_comparisons=n_comparisons)
     return Table("", columns, tuple(rows), caption, formats)
 
 
+def _caption(perplexities: Sequence[float], bleus: Sequence[float], *, n_comparisons: int) -> str:
+    return " ".join(
+        (
+            f"An effect is a difference from base above {_margin(perplexities):.3f} PPL or {_margin(bleus):.2f} BLEU,",
+            f"the 95 % interval of another seed (Student's t over the {len(perplexities)} seeds of base).",
+            '"as in the paper": same direction; "opposite": the other direction; "paper only" and "ours only": only',
+            f"one of the two has an effect. Differences in the paper up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU}",
+            "BLEU count as none.",
+            f"With {n_comparisons} comparisons at 95 %, about {n_comparisons / 20:.0f} effects are expected by chance."
+            if n_comparisons > 10
+            else "",
+        )
+    ).strip()
+
+
 def verdict(printed_effect: float, ours: float, base: Sequence[float], *, negligible: float = 0.0) -> str:
-    """Whether a difference to the base runs is one, and points where the paper's does.
+    """Compare a difference from the base runs with the paper's: is it beyond seed noise, and in the same direction?
 
     >>> verdict(-0.5, 20.0, [25.0, 25.2, 24.9, 25.1]), verdict(-0.5, 25.1, [25.0, 25.2, 24.9, 25.1])
-    ('agrees', 'only there')
+    ('as in the paper', 'paper only')
     """
     effect = ours - mean(base)
     is_effect, is_printed = abs(effect) > _margin(base), abs(printed_effect) > negligible + 1e-9
     if not is_effect:
-        return "only there" if is_printed else "none, agrees"
+        return "paper only" if is_printed else "none in either"
     if not is_printed:
-        return "only here"
-    return "agrees" if effect * printed_effect > 0 else "against"
+        return "ours only"
+    return "as in the paper" if effect * printed_effect > 0 else "opposite"
 
 
 def _margin(base: Sequence[float]) -> float:
-    """What one more run may differ by from the mean of these, at 95 %."""
+    """Return the half width of the 95 % prediction interval of one more run around the mean of these."""
     return T_95[len(base) - 1] * stdev(base) * sqrt(1 + 1 / len(base))
 
 
@@ -294,7 +427,7 @@ def _parameters() -> Table:
 
 
 def vocabularies_that_fit(names: Sequence[str]) -> tuple[int, int] | None:
-    """The smallest and the largest vocabulary for which those rows round to what the paper prints; None: there is none.
+    """Return the range of vocabulary sizes for which those rows round to the printed counts; None if there is none.
 
     >>> vocabularies_that_fit(["big"])
     (35368, 36344)
@@ -312,8 +445,8 @@ def vocabularies_that_fit(names: Sequence[str]) -> tuple[int, int] | None:
 
 def _about_vocabularies() -> str:
     without_big = [name for name in PRINTED if name != "big"]
-    told = []
+    ranges = []
     for names, words in ((without_big, "all rows but big"), (["big"], "big"), (list(PRINTED), "all rows")):
         fits = vocabularies_that_fit(names)
-        told.append(f"{words}: {'none' if fits is None else f'{fits[0]:,} to {fits[1]:,}'}")
-    return f"Vocabularies for which the formula rounds to what is printed: {'; '.join(told)}."
+        ranges.append(f"{words}: {'none' if fits is None else f'{fits[0]:,} to {fits[1]:,}'}")
+    return f"Vocabulary sizes for which the formula rounds to the printed counts: {'; '.join(ranges)}."

@@ -1,4 +1,4 @@
-"""The curves behind sections 3.5 and 5.3: learning rate, sinusoids, and what sinusoids are good for.
+"""Curves of sections 3.5 and 5.3: the learning rate, sinusoids, and translation of long sentences by position encoding.
 
 Shapes: P positions, D d_model.
 """
@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from transduce.model.embedding import sinusoid
-from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, OfClass, Positions, by_length, experiment
-from transduce.paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, style
-from transduce.paper.experiments import Experiments
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment
+from transduce.paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, set_log_axis, style
+from transduce.paper.experiments import Experiments, machines
+from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.recipes import preset
 from transduce.training import inverse_sqrt_lr
@@ -30,32 +30,58 @@ COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOU
 
 
 def make_curves(experiments: Experiments, request: Request) -> Report:
-    """The learning rate of equation 3, sinusoids as a picture and as a linear map, and on sentences of any length."""
-    judged: dict[Positions, tuple[OfClass, ...]] = {
-        positions: by_length(experiments, experiment(positions, is_short=request.is_short), is_short=request.is_short)
-        for positions in POSITIONS
+    """Plot the learning rate of equation 3 and the sinusoids; test their linear map and long sentences."""
+    runs = {positions: experiment(positions, is_short=request.is_short) for positions in POSITIONS}
+    scores: dict[Positions, tuple[ClassScores, ...]] = {
+        positions: by_length(experiments, run, is_short=request.is_short) for positions, run in runs.items()
     }
+    deviations = [deviation_of_shift(shift_matrix(k, D_MODEL), k, N_POSITIONS) for k in SHIFTS]
     return Report(
         "curves",
         "Curves: learning rate and positional encoding",
-        (*_about_the_schedule(), *_about_shifts(), *_about_lengths(judged)),
+        (
+            verdict_line(_verdict(deviations, scores)),
+            how_to_reproduce(
+                "curves",
+                scale=experiments.scale,
+                seeds="seed 1",
+                hardware=machines(experiments.run(run) for run in runs.values()),
+            ),
+            *_about_the_schedule(),
+            picture("curves-schedule", "Learning rate over updates for base and big"),
+            *_about_shifts(deviations),
+            picture("curves-sinusoids", "Sinusoids as an image, single dimensions, and PE(pos) · PE(pos + k) over k"),
+            *_about_lengths(scores),
+            picture("curves-lengths", "BLEU and perplexity by sentence length, sinusoidal and learned positions"),
+        ),
         drawings={
             "curves-schedule": _draw_schedule,
             "curves-sinusoids": _draw_sinusoids,
-            "curves-lengths": lambda path: _draw_lengths(judged, path),
+            "curves-lengths": lambda path: _draw_lengths(scores, path),
         },
     )
 
 
+def _verdict(deviations: Sequence[float], scores: Mapping[Positions, Sequence[ClassScores]]) -> str:
+    """Summarise the linear map and the first class of lengths beyond training."""
+    sinusoidal, learned = (scores[positions][1] for positions in POSITIONS)
+    relation = "more" if sinusoidal.bleu > learned.bleu else "no more"
+    return (
+        f"PE(pos+k) is a linear function of PE(pos), to within {max(deviations):.1e}, as section 3.5 says; on sentences"
+        f" just longer than in training ({CLASSES[1]} tokens), sinusoids have {relation} BLEU than learned positions"
+        f" ({sinusoidal.bleu:.1f} and {learned.bleu:.1f})."
+    )
+
+
 def peak(d_model: int, warmup_steps: int) -> tuple[int, float]:
-    """The update with the highest learning rate, found by looking at every one, and that rate."""
+    """Return the update with the highest learning rate, found by trying every one, and that rate."""
     rates = {step: inverse_sqrt_lr(step, d_model=d_model, warmup_steps=warmup_steps) for step in range(1, 20_001)}
     highest = max(rates, key=lambda step: rates[step])
     return highest, rates[highest]
 
 
 def shift_matrix(k: int, d_model: int) -> Tensor:
-    """The matrix (D, D) with PE(pos + k) = M_k PE(pos) at any pos: for each sinusoid a rotation of its sine and cosine.
+    """Return M_k, (D, D), with PE(pos + k) = M_k PE(pos) for any pos: a rotation of each pair of sine and cosine.
 
     sin(a + b) = cos b sin a + sin b cos a, cos(a + b) = -sin b sin a + cos b cos a, with a = pos w and b = k w.
     """
@@ -67,7 +93,7 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 
 def deviation_of_shift(matrix_DD: Tensor, k: int, n_positions: int) -> float:
-    """The largest |PE(pos + k) - M PE(pos)| in any dimension, for all pos below ``n_positions``."""
+    """Return the largest |PE(pos + k) - M PE(pos)| in any dimension, for all pos below ``n_positions``."""
     table_PD = sinusoid(n_positions + k, len(matrix_DD))
     return float((table_PD[k:] - table_PD[:n_positions] @ matrix_DD.T).abs().max())
 
@@ -84,36 +110,36 @@ def _about_the_schedule() -> tuple[str | Table, ...]:
         """\
 ## The learning rate
 
-Section 5.3, equation 3: linear warm-up, then proportional to the inverse square root of the update's number. The paper
-gives the formula and warmup_steps = 4000, but no rate; the highest is d_model^-0.5 warmup_steps^-0.5.""",
+Section 5.3, equation 3: linear warm-up, then decay with the inverse square root of the update. The paper gives the
+formula and warmup_steps = 4000, but no rates; the highest is d_model^-0.5 warmup_steps^-0.5.""",
         Table("-schedule", columns, tuple(rows), formats={"highest rate": ".3e", "rate there": ".3e"}),
     )
 
 
-def _about_shifts() -> tuple[str | Table, ...]:
+def _about_shifts(deviations: Sequence[float]) -> tuple[str | Table, ...]:
     rows = tuple(
         (
             k,
-            deviation_of_shift(shift_matrix(k, D_MODEL), k, N_POSITIONS),
+            deviation,
             deviation_of_shift(shift_matrix(k + 1, D_MODEL), k, N_POSITIONS),
         )
-        for k in SHIFTS
+        for k, deviation in zip(SHIFTS, deviations, strict=True)
     )
-    columns = ("k", "largest deviation", "with M_(k+1) in its place")
+    columns = ("k", "largest deviation", "with M_(k+1) instead")
     return (
         f"""\
 ## Positions as sinusoids
 
 "For any fixed offset k, PE(pos+k) can be represented as a linear function of PE(pos)." The function is a matrix M_k
-that turns each pair of sine and cosine by k times its frequency. Below, the largest |PE(pos+k) - M_k PE(pos)| over the
-first {N_POSITIONS:,} positions and all {D_MODEL} dimensions, in float64; beside it what a wrong matrix, that of k + 1,
-would give. As M_k turns and does not stretch, PE(pos) · PE(pos+k) depends on k alone (the curve in the picture).""",
+that rotates each pair of sine and cosine by k times its frequency. The table has the largest |PE(pos+k) - M_k PE(pos)|
+over the first {N_POSITIONS:,} positions and all {D_MODEL} dimensions, in float64, and for comparison that of a wrong
+matrix, M_(k+1). Since M_k is a rotation, PE(pos) · PE(pos+k) depends on k alone (last panel of the plot).""",
         Table("-shifts", columns, rows, formats={columns[1]: ".1e", columns[2]: ".2f"}),
     )
 
 
-def _about_lengths(judged: Mapping[Positions, Sequence[OfClass]]) -> tuple[str | Table, ...]:
-    sinusoidal, learned = (judged[positions] for positions in POSITIONS)
+def _about_lengths(scores: Mapping[Positions, Sequence[ClassScores]]) -> tuple[str | Table, ...]:
+    sinusoidal, learned = (scores[positions] for positions in POSITIONS)
     rows = tuple(
         (str(each), sine.sentences, sine.bleu, table.bleu, sine.perplexity, table.perplexity)
         for each, sine, table in zip(CLASSES, sinusoidal, learned, strict=True)
@@ -126,16 +152,16 @@ def _about_lengths(judged: Mapping[Positions, Sequence[OfClass]]) -> tuple[str |
 
 Section 3.5: learned positions "produced nearly identical results"; the sinusoidal version was chosen "because it may
 allow the model to extrapolate to sequence lengths longer than the ones encountered during training". The paper does not
-test that. Here two models that differ in their positions only ({model.model.n_encoder_layers} +
-{model.model.n_decoder_layers} layers of width {model.model.d_model}, {model.training.max_updates:,} updates, seed
-{model.training.seed}) are trained on pairs of at most {MAX_TRAINED} tokens of the built-in corpus, and judged on its
-test pairs by the longer of their two sides.
+test that. We train two models that differ only in their positions ({model.model.n_encoder_layers} +
+{model.model.n_decoder_layers} layers, d_model {model.model.d_model}, {model.training.max_updates:,} updates, seed
+{model.training.seed}) on pairs of at most {MAX_TRAINED} tokens of the built-in corpus, and evaluate them on its test
+pairs, grouped by the length of the longer side.
 
 Within the trained lengths: {sinusoidal[0].bleu:.1f} BLEU with sinusoids, {learned[0].bleu:.1f} with learned positions.
 Just beyond: {sinusoidal[1].bleu:.1f} and {learned[1].bleu:.1f}; the longest: {sinusoidal[-1].bleu:.1f} and
-{learned[-1].bleu:.1f}. Positions of a learned table past {MAX_TRAINED} are as they were drawn at the start: no update
-has touched them. Longer sentences also have constructions that short ones have not, for both models alike; how much of
-the fall is due to these is not measured here. One seed each, so differences of a few points say nothing.""",
+{learned[-1].bleu:.1f}. Learned positions beyond {MAX_TRAINED} keep their random initial values, since no update changes
+them. Longer sentences also have constructions that short ones lack, for both models; how much of the loss is due to
+these is not measured. One seed each, so differences of a few points mean nothing.""",
         Table(
             "-lengths",
             columns,
@@ -191,27 +217,31 @@ def _draw_sinusoids(path: Path) -> None:
     all_PD = sinusoid(2 * n_apart + 1, D_MODEL)
     likeness.plot(range(-n_apart, n_apart + 1), (all_PD @ all_PD[n_apart]).numpy(), color=INK)
     likeness.set(xlabel="k, positions apart", ylabel="PE(pos) · PE(pos + k)", ylim=(0, 0.55 * D_MODEL))
-    likeness.set_title("Likeness depends on the distance alone", loc="left", fontsize=11)
+    likeness.set_title("The dot product depends on the offset alone", loc="left", fontsize=11)
     for panel in (waves, likeness):
         style(panel)
     save_svg(figure, path)
 
 
-def _draw_lengths(judged: Mapping[Positions, Sequence[OfClass]], path: Path) -> None:
+def _draw_lengths(scores: Mapping[Positions, Sequence[ClassScores]], path: Path) -> None:
     figure, (bleu, perplexity) = new_panels(10.5, 4.2, 1, 2)
     places = range(len(CLASSES))
-    for positions, found in judged.items():
+    for positions, found in scores.items():
         colour, label = COLOUR_OF[positions], f"{positions} positions"
         bleu.plot(places, [each.bleu for each in found], color=colour, marker="o", label=label)
         perplexity.plot(places, [each.perplexity for each in found], color=colour, marker="o", label=label)
     for panel in (bleu, perplexity):
         panel.axvspan(-0.4, 0.5, color=GREY, alpha=0.15, linewidth=0)
-        panel.text(-0.34, 0.03, "trained", transform=panel.get_xaxis_transform(), color=GREY)
         panel.set_xticks(places, [str(each) for each in CLASSES])
         panel.set(xlabel="tokens of the longer side", xlim=(-0.4, len(CLASSES) - 0.6))
+    for panel, height, side in ((bleu, 0.03, "bottom"), (perplexity, 0.97, "top")):  # where there are no curves
+        panel.text(-0.34, height, "lengths in\ntraining", transform=panel.get_xaxis_transform(), color=GREY, va=side)
     bleu.set(ylabel="sacreBLEU", ylim=(0, 100))
-    perplexity.set(ylabel="perplexity per token", yscale="log")
+    highest = max(each.perplexity for found in scores.values() for each in found)
+    perplexity.set(ylabel="perplexity per token", ylim=(1, max(2.0, 1.5 * highest)))
+    set_log_axis(perplexity, "y")
     bleu.set_title("BLEU by length", loc="left")
     perplexity.set_title("Perplexity by length", loc="left")
     bleu.legend(frameon=False)
+    perplexity.legend(frameon=False, loc="lower right")
     save_svg(figure, path)

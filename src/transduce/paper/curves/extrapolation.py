@@ -1,6 +1,6 @@
-"""Section 3.5's hypothesis: sinusoids may extrapolate to sentences longer than those of training.
+"""Test of section 3.5's hypothesis that sinusoids may extrapolate to sentences longer than those of training.
 
-Two models of the same size, one with sinusoids, one with learned positions, see only short pairs and are judged on
+Two models of the same size, one with sinusoids, one with learned positions, are trained on short pairs and evaluated on
 pairs of all lengths.
 """
 
@@ -24,8 +24,8 @@ from transduce.text import Tokenizers, normalise
 __all__ = [
     "CLASSES",
     "MAX_TRAINED",
+    "ClassScores",
     "LengthClass",
-    "OfClass",
     "Positions",
     "by_length",
     "experiment",
@@ -35,19 +35,19 @@ __all__ = [
 Positions = Literal["sinusoidal", "learned"]
 Pair = tuple[str, str]
 
-MAX_TRAINED = 12  # tokens with the end symbol, on either side
-N_IN_CLASS, N_JUDGED = 200, 8000  # pairs of a class, and of all lengths they are taken from
+MAX_TRAINED = 12  # tokens with EOS, on either side
+N_IN_CLASS, N_TEST = 200, 8000  # pairs per class, and pairs of all lengths from which they are taken
 
 
 @dataclass(frozen=True, slots=True)
 class LengthClass:
-    """Pairs whose longer side has so many tokens, the end symbol among them."""
+    """A range of pair lengths: tokens of the longer side, with EOS."""
 
     shortest: int
     longest: int
 
     def __str__(self) -> str:
-        """As in a table."""
+        """Return the range as tables show it."""
         return f"{self.shortest} to {self.longest}"
 
 
@@ -55,8 +55,8 @@ CLASSES = tuple(LengthClass(*ends) for ends in ((1, MAX_TRAINED), (13, 15), (16,
 
 
 @dataclass(frozen=True, slots=True)
-class OfClass:
-    """How well a model does on pairs of one class."""
+class ClassScores:
+    """Scores of a model on the pairs of one length class."""
 
     sentences: int
     bleu: float  # sacreBLEU
@@ -65,7 +65,7 @@ class OfClass:
 
 
 def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
-    """A small model on the built-in corpus, pairs of at most ``MAX_TRAINED`` tokens; about two minutes on two cores."""
+    """Return a two-minute run of a small model on pairs of at most ``MAX_TRAINED`` tokens of the built-in corpus."""
     n_pairs, n_updates = (1000, 6) if is_short else (40_000, 1000)
     width = 32 if is_short else 128
     config = RunConfig(
@@ -98,28 +98,28 @@ def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
     return Experiment(f"extrapolation-{'short-' if is_short else ''}{positions}", config)
 
 
-def by_length(experiments: Experiments, experiment: Experiment, *, is_short: bool = False) -> tuple[OfClass, ...]:
-    """The model of an experiment on each of ``CLASSES``: read from beside its record, or measured, and kept there.
+def by_length(experiments: Experiments, experiment: Experiment, *, is_short: bool = False) -> tuple[ClassScores, ...]:
+    """Return the scores of an experiment's model on each of ``CLASSES``, cached beside its record.
 
-    Raises DataError if it cannot be read.
+    Raises DataError if the cached file is damaged.
     """
-    n_pairs, n_in_class = (300, 2) if is_short else (N_JUDGED, N_IN_CLASS)
+    n_pairs, n_in_class = (300, 2) if is_short else (N_TEST, N_IN_CLASS)
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
-        judged = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
-        return [asdict(_judged(translator, pairs)) for pairs in judged]
+        by_class = pairs_of_classes(translator.tokenizers, n_pairs=n_pairs, n_in_class=n_in_class)
+        return [asdict(_scores_of(translator, pairs)) for pairs in by_class]
 
     settings = {"n_pairs": n_pairs, "n_in_class": n_in_class}
     found = experiments.cached_measurement(experiment, "by_length", measure, settings=settings)
     try:
-        return tuple(OfClass(**values) for values in found)
+        return tuple(ClassScores(**values) for values in found)
     except TypeError as error:
-        raise DataError(f"{experiment.name}: what was kept by length is not of this version ({error})") from error
+        raise DataError(f"{experiment.name}: the cached scores by length are not of this version ({error})") from error
 
 
 def pairs_of_classes(tokenizers: Tokenizers, *, n_pairs: int, n_in_class: int) -> list[list[Pair]]:
-    """The first pairs of each of ``CLASSES`` among so many of the built-in corpus's test pairs."""
+    """Return the first pairs of each of ``CLASSES`` among ``n_pairs`` test pairs of the built-in corpus."""
     pairs = [(pair.en, pair.de) for pair in generate_pairs("test", n_pairs=n_pairs, seed=1)]
     lengths = [max(both) for both in zip(*_n_tokens(tokenizers, pairs), strict=True)]
     return [
@@ -133,14 +133,14 @@ def pairs_of_classes(tokenizers: Tokenizers, *, n_pairs: int, n_in_class: int) -
 
 
 def _n_tokens(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[int], list[int]]:
-    """Source and target tokens of each pair, end symbols included."""
+    """Return the numbers of source and of target tokens of the pairs, EOS included."""
     sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs])
     targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs])
     return [len(ids) + 1 for ids in sources], [len(ids) + 1 for ids in targets]
 
 
-def _judged(translator: Translator, pairs: Sequence[Pair]) -> OfClass:
+def _scores_of(translator: Translator, pairs: Sequence[Pair]) -> ClassScores:
     translations = translator.translate([source for source, _ in pairs], split=False)
     score = sacrebleu_score(translations, [target for _, target in pairs])
     nats, n_tokens = -math.fsum(log_probabilities(translator, pairs)), sum(_n_tokens(translator.tokenizers, pairs)[1])
-    return OfClass(len(pairs), score.score, score.signature, perplexity(nats, n_tokens))
+    return ClassScores(len(pairs), score.score, score.signature, perplexity(nats, n_tokens))

@@ -1,4 +1,4 @@
-"""Figure 1: the architecture, drawn from a model as it was built, and its wiring checked."""
+"""Figure 1: the architecture, drawn from a built model, with checks of section 3's statements."""
 
 from __future__ import annotations
 
@@ -27,21 +27,20 @@ from transduce.paper.figure1.architecture import (
 )
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import Check, check_wiring
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.recipes import base, tiny
 from transduce.text import BOS_ID, EOS_ID
 
 __all__ = ["make_figure1"]
 
-SOURCE = "The law will never be perfect , but its application should be just ."  # of the paper's figures 4 and 5
+SOURCE = "The law will never be perfect , but its application should be just ."  # as in figures 4 and 5
 TARGET = "Kein Gesetz wird vollkommen sein , aber seine Anwendung sollte gerecht sein ."
-FIRST_WORD_ID = 4  # after the special symbols
+FIRST_WORD_ID = 4  # after the special tokens
 
 
 def make_figure1(experiments: Experiments, request: Request) -> Report:
-    """The base model, new: what it is made of, the shapes on the way of a sentence, and what section 3 says of it."""
-    del experiments
+    """Build the base model; report its parts, the shapes of one sentence, and checks of section 3."""
     config = tiny().model.with_vocabulary(50, 50) if request.is_short else base().model
     assert isinstance(config, TransformerConfig)
     with torch.random.fork_rng():
@@ -52,15 +51,33 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
     seen = run_through(model, src_1S, tgt_1T)
     architecture = read_architecture(model, seen)
     svg = architecture_svg(architecture, title="The Transformer as built")
+    checks = check_wiring(model, seen, src_1S, tgt_1T)
     return Report(
         "figure1",
         "Figure 1: the architecture of the Transformer",
         (
+            verdict_line(_verdict(checks, architecture)),
+            picture("figure1", "Encoder and decoder with the weights and shapes of every part"),
+            how_to_reproduce(
+                "figure1",
+                scale=experiments.scale,
+                seeds="seed 1 (random weights, no training)",
+                hardware="any CPU: only roundings depend on it",
+            ),
             *_about_parts(architecture, config),
             *_about_shapes(seen, source),
-            *_about_wiring(check_wiring(model, seen, src_1S, tgt_1T)),
+            *_about_wiring(checks),
         ),
         drawings={"figure1": partial(_write, svg)},
+    )
+
+
+def _verdict(checks: Sequence[Check], architecture: Architecture) -> str:
+    n_failed = sum(not check.holds for check in checks)
+    count = f"All {len(checks)}" if n_failed == 0 else f"{len(checks) - n_failed} of {len(checks)}"
+    return (
+        f"{count} statements of section 3 that we check hold for the model as built; it has"
+        f" {architecture.n_parameters:,} parameters."
     )
 
 
@@ -71,7 +88,7 @@ def _write(svg: str, path: Path) -> None:
 def _ids(
     sentence: str, config: TransformerConfig, *, begins_with: Sequence[int] = (), ends_with: Sequence[int] = ()
 ) -> Tensor:
-    """An id for each word: shapes and wiring are the same for all."""
+    """Return one id per word; shapes and checks do not depend on which."""
     n_words = config.src_vocab_size - FIRST_WORD_ID
     words = [FIRST_WORD_ID + number % n_words for number in range(len(sentence.split()))]
     return torch.tensor([[*begins_with, *words, *ends_with]])
@@ -81,20 +98,22 @@ def _about_parts(architecture: Architecture, config: TransformerConfig) -> tuple
     rows: list[tuple[Cell, ...]] = []
     for side, stack in (("encoder", architecture.encoder), ("decoder", architecture.decoder)):
         for sublayer in stack.sublayers:
-            what = f"{side}: {sublayer.title}, with residual and norm"
-            rows.append((what, stack.n_layers, ", ".join(sublayer.weights), sublayer.n_parameters))
+            part = f"{side}: {sublayer.title}, with residual and norm"
+            rows.append((part, stack.n_layers, ", ".join(sublayer.weights), sublayer.n_parameters))
     in_layers = sum(stack.n_layers * stack.n_parameters for stack in (architecture.encoder, architecture.decoder))
     outside = architecture.n_parameters - in_layers
-    rows.append(("embeddings, softmax and all else outside layers", 1, architecture.output, outside))
+    rows.append(("embeddings, softmax and everything else outside layers", 1, architecture.output, outside))
     rows.append(("all", None, "", architecture.n_parameters))
     columns = ("part", "times", "weights (out, in)", "parameters")
     return (
         f"""\
-Nothing in the picture is typed in: a model is built, a sentence is run through it, and what calls what, in which order
-and on what shapes, is written down on the way. A model with the norm before its sublayers, without tied embeddings or
-with learned positions would be drawn so. Sizes are those of {config.n_encoder_layers} + {config.n_decoder_layers}
-layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads and {config.tgt_vocab_size:,} symbols
-("about 37000" in section 5.1); the formula of `transduce model` counts {cost_of(config).parameters:,} parameters.""",
+## Parts
+
+The picture is drawn from a model, not by hand: one sentence runs through it, and hooks record which module calls which,
+in which order, with which shapes. A model with pre-norm, untied embeddings or learned positions would be drawn as such.
+The sizes are {config.n_encoder_layers} + {config.n_decoder_layers} layers, d_model {config.d_model}, d_ff
+{config.d_ff}, {config.n_heads} heads and a vocabulary of {config.tgt_vocab_size:,} tokens ("about 37000" in section
+5.1); the formula of `transduce model` counts {cost_of(config).parameters:,} parameters.""",
         Table("-parameters", columns, tuple(rows), formats={"parameters": ","}),
     )
 
@@ -104,17 +123,17 @@ def _about_shapes(seen: Pass, source: str) -> tuple[str | Table, ...]:
     rows = (*_shapes(seen.encoder, seen), *_shapes(seen.decoder, seen), *_last_shapes(seen))
     return (
         f"""\
-## Shapes on the way
+## Shapes
 
-"{source}" and a translation, one word a token, with the end symbol of the source and the begin symbol of the target:
-S = {n_source}, T = {n_target}. States are a list of the real positions of a batch, (positions, d_model);
-only attention sees a grid. All layers of a stack have the same shapes, so the first is shown.""",
+"{source}" and a translation, one token per word, with EOS of the source and BOS of the target: S = {n_source}, T =
+{n_target}. States are unpadded, (positions, d_model); only attention works on padded batches. All layers of a stack
+have the same shapes, so only the first is shown.""",
         Table("-shapes", ("module", "weights", "reads", "gives"), rows),
     )
 
 
 def _shapes(calls: Sequence[Call], seen: Pass) -> Iterator[tuple[Cell, ...]]:
-    """What has no parts, and the weights of each attention, in the order of running, without further layers."""
+    """Yield a row for each module without children and each attention of the first layers, in order of execution."""
     for call in within(calls):
         match call.module:
             case _ if _is_in_further_layer(call):
@@ -160,8 +179,8 @@ def _about_wiring(checks: Sequence[Check]) -> tuple[str | Table, ...]:
     rows = tuple((check.section, check.claim, check.found, "yes" if check.holds else "NO") for check in checks)
     return (
         f"""\
-## What section 3 says, asked of the model
+## Statements of section 3
 
-Each is measured on the model while it runs, and would be "NO" of one built otherwise. {verdict}""",
+Each is checked on the model while it runs; a model built differently would have "NO". {verdict}""",
         Table("-wiring", ("section", "the paper", "found", "holds"), rows),
     )

@@ -1,4 +1,4 @@
-"""The architecture of a Transformer, read off the model while it runs: what calls what, in which order, on what shapes.
+"""The architecture of a Transformer, recorded with hooks while it runs: which module calls which, with which shapes.
 
 Shapes: S source positions, T target positions, D d_model, H heads, V vocabulary.
 """
@@ -38,9 +38,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A module that was called, and what it called."""
+    """A call of a module, with the calls inside it."""
 
-    path: str  # what files call its weights
+    path: str  # its name in weight files
     module: nn.Module
     inputs: tuple[Tensor, ...]
     output: Tensor
@@ -49,19 +49,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One sentence and its target through the model, all that happened kept."""
+    """A recorded forward pass of one pair."""
 
     encoder: tuple[Call, ...]
     decoder: tuple[Call, ...]
-    memory_SD: Tensor  # what the encoder gives
-    states_TD: Tensor  # what the decoder gives
+    memory_SD: Tensor  # output of the encoder
+    states_TD: Tensor  # output of the decoder
     logits_TV: Tensor
     weights: dict[tuple[AttentionKind, int], Tensor]  # of each layer, (H, T, S)
 
 
 @torch.no_grad()
 def run_through(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Pass:
-    """Run a model on one pair and write down every call."""
+    """Run a model on one pair and record every call."""
     weights: dict[tuple[AttentionKind, int], Tensor] = {}
 
     def keep(kind: AttentionKind, layer: int, weights_1HTS: Tensor) -> None:
@@ -76,9 +76,9 @@ def run_through(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Pass:
 
 @contextmanager
 def _calls_of(model: nn.Module, side: Literal["source", "target"]) -> Iterator[list[Call]]:
-    """The calls of the block, when it is over: the outermost, each with those inside it.
+    """Record the calls within the block: the outermost ones, each with those inside it.
 
-    A module that both sides share is called by its name on this side.
+    A module that both sides share gets its name on this side.
     """
     names = sorted(model.named_modules(remove_duplicate=False), key=lambda named: named[0].startswith(side))
     path_of = {module: name_on_disk(f"{name}.").removesuffix(".") for name, module in names}
@@ -102,19 +102,19 @@ def _calls_of(model: nn.Module, side: Literal["source", "target"]) -> Iterator[l
 
 
 def within(calls: Sequence[Call]) -> Iterator[Call]:
-    """All of them and those inside, in the order in which they began."""
+    """Yield the calls and those inside them, in the order in which they began."""
     for call in calls:
         yield call
         yield from within(call.inside)
 
 
 def leaves(calls: Sequence[Call]) -> Iterator[Call]:
-    """Those that called nothing else."""
+    """Yield the calls that contain no other."""
     return (call for call in within(calls) if not call.inside)
 
 
 def shape_of(tensor: Tensor) -> str:
-    """As one writes it.
+    """Format the shape of a tensor.
 
     >>> shape_of(torch.zeros(2, 3))
     '(2, 3)'
@@ -128,28 +128,28 @@ class Sublayer:
 
     title: str
     kind: Literal["attention", "feed-forward"]
-    asks_encoder: bool
+    is_cross: bool
     norm: Literal["before", "after"]
     weights: tuple[str, ...]  # name and shape
-    heads: str  # "" where there are none
+    heads: str  # "" if there are none
     n_parameters: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Encoder or decoder: a layer, and how often it is there."""
+    """Encoder or decoder: one layer and the number of layers."""
 
     n_layers: int
-    sublayers: tuple[Sublayer, ...]  # of each, in the order of running
+    sublayers: tuple[Sublayer, ...]  # of each layer, in order of execution
     n_parameters: int  # of one layer
     embedding: str  # shape of its table
-    positions: str  # in words
+    positions: str  # kind of position encoding
     has_last_norm: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What figure 1 shows."""
+    """The content of figure 1."""
 
     encoder: Stack
     decoder: Stack
@@ -160,14 +160,14 @@ class Architecture:
 
 
 def read_architecture(model: Transformer, seen: Pass) -> Architecture:
-    """Of a model and one pass through it.
+    """Return the architecture of a model, given a pass through it.
 
-    Raises ShapeError if the layers of a stack are not all alike, or positions count words.
+    Raises ShapeError if the layers of a stack differ, or if positions count words.
     """
     source, target = model.source, model.target
     if type(source) is not TokenFrontEnd or type(target) is not TokenFrontEnd:
         fronts = sorted({type(front).__name__ for front in (source, target)})
-        raise ShapeError(f"figure 1 has positions of the place alone, got a model with {', '.join(fronts)}")
+        raise ShapeError(f"figure 1 needs positions that count tokens, got a model with {', '.join(fronts)}")
     places = {
         "input": source.embedding.weight,
         "output": target.embedding.weight,
@@ -193,7 +193,7 @@ def _stack(calls: Sequence[Call], front: TokenFrontEnd, seen: Pass) -> Stack:
         for number, call in enumerate(called)
     ]
     if len(set(read)) != 1:
-        raise ShapeError(f"figure 1 shows one layer for all of a stack, got layers of {len(set(read))} kinds")
+        raise ShapeError(f"figure 1 needs identical layers in a stack, got {len(set(read))} kinds")
     table = next(front.positions.parameters(), None)
     return Stack(
         n_layers=len(called),
@@ -206,7 +206,7 @@ def _stack(calls: Sequence[Call], front: TokenFrontEnd, seen: Pass) -> Stack:
 
 
 def sublayer_call(residual: Call) -> Call:
-    """What stands in a residual connection: the one with weights that is no norm."""
+    """Return the sublayer within a residual connection: the module with weights that is not a norm."""
     return next(
         call
         for call in residual.inside
@@ -220,7 +220,7 @@ def _sublayer(residual: Call, number: int, seen: Pass) -> Sublayer:
     return Sublayer(
         title=_title(call, number, seen),
         kind="attention" if isinstance(module, MultiHeadAttention) else "feed-forward",
-        asks_encoder=isinstance(module, CrossAttention),
+        is_cross=isinstance(module, CrossAttention),
         norm="before" if any(isinstance(each.module, nn.LayerNorm) for each in before) else "after",
         weights=tuple(dict.fromkeys(_weights(call))),
         heads=_heads(call, module, number, seen) if isinstance(module, SelfAttention | CrossAttention) else "",
@@ -229,7 +229,7 @@ def _sublayer(residual: Call, number: int, seen: Pass) -> Sublayer:
 
 
 def _title(call: Call, number: int, seen: Pass) -> str:
-    """As in figure 1; masked is what gives later positions no weight."""
+    """Return the title as in figure 1; attention without weight on later positions is masked."""
     match call.module:
         case MultiHeadAttention():
             weights_HTS = seen.weights[attention_kind(call), number]
@@ -242,14 +242,14 @@ def _title(call: Call, number: int, seen: Pass) -> str:
 
 
 def _heads(call: Call, module: SelfAttention | CrossAttention, number: int, seen: Pass) -> str:
-    """Of an attention: how many, and the widths of a key and a value."""
+    """Describe the heads of an attention: their number, d_k and d_v."""
     n_heads = len(seen.weights[attention_kind(call), number])
     d_k, d_v = (width // n_heads for width in (module.widths[0], module.widths[-1]))
     return f"{n_heads} heads, " + (f"d_k = d_v = {d_k}" if d_k == d_v else f"d_k = {d_k}, d_v = {d_v}")
 
 
 def attention_kind(call: Call) -> AttentionKind:
-    """Which of the three uses a call of an attention is."""
+    """Return which of the three uses of attention a call is."""
     if isinstance(call.module, CrossAttention):
         return "cross"
     return "encoder" if call.path.startswith("encoder") else "decoder"

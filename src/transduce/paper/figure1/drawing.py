@@ -1,4 +1,4 @@
-"""Figure 1 as an SVG: encoder left, decoder right, from the bottom up, with what each box holds beside it."""
+"""Figure 1 as SVG: encoder left, decoder right, from the bottom up, with the weights of each box beside it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Side = Literal["encoder", "decoder"]
 
 
 class _Canvas:
-    """Elements of an SVG, what is behind first."""
+    """Elements of an SVG, background first."""
 
     def __init__(self) -> None:
         self.behind: list[str] = []
@@ -57,7 +57,7 @@ class _Canvas:
         self.elements.append(f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{css}>{escape(words)}</text>')
 
     def path(self, *points: tuple[float, float], has_head: bool = True, kind: str = "line") -> None:
-        """Straight pieces with round corners; an arrow's head at the end."""
+        """Draw a line with round corners and an arrowhead at its end."""
         pieces = [f"M{points[0][0]:g} {points[0][1]:g}"]
         for before, corner, after in zip(points, points[1:], points[2:], strict=False):
             start, end = _towards(corner, before), _towards(corner, after)
@@ -67,7 +67,7 @@ class _Canvas:
         self.elements.append(f'<path class="{kind}" d="{"".join(pieces)}"{head}/>')
 
     def note(self, side: Side, middle: float, lines: tuple[str, ...]) -> None:
-        """Beside a box, on the outer side of its column."""
+        """Write lines beside a box, on the outer side of its column."""
         sign, anchor = (-1, "end") if side == "encoder" else (1, "start")
         first = middle - 7 * (len(lines) - 1) + 4
         for number, line in enumerate(lines):
@@ -93,7 +93,7 @@ class _Canvas:
 
 
 def _towards(start: tuple[float, float], end: tuple[float, float], radius: float = 7) -> tuple[float, float]:
-    """A point near ``start`` on the way to ``end``, which is straight up, down, left or right of it."""
+    """Return a point near ``start`` on a horizontal or vertical line to ``end``."""
     way = end[0] - start[0], end[1] - start[1]
     length = max(abs(way[0]), abs(way[1]), 1e-9)
     share = min(radius, length / 2) / length
@@ -102,14 +102,14 @@ def _towards(start: tuple[float, float], end: tuple[float, float], radius: float
 
 @dataclass(frozen=True, slots=True)
 class _Top:
-    """Where a column ends, and the lower edge of the box in it that asks the encoder."""
+    """Upper end of a column, and the lower edge of its cross-attention box."""
 
     y: float
-    asking: float | None
+    cross: float | None
 
 
 def architecture_svg(architecture: Architecture, *, title: str) -> str:
-    """The whole figure; y is 0 where the words enter, and less above."""
+    """Return the whole figure; y is 0 where the tokens enter and decreases upwards."""
     canvas = _Canvas()
     encoder = _column(canvas, "encoder", architecture.encoder, architecture.d_model)
     decoder = _column(canvas, "decoder", architecture.decoder, architecture.d_model)
@@ -123,7 +123,7 @@ def architecture_svg(architecture: Architecture, *, title: str) -> str:
 
 
 def _column(canvas: _Canvas, side: Side, stack: Stack, d_model: int) -> _Top:
-    """From the words at the bottom to the end of the stack."""
+    """Draw a column from the tokens at the bottom to the end of the stack."""
     x, length = CENTRES[side], "S" if side == "encoder" else "T"
     canvas.text(x, 20, "Inputs" if side == "encoder" else "Outputs (shifted right)", anchor="middle")
     canvas.text(x, 36, f"({length})", kind="shape", anchor="middle")
@@ -135,22 +135,22 @@ def _column(canvas: _Canvas, side: Side, stack: Stack, d_model: int) -> _Top:
     y -= GAP + 12
     _position(canvas, side, x, y, stack.positions)
     y -= 12
-    frame_bottom, asking = y - 22, None
+    frame_bottom, cross = y - 22, None
     for sublayer in stack.sublayers:
         y = _sublayer(canvas, side, x, y, sublayer, f"({length}, {d_model})")
-        if sublayer.asks_encoder:
-            asking = y + LOW + 16 + TALL
+        if sublayer.is_cross:
+            cross = y + LOW + 16 + TALL
     _frame(canvas, side, y - 16, frame_bottom, stack)
     if stack.has_last_norm:
         end = y - 16 - 20 - LOW
         canvas.path((x, y), (x, end + LOW))
         canvas.box(x, end, LOW, FILLS["norm"], ("Norm",))
         y = end
-    return _Top(y, asking)
+    return _Top(y, cross)
 
 
 def _frame(canvas: _Canvas, side: Side, top: float, bottom: float, stack: Stack) -> None:
-    """Round one layer, with how often it is there."""
+    """Draw the frame of one layer, with the number of layers."""
     canvas.behind.append(
         f'<rect x="{CENTRES[side] - FRAME:g}" y="{top:g}" width="{2 * FRAME}" height="{bottom - top:g}" rx="14" '
         f'fill="{FILLS["layer"]}" stroke="#9a9a9a"/>'
@@ -161,7 +161,7 @@ def _frame(canvas: _Canvas, side: Side, top: float, bottom: float, stack: Stack)
 
 
 def _position(canvas: _Canvas, side: Side, x: float, y: float, positions: str) -> None:
-    """The sum of embedding and position, and the wave that stands for sinusoids."""
+    """Draw the sum of embedding and position encoding."""
     canvas.elements.append(f'<circle cx="{x:g}" cy="{y:g}" r="12" fill="#ffffff" stroke="{LINE}"/>')
     canvas.path((x - 7, y), (x + 7, y), has_head=False)
     canvas.path((x, y - 7), (x, y + 7), has_head=False)
@@ -178,7 +178,7 @@ def _position(canvas: _Canvas, side: Side, x: float, y: float, positions: str) -
 
 
 def _sublayer(canvas: _Canvas, side: Side, x: float, y: float, sublayer: Sublayer, state: str) -> float:
-    """One box with its residual connection and its norm, upwards from ``y``; returns where it ends."""
+    """Draw a sublayer with residual connection and norm, upwards from ``y``; return its upper end."""
     branch = y - 34
     if sublayer.norm == "before":
         canvas.path((x, y), (x, branch - 14))
@@ -194,7 +194,7 @@ def _sublayer(canvas: _Canvas, side: Side, x: float, y: float, sublayer: Sublaye
     end = top - 16 - LOW
     canvas.path((x, top), (x, end + LOW))
     canvas.box(x, end, LOW, FILLS["norm"], ("Add & Norm" if sublayer.norm == "after" else "Add",))
-    canvas.note(side, end + LOW / 2, (f"gives {state}",))
+    canvas.note(side, end + LOW / 2, (f"output {state}",))
     sign = -1 if side == "encoder" else 1
     skip, edge = x + sign * SKIP, x + sign * BOX / 2
     canvas.path((x, branch), (skip, branch), (skip, end + LOW / 2), (edge, end + LOW / 2))
@@ -202,8 +202,8 @@ def _sublayer(canvas: _Canvas, side: Side, x: float, y: float, sublayer: Sublaye
 
 
 def _enter(canvas: _Canvas, x: float, y: float, bottom: float, sublayer: Sublayer) -> None:
-    """What a box reads: a feed-forward network the state, attention three things made of it, or one of them."""
-    if sublayer.asks_encoder:
+    """Draw the inputs of a box: one for feed-forward, three for self-attention, the query for cross-attention."""
+    if sublayer.is_cross:
         canvas.path((x, y), (x, bottom + 22), (x + ASIDE, bottom + 22), (x + ASIDE, bottom))
         canvas.text(x + ASIDE + 7, bottom + 14, "Q", kind="note")
         return
@@ -214,28 +214,26 @@ def _enter(canvas: _Canvas, x: float, y: float, bottom: float, sublayer: Sublaye
 
 
 def _memory(canvas: _Canvas, encoder: _Top, decoder: _Top, d_model: int) -> None:
-    """From the top of the encoder to the attention that asks it: keys and values."""
-    if decoder.asking is None:
+    """Draw keys and values from the top of the encoder to the cross-attention."""
+    if decoder.cross is None:
         return
-    x, asking, enter = CENTRES["encoder"], CENTRES["decoder"], decoder.asking + 12
-    above, between = encoder.y - 40, (x + asking) / 2
-    canvas.path(
-        (x, encoder.y), (x, above), (between, above), (between, enter), (asking, enter), (asking, decoder.asking)
-    )
-    canvas.path((asking - 2 * ASIDE, enter), (asking - ASIDE, enter), (asking - ASIDE, decoder.asking))
-    canvas.text(asking - BOX / 2 - 32, enter - 5, "K, V", kind="note")
+    x, cross, enter = CENTRES["encoder"], CENTRES["decoder"], decoder.cross + 12
+    above, between = encoder.y - 40, (x + cross) / 2
+    canvas.path((x, encoder.y), (x, above), (between, above), (between, enter), (cross, enter), (cross, decoder.cross))
+    canvas.path((cross - 2 * ASIDE, enter), (cross - ASIDE, enter), (cross - ASIDE, decoder.cross))
+    canvas.text(cross - BOX / 2 - 32, enter - 5, "K, V", kind="note")
     canvas.text(x + 10, above - 7, f"(S, {d_model})", kind="shape")
 
 
 def _output(canvas: _Canvas, y: float, architecture: Architecture) -> float:
-    """Linear, softmax and the probabilities above the decoder; returns where the figure ends."""
+    """Draw linear layer, softmax and probabilities above the decoder; return the upper end of the figure."""
     x, height = CENTRES["decoder"], 34
     linear = y - 36 - GAP - height
     softmax = linear - GAP - height
     canvas.path((x, y), (x, linear + height))
     canvas.text(x + 10, y - 30, f"(T, {architecture.d_model})", kind="shape")
     canvas.box(x, linear, height, FILLS["linear"], ("Linear",))
-    own = "the embedding's matrix" if "linear" in architecture.tied else "a matrix of its own"
+    own = "tied to the embedding" if "linear" in architecture.tied else "separate matrix"
     canvas.note("decoder", linear + height / 2, (architecture.output, own))
     canvas.path((x, linear), (x, softmax + height))
     canvas.box(x, softmax, height, FILLS["softmax"], ("Softmax",))

@@ -1,4 +1,4 @@
-"""What section 3 says of the model, asked of a model while it runs.
+"""Checks of section 3's statements about the architecture, on a model while it runs.
 
 Shapes: S source positions, T target positions, N either of them, D d_model, H heads, L layers.
 """
@@ -29,7 +29,7 @@ ROUNDING = 1e-5  # of float32, in numbers of size 1
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What the paper says, what was found, and whether it is so."""
+    """A statement of the paper, the measured values, and whether it holds."""
 
     section: str
     claim: str
@@ -38,7 +38,7 @@ class Check:
 
 
 def check_wiring(model: Transformer, seen: Pass, src_1S: Tensor, tgt_1T: Tensor) -> tuple[Check, ...]:
-    """Ask everything. ``seen`` is a pass of ``model`` over the same pair, in evaluation mode."""
+    """Run all checks. ``seen`` is a pass of ``model`` over the same pair, in evaluation mode."""
     return (
         _order_of_sublayers(seen),
         _residuals_and_norms(seen),
@@ -48,7 +48,7 @@ def check_wiring(model: Transformer, seen: Pass, src_1S: Tensor, tgt_1T: Tensor)
         _encoder_sees_all(seen),
         _decoder_is_masked(seen),
         _nothing_leaks(model, src_1S, tgt_1T),
-        _cross_attention_asks_the_encoder(seen),
+        _cross_attention_reads_the_encoder(seen),
         _feed_forward(seen),
         _one_matrix(model),
         _embeddings_are_scaled(seen),
@@ -68,7 +68,7 @@ def _order_of_sublayers(seen: Pass) -> Check:
 
 
 def _layers(seen: Pass) -> list[list[Call]]:
-    """Those of the encoder, and those of the decoder."""
+    """Return the layers of the encoder and those of the decoder."""
     sides = (seen.encoder, seen.decoder)
     return [[call for call in within(calls) if isinstance(call.module, Layer)] for calls in sides]
 
@@ -172,7 +172,7 @@ def _nothing_leaks(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Check:
 
 
 def _slopes(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Tensor:
-    """How much each state of the decoder, the rows, depends on each embedded input, the columns: (T, T)."""
+    """Return the gradient size of each decoder state (row) with respect to each embedded input (column), (T, T)."""
     inputs: list[Tensor] = []
 
     def cut(module: nn.Module, arguments: object, output_TD: Tensor) -> Tensor:
@@ -186,25 +186,25 @@ def _slopes(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Tensor:
         states_TD = model.decode(memory, tgt_1T)
     finally:
         hook.remove()
-    # Not the sum: after a layer norm that is the same whatever the input.
+    # Not the sum over the width: after a layer norm it does not depend on the input.
     direction_D = torch.linspace(-1, 1, states_TD.shape[1]) ** 3
     rows = [torch.autograd.grad(state_D @ direction_D, inputs[0], retain_graph=True)[0] for state_D in states_TD]
     return torch.stack(rows).abs().sum(dim=-1)
 
 
-def _cross_attention_asks_the_encoder(seen: Pass) -> Check:
+def _cross_attention_reads_the_encoder(seen: Pass) -> Check:
     attentions = list(_calls(seen, CrossAttention))
     projections = [{call.path.rsplit(".")[-1]: call.inputs[0] for call in attention.inside} for attention in attentions]
-    n_asked = sum(inputs["w_kv"].data_ptr() == seen.memory_SD.data_ptr() for inputs in projections)
-    n_asking = sum(
+    n_reading = sum(inputs["w_kv"].data_ptr() == seen.memory_SD.data_ptr() for inputs in projections)
+    n_querying = sum(
         inputs["w_q"].data_ptr() == attention.inputs[0].data_ptr() != seen.memory_SD.data_ptr()
         for attention, inputs in zip(attentions, projections, strict=True)
     )
     return Check(
         "3.2.3",
         "In encoder-decoder attention queries come from the decoder, keys and values from the output of the encoder",
-        f"queries in {n_asking}, keys and values in {n_asked} of {len(attentions)} layers",
-        n_asked == n_asking == len(attentions),
+        f"queries in {n_querying}, keys and values in {n_reading} of {len(attentions)} layers",
+        n_reading == n_querying == len(attentions),
     )
 
 
@@ -275,7 +275,7 @@ def _calls(seen: Pass, kind: type[nn.Module]) -> Iterator[Call]:
 
 
 def _weights(seen: Pass, kind: AttentionKind) -> Tensor:
-    """Of all layers, (L, H, T, S)."""
+    """Return the attention weights of all layers, (L, H, T, S)."""
     return torch.stack([weights for (which, _), weights in seen.weights.items() if which == kind])
 
 

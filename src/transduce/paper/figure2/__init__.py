@@ -1,4 +1,4 @@
-"""Figure 2 and footnote 4: why dot products are divided by sqrt(d_k), and that the layers do what section 3.2 says.
+"""Figure 2 and footnote 4: why dot products are divided by sqrt(d_k), and whether our layers match section 3.2.
 
 Shapes: Q queries, S keys of each, K d_k.
 """
@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from transduce.config import TransformerConfig
-from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
+from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce.paper.experiments import Experiments
 from transduce.paper.figure2.numpy_attention import Agreement, agreements
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 
 __all__ = ["Saturation", "make_figure2", "saturation", "variance_of_products"]
@@ -25,7 +25,7 @@ __all__ = ["Saturation", "make_figure2", "saturation", "variance_of_products"]
 N_KEYS = 64
 VANISHED = 0.01  # a softmax whose gradient is smaller is called saturated
 
-# Independent components of mean 0 and variance 1, which is all that footnote 4 asks of them.
+# Independent components with mean 0 and variance 1, as footnote 4 assumes.
 COMPONENTS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], Tensor]] = {
     "normal": lambda shape, generator: torch.randn(shape, generator=generator, dtype=torch.float64),
     "uniform": lambda shape, generator: (
@@ -37,20 +37,20 @@ COMPONENTS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], Tensor]] =
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is drawn."""
+    """Sample sizes."""
 
     d_k: tuple[int, ...]
     n_products: int  # for each variance
     n_queries: int  # for each softmax
 
 
-WHOLE = Sizes(tuple(2**power for power in range(11)), n_products=20_000, n_queries=1000)
+FULL = Sizes(tuple(2**power for power in range(11)), n_products=20_000, n_queries=1000)
 SHORT = Sizes((4, 64), n_products=2000, n_queries=50)
 
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """Of q . k over independent draws, with its standard error."""
+    """Variance of q · k over independent samples, with its standard error."""
 
     value: float
     error: float
@@ -58,7 +58,7 @@ class Variance:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """How a softmax over ``N_KEYS`` scores stands, over many queries."""
+    """Statistics of softmaxes over ``N_KEYS`` scores, over many queries."""
 
     entropy_nats: float  # mean
     largest_weight: float  # mean
@@ -70,9 +70,8 @@ class Saturation:
 
 
 def make_figure2(experiments: Experiments, request: Request) -> Report:
-    """Footnote 4's experiment, and multi-head attention against NumPy."""
-    del experiments
-    sizes = SHORT if request.is_short else WHOLE
+    """Test footnote 4 with random vectors, and compare multi-head attention with NumPy."""
+    sizes = SHORT if request.is_short else FULL
     generator = torch.Generator().manual_seed(1)
     variances = {
         kind: [variance_of_products(d_k, n=sizes.n_products, generator=generator, kind=kind) for d_k in sizes.d_k]
@@ -89,6 +88,11 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
         "figure2",
         "Figure 2: scaled dot-product attention and multi-head attention",
         (
+            verdict_line(_verdict(sizes, unscaled, scaled, compared)),
+            picture("figure2", "Variance of q · k, entropy and gradients over d_k, with and without 1 / sqrt(d_k)"),
+            how_to_reproduce(
+                "figure2", scale=experiments.scale, seeds="seed 1", hardware="any CPU: only roundings depend on it"
+            ),
             *_about_variance(sizes, variances),
             *_about_saturation(sizes, unscaled, scaled),
             *_about_agreement(compared),
@@ -97,8 +101,19 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
     )
 
 
+def _verdict(
+    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], compared: Sequence[Agreement]
+) -> str:
+    return (
+        f"Footnote 4 holds for random vectors: at d_k = {sizes.d_k[-1]:,}, {unscaled[-1].vanished_share:.0%} of the"
+        f" queries have a softmax gradient below {VANISHED} without the factor 1 / sqrt(d_k), and"
+        f" {scaled[-1].vanished_share:.0%} with it; our attention layers match the formulas to"
+        f" {max(each.difference for each in compared):.1e}."
+    )
+
+
 def variance_of_products(d_k: int, *, n: int, generator: torch.Generator, kind: str = "normal") -> Variance:
-    """The variance of n dot products of d_k components; its error is that of the mean of their squares."""
+    """Return the variance of n dot products of d_k components; its error is that of the mean of their squares."""
     draw = COMPONENTS[kind]
     products = (draw((n, d_k), generator) * draw((n, d_k), generator)).sum(dim=1)
     squares = (products - products.mean()) ** 2
@@ -106,7 +121,7 @@ def variance_of_products(d_k: int, *, n: int, generator: torch.Generator, kind: 
 
 
 def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Generator) -> Saturation:
-    """Softmax over the scores of random queries with ``N_KEYS`` random keys each, multiplied by ``scale``."""
+    """Return statistics of the softmax over scores of random queries with ``N_KEYS`` random keys, times ``scale``."""
     parts = []
     for start in range(0, n_queries, 50):  # a block of keys fits into the cache
         n = min(50, n_queries - start)
@@ -126,7 +141,7 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
 
 
 def _softmax_of(q_QK: Tensor, k_QSK: Tensor, scale: float) -> Tensor:
-    """Entropy, largest weight, norm of the gradient by scores and by the query: (4, Q)."""
+    """Return entropy, largest weight and gradient norms with respect to scores and to the query, (4, Q)."""
     weights_QS = (torch.einsum("qk,qsk->qs", q_QK, k_QSK) * scale).softmax(dim=1)
     entropy_Q = -torch.special.xlogy(weights_QS, weights_QS).sum(dim=1)
     jacobian_QSS = torch.diag_embed(weights_QS) - weights_QS.unsqueeze(2) * weights_QS.unsqueeze(1)
@@ -147,13 +162,13 @@ def _about_variance(sizes: Sizes, variances: Mapping[str, Sequence[Variance]]) -
 ## The variance of q · k
 
 Footnote 4: if the components of q and k are independent with mean 0 and variance 1, their dot product has mean 0 and
-variance d_k. It does not say how they are distributed, and it does not matter: below, {sizes.n_products:,} products for
-each d_k, of normal components, of uniform ones, and of signs (+1 or -1). Divided by sqrt(d_k), the variance is 1.""",
+variance d_k. The distribution does not matter: the table has {sizes.n_products:,} products for each d_k, of normal
+components, of uniform ones, and of signs (+1 or -1). Divided by sqrt(d_k), the products have variance 1.""",
         Table(
             "-variance",
             columns,
             tuple(rows),
-            "Variance of q · k, beside its standard error as a share of d_k.",
+            "Variance of q · k and its standard error, divided by d_k.",
             formats,
         ),
     )
@@ -180,39 +195,38 @@ def _about_saturation(
     largest, plain, divided = sizes.d_k[-1], unscaled[-1], scaled[-1]
     return (
         f"""\
-## What it does to the softmax
+## The effect on the softmax
 
 "We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function into
-regions where it has extremely small gradients." Each of {sizes.n_queries:,} queries asks {N_KEYS} keys, all of normal
-components. *Gradient* is the norm of the softmax's derivative by its scores; equal weights would have an entropy of
-log {N_KEYS} = {math.log(N_KEYS):.2f} nats.
+regions where it has extremely small gradients." Each of {sizes.n_queries:,} queries attends to {N_KEYS} keys, all with
+normal components. *Gradient* is the norm of the softmax's derivative with respect to its scores; equal weights would
+have an entropy of log {N_KEYS} = {math.log(N_KEYS):.2f} nats.
 
-With the factor hardly anything depends on d_k. Without it, at d_k = {largest:,}, the largest of {N_KEYS} weights is
+With the factor, hardly anything depends on d_k. Without it, at d_k = {largest:,}, the largest of {N_KEYS} weights is
 {plain.largest_weight:.2f} on average ({divided.largest_weight:.2f} with it), {plain.vanished_share:.0%} of the queries
 have a gradient below {VANISHED} ({divided.vanished_share:.0%} with it), and its median is {plain.gradient_median:.1e}
 ({divided.gradient_median:.1e} with it).
 
-Two things the footnote does not say. The gradient does not fall from the start: while the weights only become uneven,
-it grows. And it becomes small for most queries rather than for all: those with two scores close together keep a large
-one. What reaches the query (the derivative of the weights *by query*) is multiplied by keys of length sqrt(d_k), which
-without the factor are not divided either, so its mean even grows ({plain.query_gradient_mean:.2f} against
-{divided.query_gradient_mean:.2f}) while its median falls: a few queries get large steps, most get hardly any. All this
-is of random vectors, as at the start of training; what a model learns from there is not measured here.""",
+The footnote leaves out two things. First, the gradient grows before it falls, as long as the weights only become
+uneven. Second, it becomes small for most queries, not for all: queries with two nearly equal top scores keep a large
+one. The derivative with respect to the query (*by query*) is multiplied by keys of length sqrt(d_k), which without the
+factor are not scaled either, so its mean even grows ({plain.query_gradient_mean:.2f} against
+{divided.query_gradient_mean:.2f}) while its median falls: a few queries get large steps, most get almost none. All this
+is for random vectors, as at the start of training; training itself is not measured here.""",
         Table("-softmax", ("d_k", "factor", *names), rows, formats=formats),
     )
 
 
 def _about_agreement(compared: Sequence[Agreement]) -> tuple[str | Table, ...]:
     rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in compared)
-    names = ("largest difference", "largest difference, had the factor been left out")
+    names = ("largest difference", "largest difference without the factor")
     return (
         """\
-## The layers do what the formulas say
+## The layers match the formulas
 
-`SelfAttention` and `CrossAttention`, as the model has them (one product for all heads, padded batches), against
-equation 1 and section 3.2.2 written down in NumPy: one sentence and one head after the other, without padding, in
-float64, d_k not equal to d_v. The last column shows what the comparison would find in a layer without
-1 / sqrt(d_k).""",
+`SelfAttention` and `CrossAttention` as the model uses them (one product for all heads, padded batches), against
+equation 1 and section 3.2.2 in NumPy: one sentence and one head at a time, without padding, in float64, with
+d_k not equal to d_v. The last column is the difference from formulas without 1 / sqrt(d_k).""",
         Table("-multi-head", ("use", "kernel", *names), rows, formats={names[0]: ".1e", names[1]: ".2f"}),
     )
 
@@ -230,7 +244,8 @@ def _draw(
     for (kind, found), colour, marker in zip(variances.items(), COLOURS[2:], "osv", strict=False):
         variance.plot(d_k, [each.value for each in found], color=colour, marker=marker, linestyle="", label=kind)
     variance.set_title("Variance of q · k", loc="left")
-    variance.set(yscale="log", ylabel="variance")
+    variance.set(ylabel="variance")
+    set_log_axis(variance, "y")
     entropy.axhline(math.log(N_KEYS), color=GREY, linewidth=1)
     entropy.text(1, math.log(N_KEYS) * 1.015, f"equal weights: log {N_KEYS}", color=GREY, va="bottom")
     for side, colour, label in ((scaled, COLOURS[0], "with 1 / sqrt(d_k)"), (unscaled, COLOURS[1], "without")):
@@ -243,14 +258,15 @@ def _draw(
             panel.plot(d_k, mean, color=colour, linestyle="--", label=f"{label}, mean")
     entropy.set_title("Entropy of the weights", loc="left")
     entropy.set(ylabel="nats", ylim=(0, 1.12 * math.log(N_KEYS)))
-    gradient.set_title("Gradient of the softmax by its scores", loc="left")
-    by_query.set_title("Gradient of the weights by the query", loc="left")
+    gradient.set_title("Gradient of the softmax with respect to its scores", loc="left")
+    by_query.set_title("Gradient of the weights with respect to the query", loc="left")
     for panel in (gradient, by_query):
-        panel.set(yscale="log", ylabel="Frobenius norm")
+        panel.set_yscale("log")
+        set_log_axis(panel, "y")
+        panel.set_ylabel("Frobenius norm")
     for panel in (variance, entropy, gradient, by_query):
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(d_k, [str(size) for size in d_k])
-        panel.minorticks_off()
+        set_log_axis(panel, "x", d_k, base=2)
+        panel.tick_params(axis="x", labelsize=8)
         panel.set_xlabel("d_k")
         panel.legend(frameon=False, fontsize=9)
     save_svg(figure, path)

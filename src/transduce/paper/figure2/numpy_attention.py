@@ -1,6 +1,6 @@
-"""Section 3.2 once more, word for word in NumPy and float64: what the fast layers are compared with.
+"""Section 3.2 word for word in NumPy and float64: the reference for the fast layers.
 
-Shapes: T positions that ask, S positions that are asked, D d_model, K d_k, V d_v, H heads.
+Shapes: T query positions, S key positions, D d_model, K d_k, V d_v, H heads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KERNELS: tuple[AttentionKernel, ...] = ("reference", "fused")
 def scaled_dot_product(
     q_TK: Matrix, k_SK: Matrix, v_SV: Matrix, *, allow_TS: NDArray[np.bool_] | None = None, is_scaled: bool = True
 ) -> Matrix:
-    """softmax(Q K^T / sqrt(d_k)) V, (T, V). Equation 1. Without ``is_scaled``: plain dot-product attention."""
+    """Return softmax(Q K^T / sqrt(d_k)) V, (T, V). Equation 1; without ``is_scaled``, no 1 / sqrt(d_k)."""
     scores_TS = q_TK @ k_SK.T / (np.sqrt(q_TK.shape[1]) if is_scaled else 1.0)
     if allow_TS is not None:
         scores_TS = np.where(allow_TS, scores_TS, -np.inf)
@@ -37,8 +37,8 @@ def scaled_dot_product(
 
 
 def multi_head(
-    asking_TD: Matrix,
-    asked_SD: Matrix,
+    x_TD: Matrix,
+    memory_SD: Matrix,
     *,
     w_q_HDK: Matrix,
     w_k_HDK: Matrix,
@@ -47,9 +47,9 @@ def multi_head(
     allow_TS: NDArray[np.bool_] | None = None,
     is_scaled: bool = True,
 ) -> Matrix:
-    """Concat(head_1, ..., head_h) W^O, (T, D), one head after the other; ``w_o`` is (h d_v, d_model). Section 3.2.2."""
+    """Return Concat(head_1, ..., head_h) W^O, (T, D), head by head; ``w_o`` is (h d_v, d_model). Section 3.2.2."""
     heads = [
-        scaled_dot_product(asking_TD @ w_q, asked_SD @ w_k, asked_SD @ w_v, allow_TS=allow_TS, is_scaled=is_scaled)
+        scaled_dot_product(x_TD @ w_q, memory_SD @ w_k, memory_SD @ w_v, allow_TS=allow_TS, is_scaled=is_scaled)
         for w_q, w_k, w_v in zip(w_q_HDK, w_k_HDK, w_v_HDV, strict=True)
     ]
     out_TD: Matrix = np.concatenate(heads, axis=1) @ w_o
@@ -58,17 +58,17 @@ def multi_head(
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a layer of the model is from the formulas, at most, in any number that it gives."""
+    """Largest difference between the outputs of a layer and of the formulas."""
 
     use: str  # of attention, as in section 3.2.3
     kernel: AttentionKernel
     difference: float
-    difference_unscaled: float  # from the formulas without 1 / sqrt(d_k): what a wrong layer would look like
+    difference_unscaled: float  # from the formulas without 1 / sqrt(d_k)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """A batch: the states of its sentences one after the other, and where they stand."""
+    """A batch: the unpadded states of its sentences, and their padding info."""
 
     x_ND: Tensor
     lengths: tuple[int, ...]
@@ -76,17 +76,17 @@ class Sentences:
 
     @staticmethod
     def random(lengths: tuple[int, ...], d_model: int) -> Sentences:
-        """Of these lengths, from torch's global generator."""
+        """Draw states of sentences of these lengths from torch's global generator."""
         layout = PaddingInfo.from_mask(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
         return Sentences(torch.randn(len(layout.index_N), d_model, dtype=torch.float64), lengths, layout)
 
     def one_by_one(self) -> list[Matrix]:
-        """Each sentence by itself, so that there is no padding."""
+        """Return each sentence by itself, without padding."""
         return [part.numpy() for part in torch.split(self.x_ND[: sum(self.lengths)], list(self.lengths))]
 
 
 def agreements(config: TransformerConfig) -> list[Agreement]:
-    """The three uses of attention by each kernel, over sentences of several lengths, in float64."""
+    """Compare the three uses of attention with each kernel, over sentences of several lengths, in float64."""
     tgt, src = Sentences.random((9, 5), config.d_model), Sentences.random((7, 8), config.d_model)
     widths, found = StackConfig.from_config(config, n_layers=1), []
     for kernel in KERNELS:
@@ -109,43 +109,43 @@ def agreements(config: TransformerConfig) -> list[Agreement]:
 def _differences(
     got_ND: Tensor,
     module: SelfAttention | CrossAttention,
-    asking: Sentences,
-    asked: Sentences,
+    queries: Sentences,
+    keys: Sentences,
     *,
     is_causal: bool = False,
 ) -> tuple[float, float]:
-    """From the formulas, and from the formulas without their factor."""
-    got = got_ND[: asking.layout.n_real].numpy()
-    wanted = [_by_hand(module, asking, asked, is_causal=is_causal, is_scaled=is_scaled) for is_scaled in (True, False)]
+    """Return the largest differences from the formulas with and without their factor."""
+    got = got_ND[: queries.layout.n_real].numpy()
+    wanted = [_by_hand(module, queries, keys, is_causal=is_causal, is_scaled=is_scaled) for is_scaled in (True, False)]
     scaled, unscaled = (float(np.abs(got - each).max()) for each in wanted)
     return scaled, unscaled
 
 
 def _by_hand(
-    module: SelfAttention | CrossAttention, asking: Sentences, asked: Sentences, *, is_causal: bool, is_scaled: bool
+    module: SelfAttention | CrossAttention, queries: Sentences, keys: Sentences, *, is_causal: bool, is_scaled: bool
 ) -> Matrix:
     w_q, w_k, w_v = _weights(module)
     outputs = [
         multi_head(
-            asking_TD,
-            asked_SD,
+            x_TD,
+            memory_SD,
             w_q_HDK=w_q,
             w_k_HDK=w_k,
             w_v_HDV=w_v,
             w_o=module.w_o.weight.detach().numpy().T,
-            allow_TS=np.tri(len(asking_TD), dtype=np.bool_) if is_causal else None,
+            allow_TS=np.tri(len(x_TD), dtype=np.bool_) if is_causal else None,
             is_scaled=is_scaled,
         )
-        for asking_TD, asked_SD in zip(asking.one_by_one(), asked.one_by_one(), strict=True)
+        for x_TD, memory_SD in zip(queries.one_by_one(), keys.one_by_one(), strict=True)
     ]
     return np.concatenate(outputs)
 
 
 def _weights(module: SelfAttention | CrossAttention) -> list[Matrix]:
-    """W^Q, W^K and W^V, each (H, D, K) or (H, D, V): the model has them one above the other and transposed."""
-    above_each_other: Sequence[Tensor] = (
+    """Return W^Q, W^K and W^V, each (H, D, K) or (H, D, V); the model stores them stacked and transposed."""
+    stacked: Sequence[Tensor] = (
         torch.split(module.w_qkv.weight, list(module.widths))
         if isinstance(module, SelfAttention)
         else (module.w_q.weight, *torch.split(module.w_kv.weight, list(module.widths)))
     )
-    return [matrix.detach().view(module.n_heads, -1, matrix.shape[1]).mT.numpy() for matrix in above_each_other]
+    return [matrix.detach().view(module.n_heads, -1, matrix.shape[1]).mT.numpy() for matrix in stacked]

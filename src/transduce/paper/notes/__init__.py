@@ -1,8 +1,8 @@
-"""The experiments of a set of lecture notes about the paper: what they explain in words, measured.
+"""Checks of lecture notes on the Transformer: what the notes explain in words, measured.
 
-One module makes each chapter of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
-``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` the one that layers without
-padding cannot make, ``calibration`` and ``two_level_softmax`` what can be used by itself.
+One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
+``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` a model that also computes on
+padding; ``calibration`` and ``two_level_softmax`` can be used by themselves.
 """
 
 from __future__ import annotations
@@ -10,24 +10,30 @@ from __future__ import annotations
 from transduce.paper.experiments import Experiments
 from transduce.paper.notes.adaptive_softmax import make_adaptive_softmax
 from transduce.paper.notes.normalisation import make_normalisation
+from transduce.paper.notes.part import Part
 from transduce.paper.notes.positions import make_positions
 from transduce.paper.notes.smoothing import make_smoothing
 from transduce.paper.notes.subwords import make_subwords
-from transduce.paper.report import Report
+from transduce.paper.report import Report, Table, how_to_reproduce, verdict_line
 from transduce.paper.request import Request
 
 __all__ = ["make_notes"]
 
 INTRODUCTION = """\
-Lecture notes on language models go through the paper and explain, beside it, five choices that it makes or could have
-made. Each is an experiment here. All but the three runs of label smoothing train models of seconds, whose numbers show
-what happens and not how much of it a large model would show."""
+This report checks lecture notes on the Transformer and the models that grew out of it, the third text among this
+project's sources. The notes explain five choices that the paper makes or could have made; each part below checks one
+of them:
+
+{questions}
+
+All models but the three runs of label smoothing are trained in seconds: their numbers show an effect, not its size in
+a large model."""
 
 
 def make_notes(experiments: Experiments, request: Request) -> Report:
-    """All five; the experiments trains, or finds, the three runs of label smoothing."""
+    """Make all five parts; the three runs of label smoothing are trained or read from their records."""
     is_short = request.is_short
-    smoothing = make_smoothing(experiments, is_short=is_short)  # first, since it may be stopped
+    smoothing = make_smoothing(experiments, is_short=is_short)  # first, since it may be interrupted
     parts = (
         make_normalisation(is_short=is_short),
         make_positions(is_short=is_short),
@@ -37,7 +43,22 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
     )
     return Report(
         "notes",
-        "The lecture notes' own experiments",
-        (INTRODUCTION, *(section for part in parts for section in part.sections)),
+        "Checks of the lecture notes",
+        (
+            verdict_line(f"In five checks, {'; '.join(part.summary for part in parts)}."),
+            INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
+            how_to_reproduce(
+                "notes",
+                scale=experiments.scale,
+                seeds="seed 1",
+                hardware="hardware beside the times below",
+            ),
+            *(section for part in parts for section in _chapter(part)),
+        ),
         {name: draw for part in parts for name, draw in part.drawings.items()},
     )
+
+
+def _chapter(part: Part) -> tuple[str | Table, ...]:
+    """Return the sections of a part, its finding and question first."""
+    return f"## {part.title}", verdict_line(part.finding), f"Question: {part.question}", *part.sections

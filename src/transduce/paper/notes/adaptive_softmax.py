@@ -1,4 +1,4 @@
-"""Adaptive softmax against the full one: what it saves in time, and what it costs in loss.
+"""Adaptive softmax against full softmax: time saved and loss added.
 
 Shapes: N positions, D d_model, V vocabulary.
 """
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from transduce.loss import LossSum, cross_entropy
 from transduce.model import LanguageModel, LinearOutput
-from transduce.paper.drawing import COLOURS, new_panels, save_svg
+from transduce.paper.drawing import COLOURS, label_ends, new_panels, save_svg, set_log_axis
 from transduce.paper.experiments import machine_description
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import (
@@ -33,42 +33,42 @@ from transduce.paper.notes.tiny import (
     train,
 )
 from transduce.paper.notes.two_level_softmax import TwoLevelSoftmax
-from transduce.paper.report import Table
+from transduce.paper.report import Table, picture
 from transduce.text import EOS_ID
 
 __all__ = ["make_adaptive_softmax"]
 
 WHAT_IT_IS = """\
-The notes' way to spare most of a large softmax: a first level has the frequent words and one entry for the cluster of
-all others, a second level has those, behind a smaller projection. P(word) = P(cluster) P(word | cluster), exactly:
+Adaptive softmax avoids most of a large softmax: a first level has the frequent words and one entry for the cluster of
+all others, a second level has those, behind a smaller projection. P(word) = P(cluster) P(word | cluster) is exact:
 over all words it sums to one (off by at most {off:.0e} in single precision, over {n_states} random states and
-{n_words:,} words). Here the first level has a fifth of the words, and the projection a quarter of the
-width, as Grave et al. (2017) have it."""
+{n_words:,} words). Here the first level has a fifth of the words, and the projection a quarter of the width, as in
+Grave et al. (2017)."""
 
 HOW_TIME_WAS_TAKEN = """\
-Time for {n_positions} states of width {d_model}, on random weights, with words drawn by Zipf's law (P ~ 1 / rank;
-{rare:.0%} of them are of the cluster at the largest vocabulary): loss with its gradient, and then the likeliest word
-alone, where as many states point to the cluster. Medians of {n_rounds} rounds, in each of which every layer has its
-turn, in milliseconds ({machine}). "Full, in blocks" is how `transduce train` computes it."""
+Time for {n_positions} states of width {d_model}, with random weights and words drawn by Zipf's law (P ~ 1 / rank;
+{rare:.0%} of them are in the cluster at the largest vocabulary): loss with gradient, and finding the most probable
+word, where as many states point to the cluster. Medians of {n_rounds} interleaved rounds in milliseconds ({machine}).
+"Full, in blocks" is the implementation of `transduce train`."""
 
 HOW_LOSS_WAS_TAKEN = """\
-Loss: language models of 2 layers of {d_tiny} over the grammar corpus, {n_updates} updates of {batch_size} sentences,
-alike but for the output layer (neither shares the embedding's matrix), seed 1. Nats per token of dev text compare
-within a row; tokens of a smaller vocabulary are shorter."""
+Loss: language models of 2 layers, d_model {d_tiny}, on the grammar corpus, {n_updates} updates of {batch_size}
+sentences, which differ only in the output layer (neither is tied to the embedding), seed 1. Nats per dev token are
+comparable within a row; tokens of a smaller vocabulary are shorter."""
 
 WHAT_IT_CANNOT_SHOW = """\
-The saving grows with the vocabulary: the notes have whole words in mind. With {some:,} pieces, as in the paper, the
-likeliest word is found {faster:.1f} times as fast; beam search, though, wants scores of all words, and for those two
-levels need 40 % of the products. The paper needs none of this, and neither do we. At the end of these trainings two
-levels differ by {least:+.2f} to {most:+.2f} nats: rare words have a quarter of the width, and learn through two
-matrices. The models are small and learn for seconds; the picture shows where the gap is still changing."""
+The saving grows with the vocabulary: the notes have whole words in mind. With {some:,} tokens, as in the paper, the
+most probable word is found {faster:.1f} times as fast; but beam search needs the scores of all words, for which two
+levels take 40 % of the products. The paper does not use it, and neither do we. After these trainings the loss of two
+levels is {least:+.2f} to {most:+.2f} nats higher: rare words have a quarter of the width and learn through two
+matrices. The models are small and trained in seconds; the plot shows where the gap is still changing."""
 
 HEAD_SHARE, TAIL_SHARE = 5, 4  # the first level has V / 5 words, the projection D / 4 values
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done."""
+    """Vocabulary sizes, and numbers of states, rounds and updates."""
 
     timed: tuple[int, ...]  # vocabularies
     n_positions: int
@@ -80,20 +80,25 @@ class Sizes:
     n_dev: int
 
 
-WHOLE = Sizes((4_000, 16_000, 37_000, 100_000), 128, 256, 5, (1000, 2000, 4000), 3000, 300, 100)
+FULL = Sizes((4_000, 16_000, 37_000, 100_000), 128, 256, 5, (1000, 2000, 4000), 3000, 300, 100)
 SHORT = Sizes((100, 200), 8, 16, 1, (300,), 60, 2, 10)
 N_LOOKS = 10
 
 
 def make_adaptive_softmax(*, is_short: bool) -> Part:
-    """Times and losses over vocabulary sizes."""
-    sizes = SHORT if is_short else WHOLE
+    """Measure times and losses over vocabulary sizes."""
+    sizes = SHORT if is_short else FULL
     times = [_times(vocab_size, sizes) for vocab_size in sizes.timed]
     texts = [grammar_text(n_train=sizes.n_pairs, n_dev=sizes.n_dev, vocab_size=each) for each in sizes.learned]
     losses = [_losses(text, sizes) for text in texts]
+    least, most = (find(each.gap for each in losses) for find in (min, max))
     return Part(
+        "Adaptive softmax",
+        "what does a two-level softmax save, and what does it cost?",
+        f"two-level softmax trains {times[-1].training_speedup:.1f} times as fast for up to {most:.2f} nats more",
+        f"With {times[-1].vocab_size:,} words two-level softmax trains {times[-1].training_speedup:.1f} times as fast"
+        f" as full softmax, and its loss is {least:+.2f} to {most:+.2f} nats per token higher.",
         (
-            "## Adaptive softmax",
             WHAT_IT_IS.format(**_sums(sizes)),
             HOW_TIME_WAS_TAKEN.format(
                 n_positions=sizes.n_positions,
@@ -108,9 +113,10 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
             WHAT_IT_CANNOT_SHOW.format(
                 some=times[-2].vocab_size,
                 faster=times[-2].search_speedup,
-                least=min(each.gap for each in losses),
-                most=max(each.gap for each in losses),
+                least=least,
+                most=most,
             ),
+            picture("notes-adaptive-softmax", "Time over the vocabulary size, and loss over updates"),
         ),
         {"notes-adaptive-softmax": lambda path: _draw(times, losses, path)},
     )
@@ -118,7 +124,7 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
 
 @torch.no_grad()
 def _sums(sizes: Sizes) -> dict[str, float]:
-    """How far probabilities over all words are from one, at most."""
+    """Return how far the sum of probabilities over all words is from one, at most."""
     torch.manual_seed(1)
     n_words = sizes.timed[-1]
     layer = _new_two_level(sizes.d_model, n_words)
@@ -132,10 +138,10 @@ def _new_two_level(d_model: int, vocab_size: int) -> TwoLevelSoftmax:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Milliseconds."""
+    """Times in milliseconds, and the share of words in the cluster."""
 
     vocab_size: int
-    rare: float  # share of the words that were of the cluster
+    rare: float  # share of words in the cluster
     full: float
     blocks: float
     two_level: float
@@ -144,12 +150,12 @@ class Times:
 
     @property
     def training_speedup(self) -> float:
-        """Over the faster of the two full ones."""
+        """Return the speed-up over the faster full implementation."""
         return min(self.full, self.blocks) / self.two_level
 
     @property
     def search_speedup(self) -> float:
-        """Of finding the likeliest word."""
+        """Return the speed-up of finding the most probable word."""
         return self.search_full / self.search_two_level
 
 
@@ -195,7 +201,7 @@ def _times(vocab_size: int, sizes: Sizes) -> Times:
 def _interleaved(
     candidates: Sequence[Callable[[], None]], *, n_rounds: int, after_each: Callable[[], None]
 ) -> list[float]:
-    """Milliseconds of each: the median of rounds in which all have their turn, after one that is not counted."""
+    """Return the milliseconds of each: the median of interleaved rounds, after one warm-up."""
     seconds: list[list[float]] = [[] for _ in candidates]
     for number in range(n_rounds + 1):
         for candidate, found in zip(candidates, seconds, strict=True):
@@ -209,17 +215,17 @@ def _interleaved(
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Nats per token of dev text."""
+    """Nats per dev token."""
 
     vocab_size: int
-    rare: float  # share of dev tokens that are of the cluster
-    updates: tuple[int, ...]  # after which they were taken
+    rare: float  # share of dev tokens in the cluster
+    updates: tuple[int, ...]  # at which the loss was measured
     full: tuple[float, ...]
     two_level: tuple[float, ...]
 
     @property
     def gap(self) -> float:
-        """How far two levels are behind at the end."""
+        """Return the loss of two levels minus that of full softmax at the end."""
         return self.two_level[-1] - self.full[-1]
 
 
@@ -230,8 +236,8 @@ def _losses(text: GrammarText, sizes: Sizes) -> Losses:
     is_rare_N = rank_V[dev.targets_N] >= size // HEAD_SHARE
     batches = random_batches(text.train, sizes.n_updates)
 
-    def looks(make_output: Callable[[int, int], LinearOutput | TwoLevelSoftmax]) -> list[tuple[int, float]]:
-        """(update, nats) of a new model that learns with an output layer of its own, whose ids are ranks."""
+    def curve(make_output: Callable[[int, int], LinearOutput | TwoLevelSoftmax]) -> list[tuple[int, float]]:
+        """Train a new model with this output layer over frequency ranks; return (update, nats)."""
         with seeded(1):
             model, output = LanguageModel(TINY, vocab_size=size), make_output(TINY.d_model, size)
         model.register_module("output", output)
@@ -245,13 +251,13 @@ def _losses(text: GrammarText, sizes: Sizes) -> Losses:
 
         return train(model, loss, batches, peak_lr=6e-3, dev_nats=dev_nats, n_looks=N_LOOKS)
 
-    full, two_level = looks(LinearOutput), looks(_new_two_level)
+    full, two_level = curve(LinearOutput), curve(_new_two_level)
     updates, full_nats = zip(*full, strict=True)
     return Losses(size, float(is_rare_N.double().mean()), updates, full_nats, tuple(nats for _, nats in two_level))
 
 
 def _ranks(rows: Sequence[Sequence[int]], vocab_size: int) -> Tensor:
-    """The place of each id when they are ordered by how often they occur, end symbols included, (V,)."""
+    """Return the frequency rank of each id, EOS included, (V,)."""
     counts = Counter(id for row in rows for id in (*row, EOS_ID))
     in_order = sorted(range(vocab_size), key=lambda id: (-counts[id], id))
     rank_V = torch.empty(vocab_size, dtype=torch.int64)
@@ -261,8 +267,8 @@ def _ranks(rows: Sequence[Sequence[int]], vocab_size: int) -> Tensor:
 
 def _table_of_times(times: Sequence[Times]) -> Table:
     columns = (
-        "words", "full", "full, in blocks", "two levels", "times as fast", "likeliest word, full",
-        "likeliest word, two levels", "times as fast to find",
+        "words", "full", "full, in blocks", "two levels", "speed-up", "most probable word, full",
+        "most probable word, two levels", "speed-up of finding it",
     )  # fmt: skip
     rows = tuple(
         (each.vocab_size, each.full, each.blocks, each.two_level, each.training_speedup,
@@ -273,28 +279,36 @@ def _table_of_times(times: Sequence[Times]) -> Table:
 
 
 def _table_of_losses(losses: Sequence[Losses]) -> Table:
-    columns = ("pieces", "of the cluster, share of dev", "full", "two levels", "difference")
+    columns = ("tokens", "share of dev in the cluster", "full", "two levels", "difference")
     rows = tuple((each.vocab_size, each.rare, each.full[-1], each.two_level[-1], each.gap) for each in losses)
-    formats = {"pieces": ",d", columns[1]: ".0%", "full": ".3f", "two levels": ".3f", "difference": "+.3f"}
+    formats = {"tokens": ",d", columns[1]: ".0%", "full": ".3f", "two levels": ".3f", "difference": "+.3f"}
     return Table("-adaptive-softmax-losses", columns, rows, formats=formats)
 
 
 def _draw(times: Sequence[Times], losses: Sequence[Losses], path: Path) -> None:
-    figure, (left, right) = new_panels(9.0, 3.6, n_columns=2)
-    sizes = [each.vocab_size for each in times]
+    figure, (left, right) = new_panels(12.5, 4.6, n_columns=2)
+    sizes, ends = [each.vocab_size for each in times], []
     for name, values, colour, line in (
         ("full", [each.full for each in times], COLOURS[1], "o-"),
-        ("full, in blocks", [each.blocks for each in times], COLOURS[4], "s-"),
+        ("full, in blocks", [each.blocks for each in times], COLOURS[6], "s-"),
         ("two levels", [each.two_level for each in times], COLOURS[0], "^-"),
-        ("likeliest word, full", [each.search_full for each in times], COLOURS[1], "o--"),
-        ("likeliest word, two levels", [each.search_two_level for each in times], COLOURS[0], "^--"),
+        ("most probable, full", [each.search_full for each in times], COLOURS[1], "o--"),
+        ("most probable, two levels", [each.search_two_level for each in times], COLOURS[0], "^--"),
     ):
-        left.plot(sizes, values, line, color=colour, label=name, markersize=5)
-    left.set(xscale="log", yscale="log", xlabel="words in the vocabulary", ylabel="milliseconds", title="Time")
-    left.legend(frameon=False, fontsize=8)
+        left.plot(sizes, values, line, color=colour, markersize=5)
+        ends.append((sizes[-1], values[-1], name, colour))
+    left.set_yscale("log")
+    set_log_axis(left, "y")
+    set_log_axis(left, "x", sizes)
+    left.set(xlabel="words in the vocabulary", ylabel="milliseconds")
+    left.set_title("Time", loc="left")
+    curves = []
     for each, line in zip(losses, ("-", "--", ":"), strict=False):
         for name, nats, colour in (("full", each.full, COLOURS[1]), ("two levels", each.two_level, COLOURS[0])):
-            right.plot(each.updates, nats, line, color=colour, label=f"{name}, {each.vocab_size:,} pieces")
-    right.set(xlabel="updates", ylabel="nats per token of dev text", title="Loss while training lasts")
-    right.legend(frameon=False, fontsize=8)
+            right.plot(each.updates, nats, line, color=colour)
+            curves.append((each.updates[-1], nats[-1], f"{name}, {each.vocab_size:,} tokens", colour))
+    right.set(xlabel="updates", ylabel="nats per dev token")
+    right.set_title("Loss during training", loc="left")
+    label_ends(figure, left, ends)
+    label_ends(figure, right, curves)
     save_svg(figure, path)

@@ -1,4 +1,4 @@
-"""Whether a model is right as often as it thinks: reliability and expected calibration error (Guo et al., 2017).
+"""Calibration: reliability bins and expected calibration error (Guo et al., 2017).
 
 Shapes: N predictions.
 """
@@ -21,14 +21,14 @@ class Bin:
     low: float
     high: float
     n: int
-    confidence: float | None  # their mean; None if there is none
-    accuracy: float | None  # the share that is right
+    confidence: float | None  # mean; None if the bin is empty
+    accuracy: float | None  # share of right predictions
 
 
 def reliability(
     confidence_N: NDArray[np.floating], is_right_N: NDArray[np.bool_], *, n_bins: int = 10
 ) -> tuple[Bin, ...]:
-    """Predictions in bins of equal width, from 0 to 1.
+    """Sort predictions into bins of equal width from 0 to 1.
 
     Raises ValueError if there is no prediction, or a confidence that is not above 0 and at most 1.
 
@@ -54,7 +54,7 @@ def reliability(
 
 
 def expected_calibration_error(bins: Sequence[Bin]) -> float:
-    """The mean over predictions of | accuracy - confidence | of their bin.
+    """Return the mean over predictions of | accuracy - confidence | of their bin.
 
     >>> bins = reliability(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
     >>> f"{expected_calibration_error(bins):.4f}"  # | 2 / 3 - 2.3 / 3 |
@@ -64,12 +64,12 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float:
 
 
 def overconfidence(bins: Sequence[Bin]) -> float:
-    """Mean confidence minus accuracy over all predictions; below 0, the model is more often right than it thinks."""
+    """Return mean confidence minus accuracy over all predictions; below 0, the model is underconfident."""
     return sum(each.n * gap for each, gap in _gaps(bins)) / sum(each.n for each in bins)
 
 
 def _gaps(bins: Sequence[Bin]) -> list[tuple[Bin, float]]:
-    """Confidence minus accuracy of each bin that is not empty."""
+    """Return confidence minus accuracy of each non-empty bin."""
     return [
         (each, each.confidence - each.accuracy)
         for each in bins

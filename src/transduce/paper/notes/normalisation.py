@@ -1,4 +1,4 @@
-"""Batch norm against layer norm: the table of the notes, and what the other sentences of a batch do to one.
+"""Batch norm against layer norm: the worked table of the notes, and how a batch affects each of its sentences.
 
 Shapes: N instances, F features; B batch, T positions, D d_model.
 """
@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from transduce.model import LanguageModel
-from transduce.paper.drawing import COLOURS, new_panels, save_svg
+from transduce.paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, Rows, grammar_text, language_batch, next_token_loss, trained
-from transduce.paper.report import Cell, Table
+from transduce.paper.report import Cell, Table, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
@@ -28,36 +28,34 @@ __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
 
 HOW_IT_WAS_READ = """\
-The notes draw three instances of four features, with a mean and a standard deviation to work out beside them. Our copy
-of that drawing is damaged. Ten of the twelve numbers can be read; f2 of the second instance is a letter (a 2 by its
-shape) and f1 of the third has a stroke before the 8. Of the four means two can be read, 4.3 and 2.0: they are those of
-f3 and f4 over the three instances, so the drawing is of batch norm. The standard deviations are blank there; ours
-divide by the number of values, as both norms do."""
+The notes draw three instances of four features and leave mean and standard deviation to be worked out. Our copy of
+that drawing is damaged. Ten of the twelve numbers are legible; f2 of the second instance looks like a 2, and f1 of the
+third has a stroke before the 8. Two of the four means are legible, 4.3 and 2.0: they are the means of f3 and f4 over
+the three instances, so the drawing shows batch norm. The standard deviations are blank; ours divide by the number of
+values, as both norms do."""
 
 WHAT_WAS_MEASURED = """\
-Two small language models (2 layers of 64, causal; grammar corpus, {vocab_size} pieces) learn for {sizes.n_updates}
-updates of {batch_size} sentences: one as in the paper, one with batch norm in each place of layer norm, over all
-cells of the padded batch. Then one sentence of {length} tokens stands among {n_others} others of its length,
-something around it changes, and its states are compared: the size of their difference over their size, the median of
-{n_trials} sentences; and the share of its next tokens that change. Batch norm in evaluation mode uses means that it
-has gathered in training.
-"""
+Two small causal language models (2 layers, d_model 64; grammar corpus, {vocab_size} tokens) are trained for
+{sizes.n_updates} updates of {batch_size} sentences: one with layer norm as in the paper, one with batch norm instead,
+over all positions of the padded batch. Then a sentence of {length} tokens is put in a batch with {n_others} others of
+the same length, the batch is changed, and its states are compared: the relative norm of their difference (median over
+{n_trials} sentences), and the share of its predicted next tokens that change. In evaluation mode, batch norm uses
+running statistics from training."""
 
 WHY_LAYER_NORM = """\
-With layer norm, and with batch norm in evaluation mode, what stays are roundings: the order of a sum depends on the
-size of the batch. In training mode batch norm makes the outcome of a sentence depend on whatever stands beside it,
-and on padding; and a position sees later words of its own sentence through the means, which no causal mask prevents.
-That mode is no way to translate one sentence: {alone.training:.2f} nats a token where each is alone,
-{among.training:.2f} in batches of {among.batch_size} (layer norm: {among.layer:.2f} in either). Evaluation mode gives
-{among.evaluation:.2f} in either, but it is another function than the one that was trained. Among {among.batch_size}
-sentences of any length, its states differ from those of training mode by {among.difference_any_length:.0%}; among
-{among.batch_size} of one length, as batches by length are, by {among.difference_one_length:.0%}, because the means
-were gathered with more padding and other places. What this cannot show is how large models fare with batch norm; here
-both are small and learn for seconds."""
+With layer norm, and with batch norm in evaluation mode, only roundings remain: the order of a sum depends on the batch
+size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch and on padding, and
+a position sees later tokens of its own sentence through the batch statistics, which no causal mask prevents. Training
+mode is no way to translate a single sentence: {alone.training:.2f} nats per token alone, {among.training:.2f} in
+batches of {among.batch_size} (layer norm: {among.layer:.2f} in both). Evaluation mode gives {among.evaluation:.2f} in
+both, but it is a different function from the trained one: its states differ from those of training mode by
+{among.difference_any_length:.0%} in batches of {among.batch_size} sentences of any length, and by
+{among.difference_one_length:.0%} in batches of one length, because the running statistics come from batches with more
+padding. How large models fare with batch norm is not tested: both models are small and trained in seconds."""
 
 
 def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
-    """Minus the mean, over the standard deviation: of each feature (``dim=0``, batch norm) or instance (1, layer norm).
+    """Subtract the mean and divide by the standard deviation, per feature (``dim=0``, batch norm) or instance (1).
 
     >>> standardise(torch.tensor([[1.0, 3.0], [3.0, 9.0]]), dim=0).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
@@ -68,18 +66,18 @@ def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done."""
+    """Numbers of sentences, updates and trials."""
 
     n_pairs: int
     vocab_size: int
     n_updates: int
     n_trials: int
     n_others: int
-    n_dev: int  # sentences of which the loss is taken
+    n_dev: int  # sentences for the dev loss
     batch_sizes: tuple[int, ...]
 
 
-WHOLE = Sizes(
+FULL = Sizes(
     n_pairs=1500,
     vocab_size=600,
     n_updates=240,
@@ -94,7 +92,7 @@ N_PADDING = 16
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens round a sentence, and what becomes of it with each norm: change of states, share of next tokens."""
+    """A change of the batch, and its effect with each norm: relative change of states, share of next tokens changed."""
 
     name: str
     layer: tuple[float, float]
@@ -104,29 +102,34 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Nats per token of dev, in batches of so many sentences."""
+    """Nats per dev token, in batches of ``batch_size`` sentences."""
 
     batch_size: int
     layer: float
     training: float
     evaluation: float
-    # Of the states of a sentence, between the two modes of batch norm.
+    # Relative difference of a sentence's states between the two modes of batch norm.
     difference_any_length: float
     difference_one_length: float
 
 
 def make_normalisation(*, is_short: bool) -> Part:
-    """The table of the notes with both norms, and two models that differ in nothing but the norm."""
-    sizes = SHORT if is_short else WHOLE
+    """Compute the worked table with both norms, and train two models that differ only in the norm."""
+    sizes = SHORT if is_short else FULL
     text = grammar_text(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3, vocab_size=sizes.vocab_size)
     kinds = (LanguageModel, BatchNormLanguageModel)
     models = Models(*(trained(text, kind=kind, n_updates=sizes.n_updates, peak_lr=4e-3) for kind in kinds))
     trials = list(_trials(text.dev, sizes))
     changes = [_change(name, models, trials) for name in CHANGES]
     losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
+    alone, among = losses[0], losses[-1]
     return Part(
+        "Batch norm and layer norm",
+        "does the output for a sentence depend on the other sentences of its batch?",
+        f"with batch norm the loss varies with the batch ({alone.training:.2f} to {among.training:.2f} nats per token)",
+        f"In training mode, batch norm makes the loss depend on the batch ({alone.training:.2f} nats per token with one"
+        f" sentence, {among.training:.2f} with {among.batch_size}); layer norm does not ({among.layer:.2f}).",
         (
-            "## Batch norm and layer norm",
             HOW_IT_WAS_READ,
             _worked_table(),
             WHAT_WAS_MEASURED.format(
@@ -139,7 +142,8 @@ def make_normalisation(*, is_short: bool) -> Part:
             ),
             _table_of_changes(changes),
             _table_of_losses(losses),
-            WHY_LAYER_NORM.format(alone=losses[0], among=losses[-1]),
+            WHY_LAYER_NORM.format(alone=alone, among=among),
+            picture("notes-normalisation", "Loss and difference of states over the batch size, for both norms"),
         ),
         {"notes-normalisation": lambda path: _draw(losses, path)},
     )
@@ -147,28 +151,28 @@ def make_normalisation(*, is_short: bool) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """One with each norm, in evaluation mode."""
+    """A model with each norm, in evaluation mode."""
 
     layer: LanguageModel
     batch: LanguageModel
 
     def batch_in_training_mode(self) -> LanguageModel:
-        """A copy, since a look in that mode changes the means that are gathered."""
+        """Return a copy, since a forward pass in training mode changes the running statistics."""
         return copy.deepcopy(self.batch).train()
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A sentence, those beside it, and as many strangers, all of one length; and some of any length."""
+    """A sentence, the others of its batch, as many replacements, all of one length; and sentences of any length."""
 
     row: list[int]
     others: list[list[int]]
-    strangers: list[list[int]]
-    anybody: list[list[int]]
+    replacements: list[list[int]]
+    any_length: list[list[int]]
 
 
 def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
-    """Sentences of the commonest length, each among others that are drawn for it."""
+    """Yield sentences of the most frequent length, each with randomly drawn others."""
     lengths = [len(row) for row in rows]
     length = max(set(lengths), key=lambda each: (lengths.count(each), each))
     alike = [row for row in rows if len(row) == length]
@@ -176,13 +180,13 @@ def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
     n_others = min(sizes.n_others, (len(alike) - 1) // 2)
     for place in range(min(sizes.n_trials, len(alike))):
         others = [alike[n] for n in torch.randperm(len(alike), generator=generator).tolist() if n != place]
-        anybody = [rows[n] for n in torch.randperm(len(rows), generator=generator)[: 2 * n_others].tolist()]
-        yield Trial(alike[place], others[:n_others], others[n_others : 2 * n_others], anybody)
+        any_length = [rows[n] for n in torch.randperm(len(rows), generator=generator)[: 2 * n_others].tolist()]
+        yield Trial(alike[place], others[:n_others], others[n_others : 2 * n_others], any_length)
 
 
-STRANGERS, PADDING, ALONE = "other sentences beside it", f"{N_PADDING} more columns of padding", "alone in the batch"
-LAST_WORD, MODE = "another last token, seen from those before it", "the other mode, training or evaluation"
-CHANGES = (STRANGERS, PADDING, ALONE, LAST_WORD, MODE)
+REPLACED, PADDING, ALONE = "other sentences in the batch", f"{N_PADDING} more columns of padding", "alone in the batch"
+LAST_WORD, MODE = "another last token; states before it", "the other mode, training or evaluation"
+CHANGES = (REPLACED, PADDING, ALONE, LAST_WORD, MODE)
 
 
 def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
@@ -195,12 +199,12 @@ def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
 
 @torch.no_grad()
 def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: Sequence[Trial]) -> tuple[float, float]:
-    """The median relative difference of states, and the share of next tokens that change."""
+    """Return the median relative difference of states, and the share of next tokens that change."""
     relative, shares = [], []
     for trial in trials:
         row, others, n_padding, n_seen = trial.row, trial.others, 0, len(trial.row) + 1
-        if name == STRANGERS:
-            others = trial.strangers
+        if name == REPLACED:
+            others = trial.replacements
         elif name == PADDING:
             n_padding = N_PADDING
         elif name == ALONE:
@@ -216,7 +220,7 @@ def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: 
 
 
 def _states(model: LanguageModel, rows: Rows, *, n_padding: int = 0) -> Tensor:
-    """Those of the first row and of what follows it, (N, D)."""
+    """Return the states of all rows, those of the first row first, (N, D)."""
     states_ND: Tensor = model(language_batch(rows, n_padding=n_padding).ids_BT)
     return states_ND
 
@@ -241,8 +245,8 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
         loss(models.layer),
         loss(in_training),
         loss(models.batch),
-        median(difference(trial.row, trial.anybody) for trial in trials),
-        median(difference(trial.row, [*trial.others, *trial.strangers]) for trial in trials),
+        median(difference(trial.row, trial.any_length) for trial in trials),
+        median(difference(trial.row, [*trial.others, *trial.replacements]) for trial in trials),
     )
 
 
@@ -264,7 +268,7 @@ def _worked_table() -> Table:
         "-normalisation-worked",
         columns,
         tuple(rows),
-        "Batch norm takes mean and deviation down a column, layer norm along a row:",
+        "Batch norm computes mean and standard deviation of a column, layer norm of a row.",
         dict.fromkeys(columns[1:], ".2f"),
     )
 
@@ -283,7 +287,7 @@ def _table_of_changes(changes: Sequence[Change]) -> Table:
         (change.name, *(pair[kind] for kind in (0, 1) for pair in (change.layer, change.training, change.evaluation)))
         for change in changes
     )
-    caption = "How much the states of a sentence, and its next tokens, change:"
+    caption = "Change of a sentence's states and of its predicted next tokens."
     return Table("-normalisation-changes", columns, rows, caption, dict.fromkeys(columns[1:], ".2%"))
 
 
@@ -297,7 +301,7 @@ def _table_of_losses(losses: Sequence[Losses]) -> Table:
         "difference of the two modes, one length",
     )
     formats = dict.fromkeys(columns[1:4], ".3f") | dict.fromkeys(columns[4:], ".1%")
-    caption = "Nats per token of dev text; and how far apart the states are in the two modes of batch norm:"
+    caption = "Nats per dev token, and relative difference of states between the two modes of batch norm."
     return Table("-normalisation-losses", columns, tuple(map(astuple, losses)), caption, formats)
 
 
@@ -307,7 +311,7 @@ def _draw(losses: Sequence[Losses], path: Path) -> None:
     left.plot(sizes, [each.training for each in losses], "o-", color=COLOURS[1], label="batch norm, training mode")
     left.plot(sizes, [each.evaluation for each in losses], "s-", color=COLOURS[4], label="batch norm, evaluation mode")
     left.plot(sizes, [each.layer for each in losses], "^-", color=COLOURS[0], label="layer norm")
-    left.set(xlabel="sentences in a batch", ylabel="nats per token of dev text", title="The same text in other batches")
+    left.set(xlabel="sentences in a batch", ylabel="nats per dev token", title="Loss of the same text")
     one_length = [each.difference_one_length for each in losses]
     any_length = [each.difference_any_length for each in losses]
     right.plot(sizes, one_length, "o-", color=COLOURS[1], label="among sentences of one length")
@@ -319,7 +323,6 @@ def _draw(losses: Sequence[Losses], path: Path) -> None:
     )
     right.set_ylim(bottom=0)
     for panel in (left, right):
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(sizes, [str(size) for size in sizes])
+        set_log_axis(panel, "x", sizes, base=2)
         panel.legend(frameon=False, fontsize=9)
     save_svg(figure, path)

@@ -1,6 +1,6 @@
-"""A language model as most toolkits would have it: on the whole padded grid, and with batch norm for layer norm.
+"""A language model as most toolkits would have it: it computes on padding, and has batch norm instead of layer norm.
 
-``transduce.model`` computes nothing at padding, so padding can do no harm there. Here it does.
+``transduce.model`` computes nothing at padding, so padding cannot matter there. Here it does.
 
 Shapes: B batch, T positions, N real positions in a list, D d_model.
 """
@@ -22,19 +22,19 @@ __all__ = ["BatchNormLanguageModel"]
 
 
 class PaddedFrontEnd(TokenFrontEnd):
-    """A front end that takes padding for tokens, so that all layers see the whole grid."""
+    """A front end that treats padding as tokens, so that all layers compute on it."""
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
-        """States of all cells, (B * T, D), and where they stand."""
+        """Return the states of all positions, (B * T, D), and the padding info."""
         padding = PaddingInfo.from_mask(torch.ones_like(ids_BT, dtype=torch.bool))
         encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
         return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), padding
 
 
 class BatchNormLanguageModel(LanguageModel):
-    """A causal ``LanguageModel``, its weights drawn alike, with batch norm over all cells in each place of layer norm.
+    """A causal ``LanguageModel`` with the same initial weights, and batch norm over all positions for layer norm.
 
-    No real position attends to padding on the right, which comes later; only the means of batch norm know of it.
+    No token attends to padding, which is to its right; padding only enters the batch statistics.
     """
 
     def __init__(self, config: StackConfig, *, vocab_size: int) -> None:
@@ -45,5 +45,5 @@ class BatchNormLanguageModel(LanguageModel):
                 residual.register_module("norm", nn.BatchNorm1d(config.d_model, eps=LAYER_NORM_EPS))
 
     def forward(self, ids_BT: Tensor, **options: Any) -> Tensor:
-        """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` scores them."""
+        """Return the states (N, D) at the tokens of ids padded on the right with 0."""
         return super().forward(ids_BT, **options)[(ids_BT != PAD_ID).flatten()]

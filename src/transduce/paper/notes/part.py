@@ -1,4 +1,4 @@
-"""What an experiment of the lecture notes hands to the report."""
+"""A chapter of the report on the lecture notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ __all__ = ["Part"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One chapter: Markdown text and tables in the order of reading, and pictures by the names of their files."""
+    """One check of the notes: its finding, then text and tables in reading order, and its drawings."""
 
+    title: str
+    question: str  # what is checked
+    summary: str  # the finding as a clause, with the deciding number
+    finding: str  # one sentence
     sections: tuple[str | Table, ...]
     drawings: Mapping[str, Draw] = field(default_factory=dict)

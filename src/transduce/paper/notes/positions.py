@@ -1,4 +1,4 @@
-"""The three ways to number words that the notes discuss, and why the first two fail. Section 3.5.
+"""The three positional encodings that the notes discuss, and why the first two fail. Section 3.5.
 
 Shapes: T positions of a sentence, D d_model, W words, B batch.
 """
@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from transduce.model import LanguageModel
 from transduce.model.embedding import sinusoid
 from transduce.model.layers import LAYER_NORM_EPS
-from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
+from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
-from transduce.paper.report import Cell, Table
+from transduce.paper.report import Cell, Table, picture
 from transduce.text import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
 __all__ = ["OPTIONS", "distance_of_neighbours", "fractions", "integers", "make_positions"]
 
 WHAT_THE_NOTES_SAY = """\
-The notes number the words of a sentence in three ways. Option 1: every element of the position's vector is its number.
-Option 2: every element is that number over the length, from 0 to 1. Then sinusoids. They give one reason against each:
-large numbers distort the words, and fractions give one position another vector in each sentence. (They also say that
-the vector is concatenated to the word's; the paper adds it, and so do we.) What follows is computed, at d_model
-{d_model}, for words whose elements have variance 1."""
+The notes discuss three encodings of a position. Integers: every element of the vector is the position. Fractions:
+every element is the position divided by the length, from 0 to 1. Sinusoids. They give one reason against each of the
+first two: large numbers distort the token, and with fractions one position has a different vector in each sentence.
+(They also say that the vector is concatenated to the embedding; the paper adds it, and so do we.) The numbers below
+are computed at d_model {d_model}, for embeddings with variance 1."""
 
 TWO_REASONS_MORE = """\
-The notes' two reasons show in the numbers, and two more that they do not give. A layer norm takes the mean of the
-elements away: of a vector whose elements are all equal, nothing is left behind the first norm. And the score of a query
-with a key, q · k, is linear in what is added to the key: with all elements equal it is linear in the key's number, and
-greatest at one end of the sentence, so no head can find the word before by its place alone."""
+The numbers confirm the notes' two reasons and show two more. First, layer norm subtracts the mean of the elements, so
+nothing is left of a vector whose elements are all equal. Second, the score q · k is linear in what is added to the
+key: with all elements equal it is linear in the position and largest at one end of the sentence, so no head can find
+the previous token by position alone."""
 
 WHAT_WAS_LEARNED = """\
-So we tried: a Transformer of one layer (width 64, 4 heads, not causal) learns to say, at each position, the token one
-place to the left, from {n_tokens} tokens drawn at random, in sentences of {shortest} to {longest};
-{n_updates} updates of {batch_size} sentences, seed 1. Share of right answers (guessing: {guess:.0%}):"""
+A bidirectional Transformer of one layer (d_model 64, 4 heads) learns to predict, at each position, the previous token,
+in sentences of {shortest} to {longest} of {n_tokens} random tokens; {n_updates} updates of {batch_size} sentences,
+seed 1. Accuracy (chance: {guess:.0%}):"""
 
 WHAT_IT_CANNOT_SHOW = """\
-The last column that is beyond the lengths of training shows what it is worth that sinusoids are defined everywhere; the
-paper only hypothesises that a model may extrapolate with them. One seed, one layer and one task are no proof."""
+Lengths above {longest} show how far sinusoids extrapolate; the paper only hypothesises that they may. One seed, one
+layer and one task are no proof."""
 
 
 Option = Callable[[int, int], Tensor]  # of n_positions and d_model: (T, D)
 
 
 def integers(n_positions: int, d_model: int) -> Tensor:
-    """Option 1 of the notes: every element is the position, (T, D).
+    """Return option 1 of the notes: every element is the position, (T, D).
 
     >>> integers(3, 2).tolist()
     [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
@@ -65,7 +65,7 @@ def integers(n_positions: int, d_model: int) -> Tensor:
 
 
 def fractions(n_positions: int, d_model: int) -> Tensor:
-    """Option 2: every element is the position from 0, the first, to 1, the last, (T, D).
+    """Return option 2: every element is the position, from 0 (first) to 1 (last), (T, D).
 
     >>> fractions(3, 2).tolist()
     [[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]
@@ -74,55 +74,55 @@ def fractions(n_positions: int, d_model: int) -> Tensor:
 
 
 def no_positions(n_positions: int, d_model: int) -> Tensor:
-    """Words without order, to compare with."""
+    """Return zeros, the baseline without positions, (T, D)."""
     return torch.zeros(n_positions, d_model, dtype=torch.float64)
 
 
 class OptionPositions(nn.Module):
-    """An option as a model's positions; all sentences of a batch have one length, which fractions need to know."""
+    """An option as position module; all sentences of a batch have the same length, which fractions need."""
 
     def __init__(self, option: Option, d_model: int) -> None:
         super().__init__()
         self.option, self.d_model = option, d_model
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:
-        """The encoding (N, D) of each place in sentences of ``n_positions``."""
+        """Return the encodings (N, D) of positions in sentences of ``n_positions``."""
         return F.embedding(position_N, self.option(n_positions, self.d_model).float())
 
 
 OPTIONS: Mapping[str, Option] = {"integers": integers, "fractions": fractions, "sinusoids": sinusoid}
-SHORTER = 10  # the sentence that others are compared with, and
-SAME_PLACE = 5  # which of its positions
+SHORTER = 10  # length of the sentence to compare with
+SAME_PLACE = 5  # position to compare
 
 
 def distance_of_neighbours(positions: Option, n_positions: int, d_model: int) -> float:
-    """Of the last two positions of a sentence."""
+    """Return the distance of the last two positions of a sentence."""
     last_2D = positions(n_positions, d_model)[-2:]
     return float((last_2D[1] - last_2D[0]).norm())
 
 
 def shift_of_a_place(positions: Option, n_positions: int, d_model: int) -> float:
-    """How far the vector of position 5 is from that of position 5 in a sentence of 10."""
+    """Return the distance of position 5 from position 5 in a sentence of 10."""
     here_D, there_D = positions(n_positions, d_model)[SAME_PLACE], positions(SHORTER, d_model)[SAME_PLACE]
     return float((here_D - there_D).norm())
 
 
 def least_distance(positions: Option, n_positions: int, d_model: int) -> float:
-    """Of any two positions of a sentence: 0 if one cannot be told from another."""
+    """Return the least distance of any two positions of a sentence; 0 if two are equal."""
     encoding_TD = positions(n_positions, d_model).contiguous()
     distance_TT = torch.cdist(encoding_TD, encoding_TD)
     return float(distance_TT.fill_diagonal_(math.inf).min())
 
 
 def spread_of_products(positions: Option, n_positions: int, d_model: int, offset: int) -> float:
-    """PE(p) · PE(p + offset) over all p: the standard deviation over the mean's size. 0: it depends on the offset."""
+    """Return the relative standard deviation of PE(p) · PE(p + offset) over p; 0 if it depends on the offset only."""
     encoding_TD = positions(n_positions, d_model)
     product_T = (encoding_TD[offset:] * encoding_TD[: n_positions - offset]).sum(dim=1)
     return float(product_T.std(correction=0) / product_T.mean().abs())
 
 
 def error_of_best_map(positions: Option, n_positions: int, d_model: int, offset: int) -> float:
-    """What the best matrix M with PE(p + offset) = M PE(p) leaves, over the size of PE. Section 3.5."""
+    """Return the relative residual of the best matrix M with PE(p + offset) = M PE(p). Section 3.5."""
     encoding_TD = positions(n_positions, d_model)
     before_TD, after_TD = encoding_TD[: n_positions - offset], encoding_TD[offset:]
     map_DD = torch.linalg.lstsq(before_TD, after_TD, driver="gelsd").solution
@@ -130,13 +130,13 @@ def error_of_best_map(positions: Option, n_positions: int, d_model: int, offset:
 
 
 def cosine_with_word(encoding_TD: Tensor, words_WD: Tensor) -> Tensor:
-    """Of a word and the same word at each position, the mean over words, (T,)."""
+    """Return the cosine of an embedding with and without each position, mean over words, (T,)."""
     placed_TWD = words_WD + encoding_TD.unsqueeze(1)
     return F.cosine_similarity(placed_TWD, words_WD.unsqueeze(0), dim=2).mean(dim=1)
 
 
 def left_by_layer_norm(encoding_D: Tensor, words_WD: Tensor) -> float:
-    """How far a position moves words behind a layer norm, over their size."""
+    """Return how far a position moves embeddings after layer norm, relative to their norm."""
     before_WD, after_WD = (
         F.layer_norm(each_WD, each_WD.shape[1:], eps=LAYER_NORM_EPS) for each_WD in (words_WD, words_WD + encoding_D)
     )
@@ -145,29 +145,36 @@ def left_by_layer_norm(encoding_D: Tensor, words_WD: Tensor) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done."""
+    """Lengths, and numbers of words and updates."""
 
     d_model: int
-    lengths: tuple[int, ...]  # of sentences whose properties are computed
+    lengths: tuple[int, ...]  # of the sentences in the tables
     n_words: int
     n_updates: int
     tested_lengths: tuple[int, ...]
     n_tested: int
 
 
-WHOLE = Sizes(512, (10, 50, 200, 1000), 100, 800, (4, 8, 12, 16, 20, 24, 32, 48), 128)
+FULL = Sizes(512, (10, 50, 200, 1000), 100, 800, (4, 8, 12, 16, 20, 24, 32, 48), 128)
 SHORT = Sizes(32, (10, 50), 5, 3, (4, 20), 4)
-SHORTEST, LONGEST = 4, 16  # sentences that the task is learned from
+SHORTEST, LONGEST = 4, 16  # sentence lengths in training
 N_TOKENS = 20
 
 
 def make_positions(*, is_short: bool) -> Part:
-    """Properties of the three, and a task that needs them."""
-    sizes = SHORT if is_short else WHOLE
+    """Compute properties of the three encodings, and train a task that needs positions."""
+    sizes = SHORT if is_short else FULL
     accuracies = {name: _accuracies(option, sizes) for name, option in {"none": no_positions, **OPTIONS}.items()}
+    last = max(number for number, length in enumerate(sizes.tested_lengths) if length <= LONGEST)
+    at_last = ", ".join(f"{name} {found[last]:.0%}" for name, found in reversed(accuracies.items()))
     return Part(
+        "Three positional encodings",
+        "which of integers, fractions and sinusoids lets a model use word order?",
+        f"a small model finds the previous token in {accuracies['sinusoids'][last]:.0%} of cases with sinusoids and in"
+        f" {accuracies['integers'][last]:.0%} with integers as positions",
+        f"A one-layer Transformer finds the previous token only with sinusoids (at length {sizes.tested_lengths[last]}:"
+        f" {at_last}).",
         (
-            "## Three ways to number words",
             WHAT_THE_NOTES_SAY.format(d_model=sizes.d_model),
             _table_by_length(sizes),
             _table_of_properties(sizes),
@@ -181,14 +188,15 @@ def make_positions(*, is_short: bool) -> Part:
                 guess=1 / N_TOKENS,
             ),
             _table_of_accuracies(accuracies, sizes),
-            WHAT_IT_CANNOT_SHOW,
+            WHAT_IT_CANNOT_SHOW.format(longest=LONGEST),
+            picture("notes-positions", "Distances, cosines, dot products and accuracy of the encodings"),
         ),
         {"notes-positions": lambda path: _draw(accuracies, sizes, path)},
     )
 
 
 def _accuracies(option: Option, sizes: Sizes) -> list[float]:
-    """Of a model that has learned to say the token before, at each tested length."""
+    """Return the accuracy of a model trained to predict the previous token, at each tested length."""
     n_special = len(SPECIAL_TOKENS)
     generator = torch.Generator().manual_seed(1)
     with seeded(1):
@@ -199,7 +207,7 @@ def _accuracies(option: Option, sizes: Sizes) -> list[float]:
         return rows
 
     def states(batch: LanguageBatch) -> Tensor:
-        """Of all positions that have one to the left."""
+        """Return the states of all positions but the first."""
         states_BTD: Tensor = model(batch.ids_BT).unflatten(0, batch.ids_BT.shape)
         return states_BTD[:, 1:].flatten(0, 1)
 
@@ -216,19 +224,19 @@ def _accuracies(option: Option, sizes: Sizes) -> list[float]:
 
 
 def new_model(vocab_size: int, option: Option) -> LanguageModel:
-    """One layer that sees the whole sentence, whose places are numbered by an option."""
+    """Return a bidirectional model of one layer with the positions of an option."""
     positions = OptionPositions(option, TINY.d_model)
     return LanguageModel(replace(TINY, n_layers=1), vocab_size=vocab_size, is_causal=False, positions=positions)
 
 
 def _word_before(rows: Rows) -> LanguageBatch:
-    """Sentences of one length, and of each token but the first the one to its left."""
+    """Return sentences of one length; the target of each token but the first is the previous one."""
     ids_BT = torch.tensor(rows)
     return LanguageBatch(ids_BT, ids_BT[:, :-1].flatten())
 
 
 def _words(sizes: Sizes) -> Tensor:
-    """Random words of the size that embeddings have when training begins, (W, D)."""
+    """Return random word embeddings with variance 1, (W, D)."""
     generator = torch.Generator().manual_seed(1)
     return torch.randn(sizes.n_words, sizes.d_model, generator=generator, dtype=torch.float64)
 
@@ -254,11 +262,13 @@ def _table_by_length(sizes: Sizes) -> Table:
         "length of the sentence",
         "distance of its last two positions",
         f"distance of position {SAME_PLACE} from position {SAME_PLACE} in a sentence of {SHORTER}",
-        "size of the last position's vector over that of a word",
+        "norm of the last position over that of a word",
         "cosine of the last word with and without its position",
     )
     formats = dict.fromkeys(columns[2:4], ".3f") | dict.fromkeys(columns[4:], ".2f")
-    return Table("-positions-by-length", columns, tuple(rows), "What depends on the length:", formats)
+    return Table(
+        "-positions-by-length", columns, tuple(rows), "Properties that depend on the sentence length.", formats
+    )
 
 
 def _table_of_properties(sizes: Sizes) -> Table:
@@ -268,19 +278,21 @@ def _table_of_properties(sizes: Sizes) -> Table:
     properties: dict[str, Callable[[Option], float]] = {
         f"greatest element in a sentence of {length:,}": lambda option: float(option(length, d_model).max()),
         f"least distance of any two positions of {length:,}": lambda option: least_distance(option, length, d_model),
-        f"spread of PE(p) · PE(p + {offset}) over p, relative (0: it depends on the offset alone)": (
+        f"relative spread of PE(p) · PE(p + {offset}) over p (0: depends on the offset only)": (
             lambda option: spread_of_products(option, length, d_model, offset)
         ),
-        f"what the best matrix from PE(p) to PE(p + {offset}) misses, relative (d_model {d_map})": (
+        f"residual of the best matrix from PE(p) to PE(p + {offset}), relative (d_model {d_map})": (
             lambda option: error_of_best_map(option, length, d_map, offset)
         ),
-        "what a layer norm leaves of the last position: how far it moves a word, relative": (
+        "how far the last position moves a word after layer norm, relative": (
             lambda option: left_by_layer_norm(option(length, d_model)[-1], words_WD)
         ),
     }
     rows: list[tuple[Cell, ...]] = [(name, *map(of, OPTIONS.values())) for name, of in properties.items()]
     formats = dict.fromkeys(OPTIONS, ".3g")
-    return Table("-positions-properties", ("property", *OPTIONS), tuple(rows), "Of one long sentence:", formats)
+    return Table(
+        "-positions-properties", ("property", *OPTIONS), tuple(rows), "Properties in one long sentence.", formats
+    )
 
 
 def _table_of_accuracies(accuracies: Mapping[str, Sequence[float]], sizes: Sizes) -> Table:
@@ -300,26 +312,28 @@ def _draw(accuracies: Mapping[str, Sequence[float]], sizes: Sizes, path: Path) -
         neighbours.plot(lengths, distances, color=colour, label=name)
         cosine.plot(cosine_with_word(option(longest, sizes.d_model), words_WD).tolist(), color=colour, label=name)
         learned.plot(sizes.tested_lengths, accuracies[name], "o-", color=colour, label=name)
+    neighbours.set_xscale("log")
+    neighbours.set_yscale("log")
+    set_log_axis(neighbours, "x")
+    set_log_axis(neighbours, "y")
     neighbours.set(
-        xscale="log",
-        yscale="log",
         xlabel="tokens in the sentence",
         ylabel="distance of its last two positions",
-        title="Neighbours",
+        title="Distance of neighbours",
     )
     cosine.set(
         xlabel=f"position, in a sentence of {longest:,}",
         ylabel="cosine with and without position",
-        title="What is left of the word",
+        title="Similarity to the word without position",
         ylim=(0, 1),
     )
     _draw_products(product, longest, sizes.d_model, colours)
     learned.plot(sizes.tested_lengths, accuracies["none"], "o--", color=GREY, label="none")
     learned.axvspan(SHORTEST, LONGEST, color=GREY, alpha=0.15, linewidth=0)
     learned.set(
-        xlabel="tokens in the sentence (shaded: as in training)",
-        ylabel="share of right answers",
-        title="Learned: the token one place to the left",
+        xlabel="tokens in the sentence (shaded: lengths in training)",
+        ylabel="accuracy",
+        title="Learned: the previous token",
         ylim=(0, 1.03),
     )
     for panel in (neighbours, cosine, product, learned):
@@ -328,7 +342,7 @@ def _draw(accuracies: Mapping[str, Sequence[float]], sizes: Sizes, path: Path) -
 
 
 def _draw_products(panel: Axes, n_positions: int, d_model: int, colours: Mapping[str, str]) -> None:
-    """PE(p) · PE(p + k) over PE(p) · PE(p), for some p in a sentence of ``n_positions``."""
+    """Plot PE(p) · PE(p + k) over PE(p) · PE(p) for some p in a sentence of ``n_positions``."""
     reach = min(40, n_positions // 3)
     places = (reach, 2 * reach, min(4 * reach, n_positions - reach - 1))
     for name, dashes in (("integers", "--"), ("sinusoids", "-")):
@@ -349,5 +363,5 @@ def _draw_products(panel: Axes, n_positions: int, d_model: int, colours: Mapping
     panel.set(
         xlabel="offset k (positions)",
         ylabel="PE(p) · PE(p + k), relative to k = 0",
-        title="Does the product know the offset alone?",
+        title="Does the product depend on the offset only?",
     )

@@ -1,4 +1,4 @@
-"""Label smoothing: the worked example of the notes, and whether it makes a model know how often it is right.
+"""Label smoothing: the worked example of the notes, and its effect on calibration.
 
 Shapes: N predictions, V vocabulary.
 """
@@ -24,8 +24,9 @@ from transduce.paper.experiments import Experiment, Experiments, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
-from transduce.paper.report import Cell, Table
-from transduce.paper.table3 import PRINTED, row_experiment
+from transduce.paper.report import Cell, Table, picture
+from transduce.paper.sizes import size_description
+from transduce.paper.table3 import PRINTED, row_at_scale, row_experiment
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
@@ -35,44 +36,47 @@ if TYPE_CHECKING:
 
 __all__ = ["EPSILONS", "best_logits", "experiment_with", "make_smoothing"]
 
-# The rows of Table 3 that have them.
+# eps_ls -> row of Table 3.
 EPSILONS: Mapping[float, str] = {0.0: "D-smooth0", 0.1: "base", 0.2: "D-smooth2"}
 
 THE_EXAMPLE = """\
-The notes have the formula twice: as (1 - α) y + α / K ("uniform" here), and with ε / (k - 1) on each wrong class, as in
-the authors' code ("authors"). The example is of the first, with K = 3 classes, of which the first is right, and
-α = 0.1. The targets are those that training uses; the best logits are where descent from 0 takes its loss."""
+The notes have two formulas: (1 - α) y + α / K ("uniform" here), and ε / (k - 1) on each wrong class, as in the
+authors' code ("authors"). Their example uses the first, with K = 3 classes, the first of them right, and α = 0.1. The
+targets below are those of our training; the best logits are found by minimising its loss, starting from 0."""
 
 WHAT_CALIBRATION_IS = """\
-Among the predictions that a model makes with probability 0.9, nine of ten should be right. A prediction here is the
-likeliest next target token of {record.dev_text}, given the source and the reference so far ({n_predictions:,}
-predictions). They go into {n_bins} bins by probability; the expected calibration error (ECE) is the mean distance
-between probability and share of right ones. The runs differ in ε alone; that with 0.1 took {record.updates:,}
-updates, {record.minutes:.1f} minutes ({record.machine}), and read {record.tgt_tokens:,} target tokens."""
+A model is calibrated if nine of ten predictions with probability 0.9 are right. A prediction here is the most probable
+next target token of {record.dev_text}, given the source and the reference prefix ({n_predictions:,} predictions). They
+are sorted into {n_bins} bins by probability; the expected calibration error (ECE) is the mean distance between
+probability and accuracy. The runs differ only in ε; the one with 0.1 took {record.updates:,} updates,
+{record.minutes:.1f} minutes ({record.machine}), and {record.tgt_tokens:,} target tokens."""
 
 ON_PURPOSE = """\
-The notes speak of overfitting, which takes many readings of one text. So three small language models (2 layers of 64)
-learn {n_sentences} sentences of the grammar corpus over and over, in {n_updates} updates of
-{batch_size} sentences, and are judged on {n_dev} others; nats per token are not smoothed:"""
+The notes speak of overfitting, which takes many epochs over one text. So three small language models (2 layers,
+d_model 64) are trained on only {n_sentences} sentences of the grammar corpus, in {n_updates} updates of {batch_size}
+sentences, and evaluated on {n_dev} others. Nats per token are without smoothing."""
 
 WHAT_IT_CANNOT_SHOW = """\
-ECE depends on the bins, and hides errors that cancel within one. One seed each and no interval: perplexity and BLEU of
-such runs differ by chance as well."""
+ECE depends on the bins and hides errors that cancel within one. One seed each and no interval: perplexity and BLEU of
+such runs also differ by chance."""
 
 N_BINS = 10
 
 
 def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
-    """The worked example, three runs on real text, and three models that overfit on purpose."""
+    """Check the worked example, three runs on real text, and three models that overfit on purpose."""
     trained = [0.1] if is_short else list(EPSILONS)
     runs = {eps_ls: _measured_run(experiments, eps_ls, is_short=is_short) for eps_ls in trained}
-    sizes = SHORT if is_short else WHOLE
+    sizes = SHORT if is_short else FULL
     text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
     overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
     record, bins = runs[0.1]
     return Part(
+        "Label smoothing",
+        "does label smoothing make a model's probabilities match its accuracy?",
+        _summary(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        _finding(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
         (
-            "## Label smoothing",
             THE_EXAMPLE,
             _table_of_the_example(),
             WHAT_CALIBRATION_IS.format(record=record, n_predictions=sum(each.n for each in bins), n_bins=N_BINS),
@@ -87,6 +91,7 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
             _table_of_overfitted(overfitted),
             _verdict("the overfitted models", {eps_ls: each.bins for eps_ls, each in overfitted.items()}),
             WHAT_IT_CANNOT_SHOW,
+            picture("notes-calibration", "Accuracy over predicted probability, for three values of label smoothing"),
         ),
         {
             "notes-calibration": lambda path: _draw(
@@ -101,7 +106,7 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
 
 
 def best_logits(eps_ls: float, n_classes: int, smoothing: Smoothing) -> Tensor:
-    """The logits of least loss where the first class is right and the last has logit 0, (V,); found by descent.
+    """Return the logits of least loss if the first class is right and the last logit is 0, (V,), by gradient descent.
 
     >>> [f"{logit:.4f}" for logit in best_logits(0.1, 3, "uniform").tolist()]
     ['3.3322', '0.0000', '0.0000']
@@ -132,8 +137,8 @@ def _table_of_the_example() -> Table:
         ("target of each wrong class", 0.0333, *(every for _, every in weights.values())),
         ("best logit of the right class, the others 0", 3.3322, *(float(logits[0]) for logits in best.values())),
         ("its softmax", 0.9333, *(float(logits.softmax(dim=0)[0]) for logits in best.values())),
-        ("log of right over wrong target, the same by formula", None, *map(_log_ratio, weights.values())),
-        ("softmax of [10, 0, 0], to which unsmoothed labels drive", 0.9999, float(hard[0]), float(hard[0])),
+        ("log of right over wrong target: the best logit by formula", None, *map(_log_ratio, weights.values())),
+        ("softmax of [10, 0, 0], the direction of unsmoothed labels", 0.9999, float(hard[0]), float(hard[0])),
     )
     columns = ("quantity", "printed in the notes", "uniform", "authors")
     return Table("-smoothing-example", columns, rows, formats=dict.fromkeys(columns[1:], ".4f"))
@@ -145,13 +150,13 @@ def _log_ratio(weights: tuple[float, float]) -> float:
 
 
 def experiment_with(eps_ls: float, experiments: Experiments, *, is_short: bool) -> Experiment:
-    """The run with an ``eps_ls`` of EPSILONS, which is a row of Table 3."""
+    """Return the run with an ``eps_ls`` of EPSILONS, a row of Table 3."""
     row = row_experiment(EPSILONS[eps_ls], experiments.scale, seed=1)
     return Experiment(f"notes-short-eps{eps_ls}", experiments.shortened(row.config)) if is_short else row
 
 
 def _measured_run(experiments: Experiments, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
-    """The record of a run and its reliability, which is kept beside the record, so that no model is needed again."""
+    """Return the record of a run and its reliability bins, cached beside the record."""
     experiment = experiment_with(eps_ls, experiments, is_short=is_short)
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
@@ -165,13 +170,13 @@ def _measured_run(experiments: Experiments, eps_ls: float, *, is_short: bool) ->
     try:
         bins = tuple(Bin(**each) for each in found)
     except TypeError as error:
-        raise DataError(f"{experiment.name}: the calibration that was kept is not of this version ({error})") from error
-    return experiments.run(experiment), bins  # the record of now: it is made anew where its model was lost
+        raise DataError(f"{experiment.name}: the cached calibration is not of this version ({error})") from error
+    return experiments.run(experiment), bins  # read again: it changes if the model had to be retrained
 
 
 @torch.no_grad()
 def _predictions(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of each target token of a batch: the probability of the likeliest one, and whether that is it."""
+    """Yield for the target tokens of each batch the highest probability, and whether that token is the target."""
     model, tokenizers = translator.model, translator.tokenizers
     device = model.output_weight.device
     sources = [[*ids, EOS_ID] for ids in tokenizers.src.encode_batch([normalise(src) for src, _ in pairs])]
@@ -191,7 +196,7 @@ def _judged(logits_NV: Tensor, targets_N: Tensor) -> tuple[np.ndarray, np.ndarra
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of what is overfitted on purpose."""
+    """Sizes of the overfitted models' text and training."""
 
     n_sentences: int
     n_dev: int
@@ -199,13 +204,13 @@ class Sizes:
     n_updates: int
 
 
-WHOLE = Sizes(n_sentences=120, n_dev=600, vocab_size=600, n_updates=200)
+FULL = Sizes(n_sentences=120, n_dev=600, vocab_size=600, n_updates=200)
 SHORT = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
 
 
 @dataclass(frozen=True, slots=True)
 class Overfitted:
-    """Nats per token of the text it learned and of other text, not smoothed, and how reliable it is on the latter."""
+    """Nats per token, unsmoothed, of the training text and of dev text, and the reliability on the latter."""
 
     train_nats: float
     dev_nats: float
@@ -222,14 +227,14 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
 
 
 def _calibration(bins: Sequence[Bin]) -> tuple[float, float, float]:
-    """Share right, mean probability and ECE."""
+    """Return accuracy, mean probability and ECE."""
     accuracy = sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / sum(each.n for each in bins)
     return accuracy, accuracy + overconfidence(bins), expected_calibration_error(bins)
 
 
 def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> Table:
     columns = (
-        "ε", "PPL, paper", "PPL, ours", "BLEU, paper", "BLEU, ours", "share right", "mean probability", "ECE",
+        "ε", "PPL, paper", "PPL, ours", "BLEU, paper", "BLEU, ours", "accuracy", "mean probability", "ECE",
     )  # fmt: skip
     rows = tuple(
         (
@@ -244,15 +249,15 @@ def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> T
     )
     record = runs[0.1][0]
     caption = (
-        f"The paper's numbers are Table 3's, of newstest2013; ours are of {record.dev_text}, PPL not smoothed, BLEU "
-        f"`{record.dev_scores['sacrebleu']['signature']}`. Ours are of seed 1 alone, where Table 3 has means of base;"
-        " it also says how much another seed may change:"
+        f"Paper: {size_description(row_at_scale('base', 'paper'))}, on newstest2013 (Table 3). Ours:"
+        f" {size_description(record.config)}, on {record.dev_text}, PPL unsmoothed, BLEU"
+        f" `{record.dev_scores['sacrebleu']['signature']}`, seed 1. Table 3 has the interval of seeds."
     )
     return Table("-calibration", columns, rows, caption, _formats(columns))
 
 
 def _table_of_overfitted(overfitted: Mapping[float, Overfitted]) -> Table:
-    columns = ("ε", "nats, learned text", "nats, other text", "share right", "mean probability", "ECE")
+    columns = ("ε", "nats, learned text", "nats, other text", "accuracy", "mean probability", "ECE")
     rows = tuple(
         (f"{eps_ls}", each.train_nats, each.dev_nats, *_calibration(each.bins)) for eps_ls, each in overfitted.items()
     )
@@ -260,19 +265,41 @@ def _table_of_overfitted(overfitted: Mapping[float, Overfitted]) -> Table:
 
 
 def _formats(columns: Sequence[str]) -> dict[str, str]:
-    shares = {"share right", "mean probability", "ECE"}
+    shares = {"accuracy", "mean probability", "ECE"}
     return {column: ".1%" if column in shares else ".1f" if column.startswith("BLEU") else ".2f" for column in columns}
 
 
+def _summary(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> str:
+    """Summarise the effect of the largest ε on the ECE."""
+    pairs = ((text, runs), ("overfitted models", {eps_ls: each.bins for eps_ls, each in overfitted.items()}))
+    return "label smoothing changes the calibration error " + " and ".join(
+        f"from {expected_calibration_error(bins[min(bins)]):.1%} to {expected_calibration_error(bins[max(bins)]):.1%}"
+        f" on {name}"
+        for name, bins in pairs
+    )
+
+
+def _finding(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> str:
+    """Summarise the ECE over ε, of the runs and of the overfitted models."""
+
+    def listed(bins_of: Mapping[float, Sequence[Bin]]) -> str:
+        return ", ".join(f"{expected_calibration_error(bins):.1%} at {eps_ls}" for eps_ls, bins in bins_of.items())
+
+    return (
+        f"Label smoothing ε gives an expected calibration error of {listed(runs)} on {text}, and of"
+        f" {listed({eps_ls: each.bins for eps_ls, each in overfitted.items()})} on overfitted models."
+    )
+
+
 def _verdict(who: str, bins_of: Mapping[float, Sequence[Bin]]) -> str:
-    """What the numbers say, in words that follow from them."""
+    """Summarise the calibration of some models: the best ECE, and the mean over- or underconfidence."""
     errors = {eps_ls: expected_calibration_error(bins) for eps_ls, bins in bins_of.items()}
     best = min(errors, key=errors.__getitem__)
     leaning = [
-        f"with ε = {eps_ls} too {'sure' if overconfidence(bins) > 0 else 'unsure'} by {abs(overconfidence(bins)):.1%}"
+        f"{'over' if overconfidence(bins) > 0 else 'under'}confident by {abs(overconfidence(bins)):.1%} (ε = {eps_ls})"
         for eps_ls, bins in bins_of.items()
     ]
-    return f"Of {who} the best calibrated is that with ε = {best}. On average they are {', '.join(leaning)}."
+    return f"Of {who}, the one with ε = {best} is best calibrated. On average they are {', '.join(leaning)}."
 
 
 def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> None:
@@ -284,10 +311,8 @@ def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> No
 
 
 def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[Bin]]) -> None:
-    """Points on the line are right as often as they think; larger points stand for more predictions."""
-    panel.plot((0, 1), (0, 1), "--", color=GREY, linewidth=1)
-    panel.annotate("too unsure", (0.06, 0.6), color=GREY)
-    panel.annotate("too sure", (0.8, 0.05), color=GREY)
+    """Plot accuracy over probability: on the diagonal a model is calibrated; larger points have more predictions."""
+    panel.plot((0, 1), (0, 1), "--", color=GREY, linewidth=1, label="calibrated; below: overconfident")
     colours = dict(zip(EPSILONS, (COLOURS[1], COLOURS[0], COLOURS[2]), strict=True))
     for eps_ls, bins in bins_of.items():
         filled = [each for each in bins if each.n]
@@ -299,7 +324,5 @@ def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[Bin]]) -> No
         panel.scatter(
             x, y, s=[10 + 300 * each.n / n for each in filled], color=colours[eps_ls], alpha=0.7, linewidths=0
         )
-    panel.set(
-        xlabel="probability of the likeliest token", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
-    )
+    panel.set(xlabel="probability of the most probable token", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1), aspect=1)
     panel.legend(frameon=False, fontsize=9, loc="upper left")

@@ -1,4 +1,4 @@
-"""Byte-pair encoding against WordPiece on the same text: what each merges, and how finely each cuts words."""
+"""BPE against WordPiece on the same text: their merges and the number of pieces per word."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transduce.corpora import generate_pairs
-from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg
+from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.part import Part
-from transduce.paper.report import Cell, Table
+from transduce.paper.report import Cell, Table, picture
 from transduce.text import WORD_BEGIN, Tokenizer, train_bpe, train_wordpiece
 from transduce.text.wordpiece_trainer import spell
 
@@ -21,55 +21,54 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE_WORDS", "PairCount", "make_subwords", "pair_counts"]
 
-# The notes have the pair u, g and no text. These words, with their counts, are those with which the course of the
-# tokenizers library explains both learners by the same pair.
+# The notes give the pair u, g but no text. These words and counts are the example with that pair in the course of the
+# tokenizers library.
 EXAMPLE_WORDS: Mapping[str, int] = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 
 THE_EXAMPLE = """\
-The notes: BPE merges the pair that is seen most often, WordPiece the one with the greatest P(ab) / (P(a) P(b)); "u"
-followed by "g" is merged only if that quotient is the greatest of all. They have no text; these are the words of a
-well-known example with that pair: {words}.
-Our learners take a word with the space before it ({begin}), and WordPiece tells a letter inside a word (…) from the
-same at its start. Before the first merge:"""
+The notes: BPE merges the most frequent pair, WordPiece the pair with the greatest P(ab) / (P(a) P(b)); "u" followed by
+"g" is merged only if that ratio is the greatest of all. They give no text; we use the words of a well-known example
+with that pair: {words}. Our tokenizers treat a word as including the space before it ({begin}), and WordPiece
+distinguishes a letter inside a word (…) from the same letter at its start. Pairs before the first merge:"""
 
 WHAT_WAS_COMPARED = """\
-On {n_lines:,} English lines of the built-in grammar corpus ({n_words:,} words, {n_different:,} different ones). Our
-WordPiece also asks that a pair be common: half as common as an average piece, so its merges depend on the size that is
-asked for ({vocab_size:,} merges here). Without that floor the quotient prefers pairs that are seen twice. The first
+The text: {n_lines:,} English lines of the built-in grammar corpus ({n_words:,} words, {n_different:,} different ones).
+Our WordPiece trainer also requires that a pair be half as frequent as an average piece, so its merges depend on the
+vocabulary size ({vocab_size:,} merges here); without that floor the ratio prefers pairs that occur twice. The first
 {n_first} merges of each:"""
 
 WHAT_IT_SAYS = """\
-BPE begins with what is frequent ({bpe_first}); WordPiece with letters that hardly stand without each other
-({wordpiece_first}). Of the first {few} pieces {shared_few} are the same, of {many:,} {shared_many:,}: the order differs
-more than the vocabulary. BPE needs fewer pieces for a word at {n_wins} of the {n_sizes} sizes."""
+BPE begins with frequent pairs ({bpe_first}), WordPiece with letters that rarely occur without each other
+({wordpiece_first}). Of the first {few} merges {shared_few} are shared, of {many:,} {shared_many:,}: the order differs
+more than the vocabulary."""
 
 WHAT_IT_CANNOT_SHOW = """\
-Pieces per word say nothing about translations, and the grammar corpus has fewer different words than a real text.
-BPE keeps 256 bytes beside its merges, WordPiece 512, each at the start of a word and inside; the sizes here count
-merges alone. A word is cut by BPE as it was learned, by WordPiece from the left with the longest piece that fits."""
+Pieces per word say nothing about translation quality, and the grammar corpus has fewer different words than real text.
+BPE has 256 bytes besides its merges, WordPiece 512, each at the start of a word and inside; the sizes here count
+merges only. BPE applies its merges in training order, WordPiece takes the longest matching piece from the left."""
 
-BYTES_OF_BPE, BYTES_OF_WORDPIECE = 260, 516  # vocabulary before the first merge, special symbols included
+BYTES_OF_BPE, BYTES_OF_WORDPIECE = 260, 516  # vocabulary before the first merge, special tokens included
 
 
 @dataclass(frozen=True, slots=True)
 class PairCount:
-    """Two neighbours, how often they stand together, and how often each occurs at all."""
+    """A pair of neighbouring letters: its count and the count of each letter."""
 
     left: str
     right: str
     together: int
     left_alone: int
     right_alone: int
-    n_letters: int  # of the text
+    n_letters: int  # in the text
 
     @property
     def quotient(self) -> float:
-        """P(ab) / (P(a) P(b)), each as a share of all letters."""
+        """Return P(ab) / (P(a) P(b)), relative to all letters."""
         return self.together * self.n_letters / (self.left_alone * self.right_alone)
 
 
 def pair_counts(word_counts: Mapping[str, int]) -> list[PairCount]:
-    """Of every two neighbours in these words, which begin with a space, the most frequent first.
+    """Count every pair of neighbours in these words, which begin with a space; the most frequent first.
 
     >>> [first, *_] = pair_counts({"hug": 10, "pug": 5})
     >>> first.left, first.right, first.together, first.quotient
@@ -91,21 +90,21 @@ def pair_counts(word_counts: Mapping[str, int]) -> list[PairCount]:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is done."""
+    """Text size, vocabulary sizes and numbers of merges to show."""
 
     n_lines: int
-    merges: tuple[int, ...]  # of the vocabularies that are learned; the last is looked at closely
+    merges: tuple[int, ...]  # vocabulary sizes; the last one is shown in detail
     n_first: int
 
 
-WHOLE = Sizes(4000, (50, 100, 250, 500, 1000, 2000), 24)
+FULL = Sizes(4000, (50, 100, 250, 500, 1000, 2000), 24)
 SHORT = Sizes(60, (5, 20), 5)
 FEW = 100
 
 
 def make_subwords(*, is_short: bool) -> Part:
-    """Both learners on the example and on the grammar corpus."""
-    sizes = SHORT if is_short else WHOLE
+    """Train both tokenizers on the example and on the grammar corpus."""
+    sizes = SHORT if is_short else FULL
     lines = [pair.en for pair in generate_pairs("train", n_pairs=sizes.n_lines, seed=1)]
     words = Counter(word for line in lines for word in line.split())
     learned = [_learn(lines, n_merges) for n_merges in sizes.merges]
@@ -114,9 +113,14 @@ def make_subwords(*, is_short: bool) -> Part:
     per_word = [
         (each.pieces_per_word(each.bpe, lines), each.pieces_per_word(each.wordpiece, lines)) for each in learned
     ]
+    n_wins = sum(one < other for one, other in per_word)
     return Part(
+        "BPE and WordPiece",
+        "how do the merges of the two algorithms differ?",
+        f"BPE needs {per_word[-1][0]:.2f} pieces per word, WordPiece {per_word[-1][1]:.2f}",
+        f"BPE needs fewer pieces per word than WordPiece at {n_wins} of {len(per_word)} vocabulary sizes"
+        f" ({per_word[-1][0]:.2f} and {per_word[-1][1]:.2f} with {sizes.merges[-1]:,} merges).",
         (
-            "## BPE and WordPiece",
             THE_EXAMPLE.format(
                 words=", ".join(f"{word} {count} times" for word, count in EXAMPLE_WORDS.items()), begin=WORD_BEGIN
             ),
@@ -138,10 +142,9 @@ def make_subwords(*, is_short: bool) -> Part:
                 shared_few=_n_shared(bpe[:few], wordpiece[:few]),
                 many=min(len(bpe), len(wordpiece)),
                 shared_many=_n_shared(bpe, wordpiece),
-                n_wins=sum(one < other for one, other in per_word),
-                n_sizes=len(per_word),
             ),
             WHAT_IT_CANNOT_SHOW,
+            picture("notes-subwords", "Pieces per word over the number of merges; order of merges in both"),
         ),
         {"notes-subwords": lambda path: _draw(learned, per_word, path)},
     )
@@ -149,7 +152,7 @@ def make_subwords(*, is_short: bool) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Both tokenizers of one number of merges, and what each has merged, in its order."""
+    """Both tokenizers with the same number of merges."""
 
     n_merges: int
     bpe: Tokenizer
@@ -157,17 +160,17 @@ class Learned:
 
     @property
     def bpe_pieces(self) -> list[str]:
-        """What BPE has merged."""
+        """Return the merges of BPE in order."""
         return self.bpe.pieces(range(BYTES_OF_BPE, self.bpe.size))
 
     @property
     def wordpiece_pieces(self) -> list[str]:
-        """What WordPiece has merged, without its mark inside words."""
+        """Return the merges of WordPiece in order, without its continuation mark."""
         return self.wordpiece.pieces(range(BYTES_OF_WORDPIECE, self.wordpiece.size))
 
     @staticmethod
     def pieces_per_word(tokenizer: Tokenizer, lines: Sequence[str]) -> float:
-        """Of running text; a word is what stands between spaces."""
+        """Return the mean number of pieces per whitespace-separated word."""
         n_pieces = sum(map(len, tokenizer.encode_batch(lines)))
         return n_pieces / sum(len(line.split()) for line in lines)
 
@@ -204,8 +207,8 @@ def _table_of_the_example() -> Table:
     for word in EXAMPLE_WORDS:
         cuts = (tokenizer.pieces(tokenizer.encode(word)) for tokenizer in _cut_short(text))
         rows.append((word, *(" ".join(cut) for cut in cuts)))
-    rows = [("all merges, in their order", ", ".join(bpe), ", ".join(wordpiece)), *rows]
-    caption = "All that each merges on that text, and how it cuts the words after its first three merges:"
+    rows = [("all merges in order", ", ".join(bpe), ", ".join(wordpiece)), *rows]
+    caption = "All merges on that text, and the pieces of each word after the first three merges."
     return Table("-subwords-example", ("", "BPE", "WordPiece"), tuple(rows), caption)
 
 
@@ -219,7 +222,7 @@ def _table_of_first_merges(bpe: Sequence[str], wordpiece: Sequence[str], n_first
         (n + 1, one, _place(one, wordpiece), other, _place(other, bpe))
         for n, (one, other) in enumerate(zip(bpe[:n_first], wordpiece[:n_first], strict=False))
     ]
-    columns = ("merge", "BPE", "its place in WordPiece", "WordPiece", "its place in BPE")
+    columns = ("merge", "BPE", "its rank in WordPiece", "WordPiece", "its rank in BPE")
     return Table("-subwords-first-merges", columns, tuple(rows))
 
 
@@ -238,37 +241,50 @@ def _table_of_sizes(learned: Sequence[Learned], per_word: Sequence[tuple[float, 
         both = _n_shared(bpe, wordpiece) / len(set(bpe) | set(wordpiece))
         rows.append((each.n_merges, one, other, both, max(bpe, key=len), max(wordpiece, key=len)))
     formats = {columns[0]: ",d", columns[1]: ".2f", columns[2]: ".2f", columns[3]: ".0%"}
-    return Table("-subwords-sizes", columns, tuple(rows), "Over vocabulary sizes, on the text they learned:", formats)
+    return Table(
+        "-subwords-sizes", columns, tuple(rows), "Pieces per word of the training text, by vocabulary size.", formats
+    )
 
 
 def _draw(learned: Sequence[Learned], per_word: Sequence[tuple[float, float]], path: Path) -> None:
-    figure, (left, right) = new_panels(9.5, 4.0, n_columns=2)
+    figure, (left, right) = new_panels(10.5, 4.8, n_columns=2)
     sizes = [each.n_merges for each in learned]
     left.plot(sizes, [one for one, _ in per_word], "o-", color=COLOURS[0], label="BPE")
     left.plot(sizes, [other for _, other in per_word], "s-", color=COLOURS[1], label="WordPiece")
-    left.set(xscale="log", xlabel="merges", ylabel="pieces per word", title="How finely words are cut")
+    set_log_axis(left, "x", sizes)
+    left.set(xlabel="merges", ylabel="pieces per word")
+    left.set_title("Pieces per word", loc="left")
     left.set_ylim(bottom=1)
     left.legend(frameon=False)
-    _draw_places(right, learned[-1].bpe_pieces, learned[-1].wordpiece_pieces)
+    _draw_ranks(right, learned[-1].bpe_pieces, learned[-1].wordpiece_pieces)
     save_svg(figure, path)
 
 
-def _draw_places(panel: Axes, bpe: Sequence[str], wordpiece: Sequence[str]) -> None:
-    """When each merged what both have; some of what either merged early by name."""
-    places = {piece: (bpe.index(piece) + 1, wordpiece.index(piece) + 1) for piece in bpe if piece in set(wordpiece)}
-    x, y = [of_bpe for of_bpe, _ in places.values()], [of_wordpiece for _, of_wordpiece in places.values()]
-    panel.scatter(x, y, s=9, color=COLOURS[2], alpha=0.45, linewidths=0)
+def _draw_ranks(panel: Axes, bpe: Sequence[str], wordpiece: Sequence[str]) -> None:
+    """Plot the rank of each shared piece in both lists of merges, with names for some early ones of either."""
+    ranks = {piece: (bpe.index(piece) + 1, wordpiece.index(piece) + 1) for piece in bpe if piece in set(wordpiece)}
+    x, y = [of_bpe for of_bpe, _ in ranks.values()], [of_wordpiece for _, of_wordpiece in ranks.values()]
+    panel.scatter(x, y, s=6, color=COLOURS[2], alpha=0.3, linewidths=0)
     last = max(len(bpe), len(wordpiece))
     panel.plot((1, last), (1, last), "--", color=GREY, linewidth=1)
-    for side in (0, 1):
-        early = sorted(places, key=lambda piece: places[piece][side])
+    for side, offset, alignment in ((0, (0, 9), "center"), (1, (9, 0), "left")):  # where there are few points
+        early = sorted(ranks, key=lambda piece: ranks[piece][side])
         for piece in (early[n] for n in (0, 2, 9, 29) if n < len(early)):
-            panel.annotate(piece, places[piece], xytext=(5, 3), textcoords="offset points", color=INK, fontsize=9)
-            panel.plot(*places[piece], ".", markersize=8, color=INK)
-    panel.set(
-        xscale="log",
-        yscale="log",
-        xlabel="merge of BPE",
-        ylabel="merge of WordPiece",
-        title=f"When each merged the {len(places):,} pieces of both",
-    )
+            panel.plot(*ranks[piece], "o", markersize=4.5, color=INK)
+            panel.annotate(
+                piece,
+                ranks[piece],
+                xytext=offset,
+                textcoords="offset points",
+                color=INK,
+                fontsize=9,
+                ha=alignment,
+                va="center",
+                bbox={"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 1},
+            )
+    panel.set_xlim(0.8, 1.6 * last)
+    panel.set_ylim(0.8, 2.5 * last)
+    set_log_axis(panel, "x")
+    set_log_axis(panel, "y")
+    panel.set(xlabel="rank of the merge in BPE", ylabel="rank of the merge in WordPiece")
+    panel.set_title(f"Order of the {len(ranks):,} shared merges", loc="left")

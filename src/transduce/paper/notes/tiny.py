@@ -1,4 +1,4 @@
-"""What the experiments of the notes share: a language model that learns in seconds, its text, and how it is trained.
+"""A language model that trains in seconds, its text and its training, shared by the checks of the notes.
 
 Shapes: B batch, T positions, N real positions in a list.
 """
@@ -43,12 +43,12 @@ Rows = Sequence[Sequence[int]]
 
 TINY = StackConfig(n_layers=2, d_model=64, d_ff=128, n_heads=4, d_k=16, d_v=16, p_drop=0.0)
 BATCH_SIZE = 32  # sentences
-WARM_UP_SHARE = 0.1  # of the updates
+WARM_UP_SHARE = 0.1  # share of the updates
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarText:
-    """Sentences of the built-in grammar corpus, English and German, as ids of one vocabulary."""
+    """English and German sentences of the built-in grammar corpus, encoded with one vocabulary."""
 
     tokenizer: Tokenizer
     train: tuple[list[int], ...]
@@ -56,7 +56,7 @@ class GrammarText:
 
 
 def grammar_text(*, n_train: int, n_dev: int, vocab_size: int) -> GrammarText:
-    """So many pairs of each, every sentence for itself; the vocabulary is learned from those of training."""
+    """Return the sentences of that many pairs; the vocabulary is trained on the training sentences."""
     n_pairs: Mapping[Split, int] = {"train": n_train, "dev": n_dev}
     train, dev = (
         [line for pair in generate_pairs(split, n_pairs=n, seed=1) for line in (pair.en, pair.de)]
@@ -68,56 +68,56 @@ def grammar_text(*, n_train: int, n_dev: int, vocab_size: int) -> GrammarText:
 
 @dataclass(frozen=True, slots=True)
 class LanguageBatch:
-    """What a language model reads, and what it should say: one id for each state that is asked."""
+    """Inputs of a language model and its targets, one id per scored state."""
 
     ids_BT: Tensor
     targets_N: Tensor
 
     def tensors(self) -> Mapping[str, Tensor]:
-        """All that the objective reads."""
+        """Return the tensors of the batch by name."""
         return {"ids_BT": self.ids_BT, "targets_N": self.targets_N}
 
 
 def language_batch(rows: Rows, *, n_padding: int = 0) -> LanguageBatch:
-    """Each row after a begin symbol, and the same row with an end symbol; and more padding than the longest needs."""
+    """Return rows with BOS as inputs and with EOS as targets; ``n_padding`` adds columns of padding."""
     ids_BT = F.pad(pad_rows([[BOS_ID, *row] for row in rows]), (0, n_padding), value=PAD_ID)
     return LanguageBatch(ids_BT, torch.tensor([id for row in rows for id in (*row, EOS_ID)]))
 
 
 class ListedBatches:
-    """The batches of a training, each made of its rows; an epoch has them all."""
+    """A batch source over a fixed list of batches; an epoch has all of them."""
 
     def __init__(self, rows: Sequence[Rows], make: Callable[[Rows], LanguageBatch] = language_batch) -> None:
         self.rows, self.make = rows, make
 
     def n_batches(self, epoch: int) -> int:
-        """How many there are."""
+        """Return the number of batches."""
         return len(self.rows)
 
     def n_rows(self, epoch: int, index: int) -> int:
-        """Rows of a batch."""
+        """Return the number of rows of a batch."""
         return len(self.rows[index])
 
     def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
-        """Tokens that are read, and tokens that are predicted."""
+        """Return the numbers of input and of target tokens."""
         batch = self.batch(epoch, index)
         return int((batch.ids_BT != PAD_ID).sum()), len(batch.targets_N)
 
     def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> LanguageBatch:
-        """One of them, or every ``n_parts``-th row of it."""
+        """Return a batch, or every ``n_parts``-th row of it."""
         return self.make(self.rows[index][part::n_parts])
 
     def largest(self, epoch: int) -> list[int]:
-        """None that memory might not suffice for."""
+        """Return no batch for the memory preflight: all are small."""
         return []
 
     def name(self, epoch: int, index: int) -> str:
-        """Its number."""
+        """Return a name for messages."""
         return f"batch {index}"
 
 
 def random_batches(rows: Rows, n_batches: int) -> ListedBatches:
-    """Each of ``BATCH_SIZE`` rows, drawn without replacement, always the same."""
+    """Draw batches of ``BATCH_SIZE`` rows without replacement, with a fixed seed."""
     generator = torch.Generator().manual_seed(1)
     places = [torch.randperm(len(rows), generator=generator)[:BATCH_SIZE].tolist() for _ in range(n_batches)]
     return ListedBatches([[rows[place] for place in batch] for batch in places])
@@ -125,7 +125,7 @@ def random_batches(rows: Rows, n_batches: int) -> ListedBatches:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Within the block, what torch draws depends on ``seed`` alone; behind it, it goes on as before."""
+    """Seed torch's generator within the block and restore its state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
@@ -140,10 +140,10 @@ def train(
     dev_nats: Callable[[], float] | None = None,
     n_looks: int = 1,
 ) -> list[tuple[int, float]]:
-    """One update for each batch; the learning rate rises for a tenth of them and then falls to nothing.
+    """Train with one update per batch: linear warm-up for a tenth of them, then linear decay to zero.
 
-    Returns (update, ``dev_nats()``) for so many looks on the way, the last one at the end if their number divides that
-    of the updates. The model is in evaluation mode afterwards.
+    Returns (update, ``dev_nats()``) of ``n_looks`` validations; the last is at the end if ``n_looks`` divides the
+    number of updates. The model is in evaluation mode afterwards.
     """
     n_updates = batches.n_batches(0)
     n_rising = max(1, round(WARM_UP_SHARE * n_updates))
@@ -178,7 +178,7 @@ def train(
 
 
 def next_token_loss(model: LanguageModel, batch: LanguageBatch, *, eps_ls: float = 0.0) -> LossSum:
-    """What a language model minimises; with smoothed labels where ``eps_ls`` is above 0."""
+    """Return the cross-entropy of a language model, with label smoothing ``eps_ls``."""
     return model.output.loss(model(batch.ids_BT), batch.targets_N, LossConfig(eps_ls))
 
 
@@ -191,7 +191,7 @@ def trained(
     kind: type[LanguageModel] = LanguageModel,
     config: StackConfig = TINY,
 ) -> LanguageModel:
-    """A language model of seed 1 that has learned a text."""
+    """Return a language model trained on a text, with seed 1."""
     with seeded(1):
         model = kind(config, vocab_size=text.tokenizer.size)
     batches = random_batches(text.train, n_updates)

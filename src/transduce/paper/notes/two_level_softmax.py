@@ -1,9 +1,9 @@
-"""Adaptive softmax in two levels, as in the notes (Grave et al., 2017, with one cluster).
+"""Adaptive softmax with two levels (Grave et al., 2017, with one cluster).
 
-The first level has the frequent words and one entry for all others; the second has those. So
-P(word) = P(its entry), or P(others) P(word | others), and the second level is needed for few positions.
+The first level has the frequent words and one entry for all others; the second level has those. So P(word) is that of
+its entry, or P(others) P(word | others), and few positions need the second level.
 
-Shapes: N positions, M those whose word is not frequent, D d_model, K width of the second level, V vocabulary,
+Shapes: N positions, M positions with a rare word, D d_model, K width of the second level, V vocabulary,
 F frequent words, R the rest.
 """
 
@@ -19,12 +19,12 @@ __all__ = ["TwoLevelSoftmax"]
 
 
 class TwoLevelSoftmax(nn.Module):
-    """An output layer over ids that are ordered by frequency, the commonest first.
+    """An output layer over ids ordered by descending frequency.
 
-    Rare words share a projection to ``d_tail``, since there is little to learn each of them from. The weights are drawn
-    from torch's global generator.
+    Rare words share a projection to ``d_tail``, since there is little data for each. Weights are drawn from torch's
+    global generator.
 
-    Raises ConfigError if there is no frequent word or no other.
+    Raises ConfigError unless there are both frequent and rare words.
 
     >>> layer = TwoLevelSoftmax(8, 100, n_frequent=20, d_tail=2)
     >>> log_p_NV = layer.log_probabilities(torch.randn(3, 8))
@@ -42,18 +42,18 @@ class TwoLevelSoftmax(nn.Module):
         self.tail = nn.Linear(d_tail, vocab_size - n_frequent, bias=False)
 
     def log_probabilities(self, states_ND: Tensor) -> Tensor:
-        """Of every word, (N, V); they sum to one."""
+        """Return the log-probabilities of all words, (N, V)."""
         head_NF1 = self.head(states_ND).log_softmax(dim=1)
         frequent_NF, others_N1 = head_NF1[:, :-1], head_NF1[:, -1:]
         return torch.cat((frequent_NF, others_N1 + self._tail_log_softmax(states_ND)), dim=1)
 
     def loss(self, states_ND: Tensor, targets_N: Tensor) -> LossSum:
-        """Cross-entropy of the targets."""
+        """Return the cross-entropy of the targets."""
         loss = -self.log_p_of(states_ND, targets_N).sum()
         return LossSum(loss, loss.detach(), len(targets_N))
 
     def log_p_of(self, states_ND: Tensor, ids_N: Tensor) -> Tensor:
-        """Of one word for each position, (N,): the second level is computed only where it is needed."""
+        """Return the log-probability of one word per position, (N,); only rare words need the second level."""
         is_rare_N = ids_N >= self.n_frequent
         entry_N1 = ids_N.clamp(max=self.n_frequent).unsqueeze(1)
         log_p_N: Tensor = self.head(states_ND).log_softmax(dim=1).gather(1, entry_N1).squeeze(1)
@@ -62,9 +62,9 @@ class TwoLevelSoftmax(nn.Module):
         return log_p_N.masked_scatter(is_rare_N, log_p_N[is_rare_N] + tail_M)
 
     def likeliest(self, states_ND: Tensor) -> Tensor:
-        """The most probable word of each position, (N,).
+        """Return the most probable word of each position, (N,).
 
-        Where a frequent word is as likely as all others together, none of them needs to be looked at.
+        If a frequent word is at least as probable as the whole cluster, the second level is skipped.
         """
         head_NF1 = self.head(states_ND).log_softmax(dim=1)
         best_N, ids_N = head_NF1[:, :-1].max(dim=1)
@@ -76,6 +76,6 @@ class TwoLevelSoftmax(nn.Module):
         return likeliest_N
 
     def _tail_log_softmax(self, states_MD: Tensor) -> Tensor:
-        """Of each rare word among the rare ones, (M, R)."""
+        """Return log P(word | cluster), (M, R)."""
         log_p_MR: Tensor = self.tail(self.projection(states_MD)).log_softmax(dim=1)
         return log_p_MR

@@ -1,4 +1,4 @@
-"""Table 1: the paper's formulas, and the same quantities counted and measured on the layers themselves."""
+"""Table 1: the paper's formulas beside the same quantities counted and measured on real layers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 
 from transduce.paper.experiments import Experiments, machine_description
 from transduce.paper.growth import crossing, exponent, per_unit
-from transduce.paper.report import Cell, Report, Table
+from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
 from transduce.paper.table1.drawing import draw_costs, draw_crossing
-from transduce.paper.table1.layer_comparison import ATTENTION, RECURRENT, SHORT, WHOLE, Measured, Sizes, measure
+from transduce.paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, SHORT, Measured, Sizes, measure
 from transduce.paper.table1.layer_costs import Place
 
 __all__ = ["make_table1"]
@@ -28,25 +28,33 @@ EXPONENTS = (
 )
 
 
-def make_table1(experiments: Experiments, request: Request) -> Report:
-    """Table 1 and the claims of section 4, with the layers of ``transduce.model.sequence_layers``.
+RATIOS = ("operations without projections", "operations, whole layers", "time")
 
-    Times are of the experiments's device, the rest is counted and does not depend on a machine.
+
+def make_table1(experiments: Experiments, request: Request) -> Report:
+    """Count and measure Table 1 and the claims of section 4, on the layers of ``transduce.model.sequence_layers``.
+
+    Times are of the device of ``experiments``; the other quantities are counted and do not depend on a machine.
     """
-    sizes = SHORT if request.is_short else WHOLE
+    sizes = SHORT if request.is_short else FULL
     with torch.random.fork_rng():
         torch.manual_seed(1)
         measured = measure(sizes, experiments.device)
+    hardware = machine_description(experiments.device)
     return Report(
         "table1",
         "Table 1: complexity, sequential operations and path length of a layer",
         (
-            _introduction(sizes),
+            verdict_line(_verdict(measured)),
             _summary(measured),
-            *_about_complexity(measured, machine_description(experiments.device)),
+            picture("table1", "Time and operations of each layer over n and d"),
+            how_to_reproduce("table1", scale=experiments.scale, seeds="seed 1", hardware=hardware),
+            _introduction(sizes),
+            *_about_complexity(measured, hardware),
             *_about_sequence(measured),
             *_about_paths(measured),
             *_about_crossing(measured),
+            picture("table1-crossover", "Cost of self-attention over the cost of the LSTM, for four widths d"),
         ),
         drawings={
             "table1": lambda path: draw_costs(measured, path),
@@ -55,17 +63,35 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
     )
 
 
+def _verdict(measured: Measured) -> str:
+    """Summarise: the exponents of operations are the paper's, those of time are not."""
+    fits = _exponents(measured)
+    (own_n, own_d, *_, time_n, _), (lstm_n, lstm_d, *_) = fits[ATTENTION], fits[RECURRENT]
+    d = measured.sizes.crossing_d[-1]
+    found = _crossings(measured, d)[-1]
+    if isinstance(found, float):
+        crossing = f"self-attention becomes slower than the LSTM only at n = {found:,.0f}"
+    else:
+        crossing = f"self-attention becomes slower than the LSTM {found or 'at no measured n'}"
+    return (
+        f"Counted operations grow as the paper says (self-attention n^{own_n:.2f} d^{own_d:.2f}, LSTM n^{lstm_n:.2f}"
+        f" d^{lstm_d:.2f}), and so do sequential operations and path lengths; time does not: self-attention takes"
+        f" n^{time_n:.2f}, and at d = {d} {crossing}, not at n = d."
+    )
+
+
 def _introduction(sizes: Sizes) -> str:
     return f"""\
-A layer takes n states of width d to n others. Beside each formula of the paper stands what we count and measure on
-layers that do the work: self-attention (heads of width {D_K}), an LSTM, convolutions of width k = {KERNEL_WIDTH}, and
-self-attention restricted to a neighbourhood of r = {NEIGHBOURHOOD}. All read from left to right, as in a decoder: a
-position learns of itself and of what is before it. The paper's table has four rows; contiguous kernels and separable
-convolutions are from the text of section 4.
+## What is compared
 
-`n^a d^b` are exponents fitted by least squares to logarithms, over n = {_listed(sizes.n)} at d = {sizes.at_d} and over
-d = {_listed(sizes.d)} at n = {sizes.at_n}. Sequential operations and path lengths are given at n =
-{_listed(sizes.graph_n)}."""
+A layer maps n states of width d to n states of width d. We count and measure real layers: self-attention (heads of
+width {D_K}), an LSTM, convolutions of width k = {KERNEL_WIDTH}, and self-attention restricted to a neighbourhood of
+r = {NEIGHBOURHOOD}. All are causal: a position sees itself and earlier positions. The paper's table has four rows;
+contiguous kernels and separable convolutions are from the text of section 4.
+
+`n^a d^b` are exponents of a power law, fitted by least squares to logarithms over n = {_listed(sizes.n)} at
+d = {sizes.at_d} and over d = {_listed(sizes.d)} at n = {sizes.at_n}. Sequential operations and path lengths are those
+at n = {_listed(sizes.graph_n)}."""
 
 
 def _summary(measured: Measured) -> Table:
@@ -101,7 +127,7 @@ def _summary(measured: Measured) -> Table:
 
 
 def _exponents(measured: Measured) -> dict[ComparedLayer, tuple[float | None, ...]]:
-    """Of each layer: own operations over n, d and width, all operations over n and d, time over n and d."""
+    """Return the exponents of each layer: own operations over n, d, k or r; all operations and time over n and d."""
     sizes = measured.sizes
     own = {place: count.own for place, count in measured.operations.items()}
     whole = {place: count.whole for place, count in measured.operations.items()}
@@ -130,7 +156,7 @@ def _listed(values: Sequence[int | None]) -> str:
     return ", ".join("none" if value is None else f"{value:,}" for value in values)
 
 
-def _about_complexity(measured: Measured, clock: str) -> tuple[str | Table, ...]:
+def _about_complexity(measured: Measured, hardware: str) -> tuple[str | Table, ...]:
     operations, times_ms, sizes = measured.operations, measured.times_ms, measured.sizes
     rows = tuple(
         (layer.name, n, d, operations[place].own, operations[place].whole, times_ms[place])
@@ -142,31 +168,30 @@ def _about_complexity(measured: Measured, clock: str) -> tuple[str | Table, ...]
         """\
 ## Complexity per layer
 
-Operations are multiplications and additions, counted by torch while a layer runs on one sentence; those on single
-numbers (softmax, gates, biases) are not counted. Self-attention also has four products with d x d weights, which make
-queries, keys, values and the output: 8 n d² operations. The paper's column has the products of positions with positions
-only; *without projections* it is these that are counted, and the exponents are the formula's. Those of the whole layer
-lie between those of its two parts.
+Operations are the multiplications and additions of matrix products, counted by torch while a layer runs on one
+sentence; elementwise operations (softmax, gates, biases) are not counted. Self-attention also has four d x d
+projections, for queries, keys, values and output: 8 n d² operations. The paper's column leaves them out, so the column
+*without projections* has the exponents of its formula. Those of the whole layer lie between the exponents of the two
+parts.
 
-The columns leave out constants, too. An LSTM has four gates with two matrices each, 16 n d² operations. Restricted
-attention takes its queries in blocks of r and shows each block the 2 r - 1 positions that any of them may see, almost
-twice what they need, so it grows a little faster than r. A separable convolution is k n d + n d², so k hardly counts in
-it.
+The formulas also leave out constants. An LSTM has four gates with two matrices each: 16 n d² operations. Restricted
+attention processes queries in blocks of r, each with the 2 r - 1 positions that any of them may see: almost twice what
+is needed, so it grows slightly faster than r. A separable convolution costs k n d + n d², so k hardly matters.
 
-Time follows operations only where they are what takes time: a call has a price at any size, the scores of long
-sentences do not fit into a cache, and each step of a recurrent layer multiplies its matrices with a single vector.""",
+Time follows operations only where they dominate: every call has overhead, the scores of long sentences do not fit into
+the cache, and each step of a recurrent layer multiplies its matrices with a single vector.""",
         Table(
             "-costs",
             ("layer", "n", "d", "operations without projections", "operations, whole layer", "ms"),
             rows,
-            f"One sentence, forward. Time: {clock}; medians of {sizes.n_repetitions} repetitions, all cells in turn.",
+            f"Forward pass of one sentence; {hardware}; medians of {sizes.n_repetitions} interleaved repetitions.",
             {"operations without projections": ",", "operations, whole layer": ",", "ms": ".3f"},
         ),
         Table(
             "-exponents",
             ("layer", *EXPONENTS),
             tuple((layer.name, *fits) for layer, fits in _exponents(measured).items()),
-            f"The exponents by themselves; those over k or r at n = {sizes.at_n} and d = {sizes.at_d}.",
+            f"Exponents with three decimals; those over k or r at n = {sizes.at_n} and d = {sizes.at_d}.",
             dict.fromkeys(EXPONENTS, ".3f"),
         ),
     )
@@ -181,26 +206,25 @@ def _about_sequence(measured: Measured) -> tuple[str | Table, ...]:
         f"""\
 ## Sequential operations
 
-The longest chain of calls to torch in which each needs the result of the one before it, from the layer's input to its
-output, found by following every tensor through the layer (d = {measured.sizes.graph_d}). A call that writes numbers is
-one operation, however many it writes: as in the paper, a sum over n positions within a matrix product counts as one,
-though no machine does it in one step. The LSTM is taken cell by cell, as torch's own kernel hides its steps in one
-call.
+The longest chain of dependent torch calls from a layer's input to its output, found by following every tensor through
+the layer (d = {measured.sizes.graph_d}). A call that writes numbers is one operation, however many it writes: as in the
+paper, a sum over n positions inside a matrix product counts as one. The LSTM runs cell by cell, since torch's own
+kernel hides its steps in one call.
 
-A chain in a program may be longer than it need be. The LSTM's need is seen apart: the step of its cell, taken at all
-positions at once from whatever state the left neighbour has, gives the layer's output after {_rounds(rounds)}
-at n = {sizes[0]}.""",
+A program may have a longer chain than necessary, so the LSTM is also checked differently: its cell is applied at all
+positions at once, each time from the current state of the left neighbour. The layer's output is reached after
+{_rounds(rounds)} at n = {sizes[0]}.""",
         Table(
             "-sequential",
-            ("layer", "paper", *(f"n = {n}" for n in sizes), "for each further position"),
+            ("layer", "paper", *(f"n = {n}" for n in sizes), "per additional position"),
             tuple(rows),
-            formats={"for each further position": ".2f"},
+            formats={"per additional position": ".2f"},
         ),
     )
 
 
 def _rounds(rounds: int | None) -> str:
-    return "no number of rounds" if rounds is None else f"{rounds} rounds and no fewer"
+    return "no number of rounds" if rounds is None else f"{rounds} rounds, no fewer,"
 
 
 def _about_paths(measured: Measured) -> tuple[str | Table, ...]:
@@ -213,12 +237,12 @@ def _about_paths(measured: Measured) -> tuple[str | Table, ...]:
         """\
 ## Maximum path length
 
-The links of a layer are found by derivatives: output i is linked with input j where its derivative by it is not zero.
-Breadth-first search then finds how many layers (or, for the LSTM, steps of its cell) a signal needs at least between
-the two positions that are furthest apart in this sense. *By formula* is the exact number behind the paper's O(). The
-dilated stack's first layer has dilation 1, each other k times that of the one below.
+Output i of a layer is linked to input j if its derivative with respect to it is not zero. Breadth-first search then
+finds the smallest number of layers (for the LSTM: steps of its cell) that links the two most distant positions. *By
+formula* is the exact number behind the paper's O(). The dilated stack begins with dilation 1, and each further layer
+has k times that of the one below.
 
-A path says how far a signal travels, not how well: that a derivative is not zero is all that is asked of it.""",
+A path length says how far a signal travels, not how well: the derivative only has to differ from zero.""",
         Table("-paths", ("layer", "paper", *(f"n = {n}" for n in sizes), "by formula", f"at n = {sizes[-1]}"), rows),
     )
 
@@ -228,15 +252,40 @@ def _about_crossing(measured: Measured) -> tuple[str | Table, ...]:
     columns = ("d", "n² d and n d²", "operations without projections", "operations, whole layers", "time")
     return (
         f"""\
-## Where self-attention becomes dearer than recurrence
+## Where self-attention becomes more expensive than the LSTM
 
-By the paper's formulas at n = d: "self-attention layers are faster than recurrent layers when the sequence length n is
-smaller than the representation dimensionality d". Below is the n from which on self-attention costs more than the LSTM,
-between n = {measured.sizes.crossing_n_per_d[0]:g} d and n = {measured.sizes.crossing_n_per_d[-1]:g} d; empty where it
-does not up to there. By operations the constants move it: 4 n² d against 16 n d² gives n = 4 d, and with the 8 n d² of
-self-attention's projections n = 2 d. Time has a crossing of its own: that of one sentence at a time on this machine,
-where a recurrent step waits for the one before it, and self-attention for its memory.""",
+By the paper's formulas this is at n = d: "self-attention layers are faster than recurrent layers when the sequence
+length n is smaller than the representation dimensionality d". The table has the n above which self-attention costs
+more than the LSTM, searched from n = {measured.sizes.crossing_n_per_d[0]:g} d to n =
+{measured.sizes.crossing_n_per_d[-1]:g} d; an empty cell means that it never does in that range. Counting operations,
+the constants move the crossing: 4 n² d against 16 n d² gives n = 4 d, and with the 8 n d² of self-attention's
+projections n = 2 d. Time, here of one sentence at a time, has its own crossing: each recurrent step waits for the one
+before it, and self-attention is bound by memory.""",
         Table("-crossover", columns, rows, formats=dict.fromkeys(columns, ",.0f")),
+        Table(
+            "-ratios",
+            ("d", "n", *RATIOS),
+            _ratios(measured),
+            "Cost of self-attention divided by that of the LSTM, as in the plot below.",
+            dict.fromkeys(RATIOS, ".2f"),
+        ),
+    )
+
+
+def _ratios(measured: Measured) -> tuple[tuple[Cell, ...], ...]:
+    """Return d, n and the ratios of self-attention to the LSTM: operations without projections, all, time."""
+    operations, times_ms = measured.operations, measured.times_ms
+    return tuple(
+        (
+            d,
+            n,
+            operations[attention].own / operations[lstm].own,
+            operations[attention].whole / operations[lstm].whole,
+            times_ms[attention] / times_ms[lstm],
+        )
+        for width in measured.sizes.crossing_d
+        for n, d in measured.sizes.around_crossing(width)
+        for attention, lstm in ((Place(ATTENTION, n, d), Place(RECURRENT, n, d)),)
     )
 
 

@@ -1,7 +1,7 @@
-"""The rows of Table 1: what the paper prints for each layer, and the layer.
+"""The rows of Table 1: the paper's formulas of each layer, and how to build it.
 
-All read from left to right, as in a decoder: then one rule says for all of them which positions are to be linked, and
-kernels that look both ways do not lose links over the ends of a sentence.
+All layers are causal, as in a decoder, so that the same positions must be linked in each, and bidirectional kernels do
+not lose links beyond the ends of a sentence.
 
 Shapes: B sentences, T positions, D d_model, E width of a state; n and d are the paper's names for T and D.
 """
@@ -45,7 +45,7 @@ D_K = 64  # of a head, as in the paper
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """A layer of several k or r. ``make`` takes d and the width."""
+    """Variants of a layer with several k or r. ``make`` takes d and the width."""
 
     symbol: str
     values: tuple[int, ...]
@@ -54,18 +54,18 @@ class Widths:
 
 @dataclass(frozen=True, slots=True)
 class ComparedLayer:
-    """One row. ``make`` takes d, and the formulas are of n."""
+    """A row of Table 1. ``make`` takes d; the formulas are of n."""
 
     name: str
-    complexity: str  # as printed, and the next two; "" for what the paper does not say
+    complexity: str  # as printed, like the next two; "" if the paper has none
     sequential: str
     path: str
-    make: Callable[[int], SequenceLayer]  # as one would use it
-    make_open: Callable[[int], SequenceLayer]  # with every operation in the open, to be counted
-    links: Callable[[int, int], Iterator[Tensor]]  # (n, d): of each layer of a stack, or step of a cell
+    make: Callable[[int], SequenceLayer]  # with its fastest kernel
+    make_open: Callable[[int], SequenceLayer]  # with a kernel whose operations torch can count
+    links: Callable[[int, int], Iterator[Tensor]]  # (n, d) -> links of each layer of a stack, or step of a cell
     exact_path: Callable[[int], int]
     exact_path_text: str
-    projections: tuple[str, ...] = ()  # its parts that the paper's column leaves out
+    projections: tuple[str, ...] = ()  # modules that the paper's formula leaves out
     widths: Widths | None = None
 
 
@@ -77,7 +77,7 @@ def _full(d: int) -> SequenceLayer:
     return FullSelfAttention(d, n_heads=_heads(d), is_causal=True)
 
 
-def _full_in_the_open(d: int) -> SequenceLayer:
+def _full_reference(d: int) -> SequenceLayer:
     return FullSelfAttention(d, n_heads=_heads(d), is_causal=True, kernel="reference")
 
 
@@ -98,7 +98,7 @@ def _separable(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
 
 
 def _links_of_layer(sequence_layer: SequenceLayer, n: int) -> Tensor:
-    """By one layer, of n positions that are all real."""
+    """Return the links of one layer between n positions without padding."""
     is_real_TT = torch.ones(n, n, dtype=torch.bool)
     return links_of(
         lambda x_TTD: sequence_layer.double()(x_TTD, is_real_TT),
@@ -111,7 +111,7 @@ def _same_layer(make: Callable[[int], SequenceLayer]) -> Callable[[int, int], It
 
 
 def _dilated_layers(n: int, d: int) -> Iterator[Tensor]:
-    """Dilations 1, k, k^2, ... up to where a layer would see nothing but the position itself."""
+    """Yield the links of layers with dilation 1, k, k^2, ... as long as they reach another position."""
     for dilation in takewhile(lambda dilation: dilation < n, (KERNEL_WIDTH**depth for depth in count())):
         yield _links_of_layer(Convolution(d, k=KERNEL_WIDTH, dilation=dilation, is_causal=True), n)
 
@@ -123,10 +123,10 @@ def _steps_of_cell(n: int, d: int) -> Iterator[Tensor]:
 
 
 def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
-    """One step of an LSTM's cell at all positions at once, each from the state that its left neighbour has now.
+    """Return a function that applies an LSTM cell at all positions at once, from the left neighbour's current state.
 
-    States are (B, T, 2 E): what the cell shows and what it remembers; the first position's neighbour has zeros. Taken
-    again and again, the step gives what the layer gives (``rounds_until_settled``).
+    States are (B, T, 2 E): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
+    converges to the output of the layer (``rounds_until_settled``).
     """
     weights = dict(sequence_layer.directions[0].named_parameters())
     from_input_TG = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
@@ -141,7 +141,7 @@ def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Ten
 
 
 def rounds_until_settled(n: int, d: int) -> int | None:
-    """How often the cell's step must be taken everywhere before the states are those of the layer; None: never."""
+    """Return how many applications of the cell's step reach the layer's output; None if it is never reached."""
     sequence_layer = Recurrent(d, is_causal=True, kernel="reference").double()
     x_TD = torch.randn(n, d, dtype=torch.float64)
     step = cell_step(sequence_layer, x_TD)
@@ -162,8 +162,8 @@ COMPARED = (
         "O(1)",
         "O(1)",
         make=_full,
-        make_open=_full_in_the_open,
-        links=_same_layer(_full_in_the_open),
+        make_open=_full_reference,
+        links=_same_layer(_full_reference),
         exact_path=lambda n: 1,
         exact_path_text="1",
         projections=("w_qkv", "w_o"),

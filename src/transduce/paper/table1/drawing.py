@@ -1,4 +1,4 @@
-"""The curves of Table 1."""
+"""Plots of Table 1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg
+from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
 from transduce.paper.table1.compared_layers import COMPARED
 from transduce.paper.table1.layer_comparison import ATTENTION, RECURRENT, Measured
 from transduce.paper.table1.layer_costs import Place
@@ -18,7 +18,7 @@ __all__ = ["draw_costs", "draw_crossing"]
 
 
 def draw_costs(measured: Measured, path: Path) -> None:
-    """Time and operations of all layers, over n and over d."""
+    """Draw time and operations of all layers over n and over d."""
     sizes = measured.sizes
     figure, panels = new_panels(10.5, 7.6, 2, 2)
     operations: Mapping[Place, float] = {place: count.whole for place, count in measured.operations.items()}
@@ -37,42 +37,45 @@ def draw_costs(measured: Measured, path: Path) -> None:
 
 
 def _curves(panel: Axes, x: list[int], places: list[tuple[int, int]], values: Mapping[Place, float]) -> None:
-    """One line a layer."""
+    """Draw one line per layer."""
     for layer, colour, marker in zip(COMPARED, COLOURS, "osvd^X", strict=False):
         y = [values[Place(layer, *place)] for place in places]
         dashes = "--" if "contiguous" in layer.name else "-"  # as many operations as the dilated one
         panel.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.6, linestyle=dashes, label=layer.name)
-    _show_powers_of_two(panel, x)
+    _set_log_axes(panel, x)
 
 
-def _show_powers_of_two(panel: Axes, x: Sequence[float]) -> None:
-    panel.set_xscale("log", base=2)
+def _set_log_axes(panel: Axes, x: Sequence[float]) -> None:
     panel.set_yscale("log")
-    panel.set_xticks(x, [f"{size:,g}" for size in x])
-    panel.minorticks_off()
+    set_log_axis(panel, "y")
+    set_log_axis(panel, "x", x, base=2)
 
 
 def draw_crossing(measured: Measured, path: Path) -> None:
-    """Self-attention's cost as a multiple of the LSTM's, over n / d."""
+    """Draw the cost of self-attention over that of the LSTM, over n / d; one panel per width d."""
     sizes, operations, times_ms = measured.sizes, measured.operations, measured.times_ms
-    figure, (panel,) = new_panels(8.5, 5)
-    factors, d = sizes.crossing_n_per_d, sizes.crossing_d[-1]
-    pairs = [(Place(ATTENTION, *size), Place(RECURRENT, *size)) for size in sizes.around_crossing(d)]
-    by_formula = [n / d for n, d in sizes.around_crossing(d)]
-    own = [operations[one].own / operations[other].own for one, other in pairs]
-    whole = [operations[one].whole / operations[other].whole for one, other in pairs]
-    panel.plot(factors, by_formula, color=INK, linewidth=2, label="n² d / n d², the paper's formulas")
-    panel.plot(factors, own, color=INK, linestyle="--", label="operations without projections")
-    panel.plot(factors, whole, color=INK, linestyle=":", label="operations of whole layers")
-    for d, colour in zip(sizes.crossing_d, COLOURS, strict=False):
+    n_columns = min(2, len(sizes.crossing_d))
+    n_rows = len(sizes.crossing_d) // n_columns
+    figure, panels = new_panels(5 * n_columns, 3.1 * n_rows + 0.7, n_rows, n_columns)
+    factors = sizes.crossing_n_per_d
+    for panel, d in zip(panels, sizes.crossing_d, strict=True):
         pairs = [(Place(ATTENTION, *size), Place(RECURRENT, *size)) for size in sizes.around_crossing(d)]
-        ratios = [times_ms[one] / times_ms[other] for one, other in pairs]
-        panel.plot(factors, ratios, color=colour, marker="o", markersize=4.5, label=f"time, d = {d}")
-    _show_powers_of_two(panel, factors)
-    panel.axhline(1, color=GREY, linewidth=1)
-    panel.text(0.02, 0.96, "above 1: self-attention costs more", transform=panel.transAxes, color=GREY, va="top")
-    panel.text(0.98, 0.04, "below 1: the LSTM costs more", transform=panel.transAxes, color=GREY, ha="right")
-    panel.set(xlabel="n / d", ylabel="cost of self-attention / cost of the LSTM")
-    panel.set_title("The crossing: at n = d by formula", loc="left")
-    figure.legend(loc="outside right upper", frameon=False)
+        own = [operations[one].own / operations[other].own for one, other in pairs]
+        whole = [operations[one].whole / operations[other].whole for one, other in pairs]
+        times = [times_ms[one] / times_ms[other] for one, other in pairs]
+        panel.axhline(1, color=GREY, linewidth=1)
+        panel.plot(factors, factors, color=INK, linewidth=1.5, label="n² d / n d², the paper's formulas")
+        panel.plot(factors, own, color=GREY, linestyle="--", label="operations without projections")
+        panel.plot(factors, whole, color=GREY, linestyle=":", label="operations of whole layers")
+        panel.plot(factors, times, color=COLOURS[0], linewidth=2, marker="o", markersize=5, label="time")
+        panel.set_ylim(0.1, 20)
+        set_log_axis(panel, "y", (0.1, 0.2, 0.5, 1, 2, 5, 10, 20))
+        set_log_axis(panel, "x", factors, base=2)
+        panel.set_title(f"d = {d}", loc="left")
+    for row in range(n_rows):
+        panels[row * n_columns].set_ylabel("cost, self-attention / LSTM")
+    for panel in panels[-n_columns:]:
+        panel.set_xlabel("n / d")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     save_svg(figure, path)

@@ -1,4 +1,4 @@
-"""Two measures of Table 1 that are read off a computation itself: chains of operations, and links between positions.
+"""Two measures of Table 1 taken from a computation: chains of dependent operations and links between positions.
 
 Shapes: T positions, D width of a state.
 """
@@ -17,15 +17,15 @@ __all__ = ["links_of", "longest_chain", "longest_path"]
 
 
 class _Chains(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Remembers, for each tensor, the longest chain of operations that had to come before it.
+    """Records for each tensor the longest chain of operations that it depends on.
 
-    Memory is what counts: a view of a tensor is as late as the tensor, and a tensor written into is later than before.
+    Chains belong to memory: a view has the chain of its tensor, and writing into a tensor makes its chain longer.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._length_of: dict[int, int] = {}
-        self._alive: list[Tensor] = []  # an address stands for one tensor only as long as that lives
+        self._alive: list[Tensor] = []  # keeps tensors alive, so that no address is reused
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -54,10 +54,10 @@ def _memory(tensor: Tensor) -> int:
 
 
 def longest_chain(compute: Callable[[], Tensor]) -> int:
-    """Sequential operations: the longest chain, each of which needs what the one before it gave, up to the result.
+    """Return the number of sequential operations: the longest chain of dependent operations up to the result.
 
-    An operation is one call of torch's that writes numbers, however many at once; a sum or a matrix product is one, as
-    in the paper's O(1). Looking at numbers in another shape is none.
+    An operation is one torch call that writes numbers, however many; a sum or a matrix product is one, as in the
+    paper's O(1). A view is none.
 
     >>> x = torch.ones(3)
     >>> longest_chain(lambda: (x + 1) * (x + 2)), longest_chain(lambda: ((x + 1) * 2).view(1, 3))
@@ -69,10 +69,10 @@ def longest_chain(compute: Callable[[], Tensor]) -> int:
 
 
 def links_of(step: Callable[[Tensor], Tensor], state_TD: Tensor) -> Tensor:
-    """Which positions one step links: (T, T), true where the step's output at the row reads its input at the column.
+    """Return which positions a step links, (T, T): true if its output at the row depends on its input at the column.
 
-    ``step`` takes states of several sentences, (B, T, D), each apart. Found by derivatives, at this state and of a
-    random sum over the width.
+    ``step`` maps states (B, T, D), each sentence independently. Dependence is a non-zero derivative of a random
+    projection of the output, at this state.
     """
     n_positions = len(state_TD)
     state_TTD = state_TD.expand(n_positions, -1, -1).clone().requires_grad_()
@@ -85,11 +85,10 @@ def links_of(step: Callable[[Tensor], Tensor], state_TD: Tensor) -> Tensor:
 
 
 def longest_path(layers: Iterable[Tensor], *, is_causal: bool) -> int | None:
-    """The most layers that a signal needs from one position to another, on its shortest way; breadth first.
+    """Return the maximum path length: the layers needed to link the two most distant positions, breadth first.
 
-    ``layers``: the links (T, T) of the first layer, of the second, ...; where a signal is, it may also stay. Causal
-    layers need to link a position only with what is before it. None if all of them, or as many as there are positions,
-    leave two positions apart.
+    ``layers`` are the links (T, T) of the first layer, of the second, ...; a signal may also stay where it is. Causal
+    layers need to link a position only to earlier ones. None if all layers, or T of them, leave two positions unlinked.
 
     >>> from itertools import repeat
     >>> to_the_next = torch.diag(torch.ones(3), -1) > 0

@@ -1,4 +1,4 @@
-"""All that Table 1 needs to know of the layers, at sizes that are chosen once."""
+"""Measurements of all layers of Table 1, at the sizes of ``Sizes``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, roun
 from transduce.paper.table1.graph_measures import longest_chain, longest_path
 from transduce.paper.table1.layer_costs import Operations, Place, count_operations, median_times_ms
 
-__all__ = ["ATTENTION", "RECURRENT", "SHORT", "WHOLE", "Measured", "Sizes", "measure"]
+__all__ = ["ATTENTION", "FULL", "RECURRENT", "SHORT", "Measured", "Sizes", "measure"]
 
 ATTENTION, RECURRENT = COMPARED[0], COMPARED[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Where it is measured."""
+    """The n and d at which layers are measured."""
 
     n: tuple[int, ...]  # at d
     at_d: int
@@ -32,20 +32,20 @@ class Sizes:
 
     @property
     def over_n(self) -> list[tuple[int, int]]:
-        """(n, d) with d fixed."""
+        """Return (n, d) at fixed d."""
         return [(n, self.at_d) for n in self.n]
 
     @property
     def over_d(self) -> list[tuple[int, int]]:
-        """(n, d) with n fixed."""
+        """Return (n, d) at fixed n."""
         return [(self.at_n, d) for d in self.d]
 
     def around_crossing(self, d: int) -> list[tuple[int, int]]:
-        """(n, d) around n = d."""
+        """Return (n, d) around n = d."""
         return [(round(d * factor), d) for factor in self.crossing_n_per_d]
 
 
-WHOLE = Sizes(
+FULL = Sizes(
     n=(128, 256, 512, 1024, 2048),
     at_d=128,
     d=(64, 128, 256, 512),
@@ -71,7 +71,7 @@ SHORT = Sizes(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All that was found out."""
+    """Counts and times of all layers."""
 
     sizes: Sizes
     operations: Mapping[Place, Operations]
@@ -79,11 +79,11 @@ class Measured:
     times_ms: Mapping[Place, float]
     chains: Mapping[ComparedLayer, tuple[int, ...]]  # at each graph_n
     paths: Mapping[ComparedLayer, tuple[int | None, ...]]
-    rounds: int | None  # of the recurrent cell's step, at the first graph_n: signals fade
+    rounds: int | None  # of the recurrent cell, at the first graph_n; later signals fade below rounding
 
 
 def measure(sizes: Sizes, device: torch.device) -> Measured:
-    """Count, follow, and time on ``device``; weights and states are drawn from torch's global generator."""
+    """Count operations, chains and paths, and measure times on ``device``; random numbers are torch's global ones."""
     crossings = [size for d in sizes.crossing_d for size in sizes.around_crossing(d)]
     compared = [Place(layer, n, d) for layer in COMPARED for n, d in (*sizes.over_n, *sizes.over_d)]
     places = list(

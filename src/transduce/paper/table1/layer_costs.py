@@ -1,4 +1,4 @@
-"""What a layer costs: operations counted while it runs, and time on a clock.
+"""Costs of a layer: operations counted while it runs, and measured time.
 
 Shapes: T positions, D d_model; n and d are the paper's names for them.
 """
@@ -22,7 +22,7 @@ __all__ = ["Operations", "Place", "count_operations", "median_times_ms"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A layer at a size."""
+    """A layer at a size (n, d)."""
 
     layer: ComparedLayer
     n: int
@@ -38,7 +38,7 @@ class Operations:
 
 
 def count_operations(sequence_layer: SequenceLayer, n: int, *, projections: Sequence[str]) -> Operations:
-    """Run a layer once under torch's counter. What works on single numbers (softmax, gates) is not counted."""
+    """Run a layer once under torch's FLOP counter; elementwise operations (softmax, gates) are not counted."""
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         sequence_layer(*_sentence(n, sequence_layer.d_model, torch.device("cpu")))
     of_part = {name: sum(counts.values()) for name, counts in counter.get_flop_counts().items()}
@@ -47,14 +47,14 @@ def count_operations(sequence_layer: SequenceLayer, n: int, *, projections: Sequ
 
 
 def median_times_ms(places: Iterable[Place], *, n_repetitions: int, device: torch.device) -> Mapping[Place, float]:
-    """Milliseconds of one forward pass at each place: the median of repetitions that take turns with each other."""
+    """Return the milliseconds of one forward pass at each place: the median of interleaved repetitions."""
     sequence_layers = {place: place.layer.make(place.d).to(device).eval() for place in places}
     times_ms: dict[Place, list[float]] = {place: [] for place in sequence_layers}
     with torch.inference_mode():
         for repetition in range(n_repetitions + 1):
             for place, sequence_layer in sequence_layers.items():
                 time_ms = _time_ms(sequence_layer, *_sentence(place.n, place.d, device))
-                if repetition > 0:  # the first is not counted: memory and kernels are new to it
+                if repetition > 0:  # the first is a warm-up
                     times_ms[place].append(time_ms)
     return {place: median(times) for place, times in times_ms.items()}
 
