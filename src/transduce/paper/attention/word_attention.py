@@ -53,12 +53,12 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
         raise CheckpointError(f"system = {model.config.system!r} has no self-attention; use a Transformer")
     sources = [normalise(text) for text in texts]
     ids = [translator.source_ids(source) for source in sources]
-    n_tokens_of_tree = _lengths_of_tokens(tokenizer)
+    n_tokens = _lengths_of_tokens(tokenizer)
     found: dict[int, WordAttention] = {}
     for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=MAX_TOKENS):
         weights_BLHPP = _encoder_weights(model, [[*ids[row], EOS_ID] for row in rows])
         for row, weights_LHPP in zip(rows.tolist(), weights_BLHPP, strict=True):
-            lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_tokens_of_tree[id] for id in ids[row]])
+            lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_tokens[id] for id in ids[row]])
             words = _words(tokenizer, ids[row], lengths)
             found[row] = WordAttention(
                 (*words, SPECIAL_TOKENS[EOS_ID]), merge_subwords(weights_LHPP, np.array([*lengths, 1]))
@@ -84,8 +84,8 @@ def lengths_of_words(tokenizer: Tokenizer, text: str) -> list[int]:
     >>> tokenizer.pieces(tokenizer.encode("low slow.")), lengths_of_words(tokenizer, "low slow.")
     (['▁low', '▁', 's', 'lo', 'w', '.'], [1, 4, 1])
     """
-    n_tokens_of_tree = _lengths_of_tokens(tokenizer)
-    return _lengths_of_words(tokenizer.words(text), [n_tokens_of_tree[id] for id in tokenizer.encode(text)])
+    n_tokens = _lengths_of_tokens(tokenizer)
+    return _lengths_of_words(tokenizer.words(text), [n_tokens[id] for id in tokenizer.encode(text)])
 
 
 def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
@@ -93,10 +93,10 @@ def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
     return {id: len(token.removeprefix(CONTINUATION)) for token, id in tokenizer.vocabulary.items()}
 
 
-def _lengths_of_words(words: Sequence[str], n_tokens_of_tree: Sequence[int]) -> list[int]:
+def _lengths_of_words(words: Sequence[str], n_tokens: Sequence[int]) -> list[int]:
     """Return the number of subwords of each word, given symbol counts; no subword is part of two words."""
     word_of_token = np.repeat(np.arange(len(words)), [len(word) for word in words])
-    last_tokens = np.cumsum(np.array(n_tokens_of_tree, dtype=np.int64)) - 1
+    last_tokens = np.cumsum(np.array(n_tokens, dtype=np.int64)) - 1
     counts: list[int] = np.bincount(word_of_token[last_tokens]).tolist()
     return counts
 

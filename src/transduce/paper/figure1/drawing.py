@@ -238,9 +238,9 @@ def _output(canvas: _Canvas, y: float, architecture: Architecture) -> float:
     canvas.path((x, linear), (x, softmax + height))
     canvas.box(x, softmax, height, FILLS["softmax"], ("Softmax",))
     canvas.path((x, softmax), (x, softmax - 24))
-    n_tokens_of_tree = architecture.output.strip("()").split(", ")[0]
+    n_tokens = architecture.output.strip("()").split(", ")[0]
     canvas.text(x, softmax - 46, "Output Probabilities", anchor="middle")
-    canvas.text(x, softmax - 30, f"(T, {n_tokens_of_tree})", kind="shape", anchor="middle")
+    canvas.text(x, softmax - 30, f"(T, {n_tokens})", kind="shape", anchor="middle")
     return softmax - 60
 
 
