@@ -24,8 +24,17 @@ from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
-    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "leaf_token", "linearise", "most_in_a_row",
-    "repair", "tag_of", "with_ending",
+    "ANY_TAG",
+    "ENDING_MARK",
+    "PUNCTUATION_TAGS",
+    "Leaves",
+    "delinearise",
+    "ending_token",
+    "leaf_token",
+    "linearise",
+    "max_opening_run",
+    "repair",
+    "tag_of",
 ]  # fmt: skip
 
 # What stands in the place of a word that is no punctuation: its tag; XX for all; or XX with the end of the word.
@@ -62,11 +71,11 @@ def linearise(tree: Tree, *, leaves: Leaves = "tags") -> list[str]:
     return tokens
 
 
-def most_in_a_row(tree: Tree) -> int:
+def max_opening_run(tree: Tree) -> int:
     """How many brackets open before a word, or after one, at most; the outermost TOP is none.
 
     >>> from transduce.trees import parse_tree
-    >>> most_in_a_row(parse_tree("(TOP (S (NP (NN dog)) (VP (VB go))))"))
+    >>> max_opening_run(parse_tree("(TOP (S (NP (NN dog)) (VP (VB go))))"))
     2
     """
     most = n = 0
@@ -88,15 +97,15 @@ def leaf_token(tag: str, word: str, leaves: Leaves) -> str:
         case "any":
             return ANY_TAG
         case "endings":
-            return with_ending(word)
+            return ending_token(word)
         case _:
             assert_never(leaves)
 
 
-def with_ending(word: str) -> str:
+def ending_token(word: str) -> str:
     """XX and the last letters of a word: small, each digit 0, what is not ASCII a question mark.
 
-    >>> [with_ending(word) for word in ("Sleeping", "I", "1984", "caf\u00e9", "n't")]
+    >>> [ending_token(word) for word in ("Sleeping", "I", "1984", "caf\u00e9", "n't")]
     ['XX~ng', 'XX~i', 'XX~00', 'XX~f?', "XX~'t"]
     """
     last = unescaped(word)[-N_LETTERS_OF_ENDING:]
@@ -114,27 +123,27 @@ def tag_of(token: str) -> str:
 
 def delinearise(tokens: Iterable[str], words: Sequence[str]) -> Tree:
     """The inverse of ``linearise``. Raises TreeError where brackets do not match, or tags and words are not as many."""
-    building = _Building()
+    builder = _TreeBuilder()
     left = iter(words)
     for place, token in enumerate(tokens, start=1):
         if token.startswith("("):
-            building.open(token[1:])
+            builder.open(token[1:])
         elif token.startswith(")"):
-            if building.innermost != token[1:]:
-                raise TreeError(f"symbol {place}, {quoted(token)}, closes {quoted(building.innermost or 'nothing')}")
-            if not building.close():
+            if builder.innermost != token[1:]:
+                raise TreeError(f"symbol {place}, {quoted(token)}, closes {quoted(builder.innermost or 'nothing')}")
+            if not builder.close():
                 raise TreeError(f"symbol {place}, {quoted(token)}, closes a bracket without words")
         else:
             word = next(left, None)
             if word is None:
                 raise TreeError(f"symbol {place}, {quoted(token)}, is a tag for no word; there are {len(words)}")
-            building.add(Tree(tag_of(token), word=word))
-    if building.innermost is not None:
-        raise TreeError(f"the bracket {quoted(building.innermost)} is never closed")
+            builder.add(Tree(tag_of(token), word=word))
+    if builder.innermost is not None:
+        raise TreeError(f"the bracket {quoted(builder.innermost)} is never closed")
     missing = next(left, None)
     if missing is not None:
         raise TreeError(f"there is no tag for the word {quoted(missing)}")
-    return building.tree()
+    return builder.tree()
 
 
 def repair(tokens: Iterable[str], words: Sequence[str], known: Sequence[str | None] | None = None) -> Tree:
@@ -147,35 +156,35 @@ def repair(tokens: Iterable[str], words: Sequence[str], known: Sequence[str | No
     """
     if not words:
         raise TreeError("there is no word to make a tree of")
-    building = _Building()
+    builder = _TreeBuilder()
     known = known or [None] * len(words)
     n_words = 0
     for token in tokens:
         if token.startswith("("):
-            building.open(token[1:])
+            builder.open(token[1:])
         elif token.startswith(")"):
-            if token[1:] in building.open_labels:
-                while building.innermost != token[1:]:
-                    building.close()
-                building.close()
+            if token[1:] in builder.open_labels:
+                while builder.innermost != token[1:]:
+                    builder.close()
+                builder.close()
         elif n_words < len(words):
-            building.add(Tree(_settled(tag_of(token), known[n_words]), word=words[n_words]))
+            builder.add(Tree(_corrected_tag(tag_of(token), known[n_words]), word=words[n_words]))
             n_words += 1
     for place in range(n_words, len(words)):
-        building.add(Tree(known[place] or ANY_TAG, word=words[place]))
-    while building.innermost is not None:
-        building.close()
-    return building.tree()
+        builder.add(Tree(known[place] or ANY_TAG, word=words[place]))
+    while builder.innermost is not None:
+        builder.close()
+    return builder.tree()
 
 
-def _settled(tag: str, known: str | None) -> str:
+def _corrected_tag(tag: str, known: str | None) -> str:
     """The tag of a word, where something is known of its punctuation."""
     if known is None or (known not in PUNCTUATION_TAGS and tag not in PUNCTUATION_TAGS):
         return tag
     return known
 
 
-class _Building:
+class _TreeBuilder:
     """A tree from its brackets, one after the other."""
 
     def __init__(self) -> None:

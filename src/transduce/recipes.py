@@ -21,12 +21,12 @@ from transduce.config import RunConfig, TrainingConfig, TransformerConfig, confi
 from transduce.config.migrations import renamed
 from transduce.config.record import Tagged
 from transduce.errors import ConfigError, quoted, shown
-from transduce.files import where_looked
+from transduce.files import cwd_note
 
 __all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
 
 
-MOST_BYTES = 1 << 20
+MAX_RECIPE_BYTES = 1 << 20
 
 
 def base() -> RunConfig:
@@ -129,15 +129,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
     """What is in a recipe. Raises ConfigError if it is not there or no TOML."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ConfigError(f"recipe {path} has more than {MOST_BYTES:,} bytes; a recipe is a file of some lines")
+            content = stream.read(MAX_RECIPE_BYTES + 1)
+        if len(content) > MAX_RECIPE_BYTES:
+            raise ConfigError(f"recipe {path} has more than {MAX_RECIPE_BYTES:,} bytes; a recipe has a few dozen lines")
         return tomllib.loads(content.decode("utf-8-sig"))
     except IsADirectoryError as error:
         hint = f"; to go on with the run in it: train --resume --out {path}" if (path / "run.json").exists() else ""
         raise ConfigError(f"recipe {path} cannot be read: it is a folder{hint}") from error
     except OSError as error:
-        where = where_looked(path) if isinstance(error, FileNotFoundError) else ""
+        where = cwd_note(path) if isinstance(error, FileNotFoundError) else ""
         raise ConfigError(
             f"recipe {path} cannot be read: {error.strerror or error}{f' ({where})' if where else ''}"
             + (f'; {path} is a preset, which a recipe names: preset = "{path}"' if str(path) in PRESETS else "")
@@ -146,10 +146,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
     except (ValueError, RecursionError) as error:  # brackets without end, or a number of thousands of digits
         hint = "" if path.suffix == ".toml" else "; a recipe is a file as those in recipes/*.toml"
-        raise ConfigError(f"recipe {path} is not valid TOML: {_told(error)}{hint}") from error
+        raise ConfigError(f"recipe {path} is not valid TOML: {_reason(error)}{hint}") from error
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """What is wrong with TOML."""
     return "its brackets stand too deep in each other" if isinstance(error, RecursionError) else str(error)
 
@@ -178,7 +178,7 @@ def _toml_value(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text.strip()
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or brackets without end
-        raise ConfigError(f"--set: {quoted(text)} cannot be read: {_told(error)}") from None
+        raise ConfigError(f"--set: {quoted(text)} cannot be read: {_reason(error)}") from None
     return values["value"] if len(values) == 1 else text.strip()
 
 
@@ -196,7 +196,7 @@ def _override(
             for old, new, value in changes:
                 log(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {quoted(value)}")
             now = getattr(config, table)
-            merged[table] = (now.kept_with(fields) if isinstance(now, Tagged) else merged[table]) | fields
+            merged[table] = (now.carried_over(fields) if isinstance(now, Tagged) else merged[table]) | fields
         else:
             merged[table] = fields
     return config_from_mapping(RunConfig, merged, where=where)

@@ -14,8 +14,8 @@ __all__ = [
 ]  # fmt: skip
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
-ESCAPES = "written -LRB- and -RRB-"
-MOST_OPEN = 1_000_000  # brackets in each other: memory for more is not given to a line that is no tree
+ESCAPE_HINT = "written -LRB- and -RRB-"
+MAX_OPEN_BRACKETS = 1_000_000  # brackets in each other: memory for more is not given to a line that is no tree
 ROOT_LABELS = frozenset({"ROOT", "S1", ROOT_LABEL})  # what treebanks and parsers call the outermost bracket
 
 
@@ -143,7 +143,7 @@ def plain(tree: Tree) -> Tree:
     >>> str(plain(parse_tree("( (S (NP-SBJ-1 (-NONE- *)) (VP=2 (VB Go) (PRT (RP on)))))")))
     '(TOP (S (VP (VB Go) (PRT (RP on)))))'
     """
-    kept = _rebuilt(tree)
+    kept = _normalised(tree)
     while len(kept) == 1 and kept[0].word is None and kept[0].label in ROOT_LABELS:
         kept = kept[0].children
     if not kept:
@@ -151,7 +151,7 @@ def plain(tree: Tree) -> Tree:
     return Tree(ROOT_LABEL, kept)
 
 
-def _rebuilt(tree: Tree) -> tuple[Tree, ...]:
+def _normalised(tree: Tree) -> tuple[Tree, ...]:
     """The tree without tags, traces and brackets without a label."""
     done: list[list[Tree]] = [[]]
     stack: list[tuple[Tree, bool]] = [(tree, False)]
@@ -242,8 +242,8 @@ def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator
     open_nodes: list[_OpenNode] = []
     for token, place in tokens:
         if token == "(":
-            if len(open_nodes) == MOST_OPEN:
-                raise TreeError(f"{place}: {MOST_OPEN:,} brackets are open already; no tree is so deep")
+            if len(open_nodes) == MAX_OPEN_BRACKETS:
+                raise TreeError(f"{place}: {MAX_OPEN_BRACKETS:,} brackets are open already; no tree is so deep")
             open_nodes.append(_OpenNode(place))
         elif not open_nodes:
             raise TreeError(f"{place}: expected '(', got {quoted(token)}; outside of brackets there are only blanks")
@@ -292,6 +292,6 @@ class _OpenNode:
             return Tree(self.label, tuple(self.children))
         if is_strict:
             raise TreeError(
-                f"{self.place}: the bracket {quoted(self.label)} is empty; brackets that are words are {ESCAPES}"
+                f"{self.place}: the bracket {quoted(self.label)} is empty; brackets that are words are {ESCAPE_HINT}"
             )
         return None

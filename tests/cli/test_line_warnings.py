@@ -36,7 +36,7 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
     assert says(told[2], 4, "1,024")
     assert len({re.sub(r"\d+", "", line) for line in told}) == 4  # each kind has its own words
     told.clear()
-    warnings.tell_counts()
+    warnings.log_counts()
     (line,) = told
     assert says(line, re.compile("^warning: "), 2, 6, "longer")
 

@@ -19,7 +19,7 @@ import pytest
 
 from said import says
 from transduce.cli.main import run
-from transduce.cli.output import LONGEST_LINE, echo, json_line, visible
+from transduce.cli.output import MAX_LINE_CHARACTERS, echo, json_line, visible
 from transduce.config import (
     DataConfig,
     ModelConfig,
@@ -62,7 +62,7 @@ def the_error(outcome: Any) -> str:
     """The one line that a command in this process says of its error."""
     assert outcome.code == 1, outcome
     [line] = [line for line in outcome.err.splitlines() if line.startswith("error")]
-    assert len(line) <= LONGEST_LINE + 100
+    assert len(line) <= MAX_LINE_CHARACTERS + 100
     assert outcome.err.isprintable() or outcome.err.replace("\n", "").isprintable()
     return str(line)
 
@@ -403,7 +403,7 @@ def test_lines_have_no_controls_and_an_end(capsys: pytest.CaptureFixture[str]) -
     echo(f"warning: {CONTROLS}")
     said = capsys.readouterr().err
     assert said == "warning: \\x1b[2J\\x07\\x00\\r\\n\\x7f\\x9b\\u202e\\u2066\\u2028\\ud800\n"
-    assert len(visible("x" * 10**6)) < LONGEST_LINE + 10
+    assert len(visible("x" * 10**6)) < MAX_LINE_CHARACTERS + 10
     assert visible(f"{'x' * 10**6}; try --this").endswith("; try --this")
     assert visible("Süßes 犬 🐕 — «x»") == "Süßes 犬 🐕 — «x»"
 

@@ -11,14 +11,14 @@ from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
-from transduce.config import MOST_BATCHES
+from transduce.config import MAX_BATCHES
 
 __all__ = ["average"]
 
 
 def average(
     run: Annotated[Path, Argument(help="A run folder.", show_default=False)],
-    last: Annotated[int, Option(min=1, max=MOST_BATCHES, help="How many of the newest checkpoints.")] = 5,
+    last: Annotated[int, Option(min=1, max=MAX_BATCHES, help="How many of the newest checkpoints.")] = 5,
     out: Annotated[Path | None, Option(help="The model folder to write. Default: RUN/model.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,

@@ -12,7 +12,7 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.output import print_json, print_line
 from transduce.cli.paths import Verb, require_folder
-from transduce.config import LARGEST_SEED, MOST_PAIRS
+from transduce.config import MAX_PAIRS, MAX_SEED
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["app"]
@@ -87,11 +87,11 @@ def get_named_corpus(
         str | None, Option(help="Fetch what these two languages need, as in en-de. Default: all.")
     ] = None,
     pairs: Annotated[
-        int | None, Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
+        int | None, Option(min=1, max=MAX_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
     ] = None,
     seed: Annotated[
         int | None,
-        Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
+        Option(min=0, max=MAX_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
     ] = None,
     json: options.Json = False,
 ) -> None:

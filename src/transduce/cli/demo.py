@@ -15,7 +15,7 @@ from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
-from transduce.config import LARGEST_SEED
+from transduce.config import MAX_SEED
 from transduce.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def demo(
             help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
         ),
     ] = None,
-    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")] = 1,
+    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Of the first weights and the order of batches.")] = 1,
     settings: options.Settings = None,
     device: options.Device = "auto",
     json: options.Json = False,
@@ -66,7 +66,7 @@ def demo(
     with DownloadProgress() as download:
         fetch_missing(config.data, data, progress=download.of_file, log=download.log)
     echo(f"run folder: {folder}")
-    asked = StopRequest()
+    stop_request = StopRequest()
     with TrainingProgress(config.training) as progress:
         result = run_demo(
             folder,
@@ -74,13 +74,13 @@ def demo(
             data_folder=data,
             device=device,
             listeners=[progress],
-            should_stop=asked,
-            while_training=asked,
+            should_stop=stop_request,
+            while_training=stop_request,
             log=progress.log,
         )
     if result.run.reason == "interrupted":
         echo_stopped(result.run.updates, folder)
-        return asked.exit_code
+        return stop_request.exit_code
     if json:
         print_json(
             {

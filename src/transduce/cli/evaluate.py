@@ -63,7 +63,7 @@ def evaluate(
     require_not_read(out, src, option="--src")
     require_not_read(out, ref, option="--ref")
     require_stdin_once({"--src": src, "--ref": ref})
-    require_model_folders(folders, rerank, reads_text_by="--src {}")
+    require_model_folders(folders, rerank, text_usage="--src {}")
     pairs: list[tuple[str, str]] = []
     if src is not None and ref is not None:  # before the model is read
         has_stdin = STANDARD in (src, ref)

@@ -16,8 +16,8 @@ except ImportError:  # not on Windows
 
 __all__ = ["history_file", "line_history"]
 
-N_LINES_KEPT = 1000
-MOST_CHARACTERS = 2000  # of a line that is kept: longer ones were pasted
+MAX_HISTORY_LINES = 1000
+MAX_CHARACTERS = 2000  # of a line that is kept: longer ones were pasted
 
 
 def history_file(name: str) -> Path:
@@ -47,13 +47,13 @@ def line_history(name: str) -> Iterator[None]:
 
 def _write(path: Path) -> None:
     assert readline is not None
-    for place in reversed(range(readline.get_current_history_length())):
-        if len(readline.get_history_item(place + 1) or "") > MOST_CHARACTERS:
-            readline.remove_history_item(place)
+    for index in reversed(range(readline.get_current_history_length())):
+        if len(readline.get_history_item(index + 1) or "") > MAX_CHARACTERS:
+            readline.remove_history_item(index)
     if not readline.get_current_history_length():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     path.chmod(0o600)
-    readline.set_history_length(N_LINES_KEPT)
+    readline.set_history_length(MAX_HISTORY_LINES)
     readline.write_history_file(path)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["LineWarnings"]
 
 # For the mark of a translation: what is told of the first line, and what of all.
-_WORDS = {
+_MESSAGES = {
     "is_long": (
         "has a sentence longer than any source of the training text; expect a poor translation",
         "with a sentence longer than any source of the training text",
@@ -43,14 +43,14 @@ class LineWarnings:
         if translation.is_truncated:
             limit = f"{self._max_source_tokens:,} tokens"
             self._log(f"warning: line {self._n_lines} is longer than {limit}; its end was cut off")
-        for mark, (of_first, _) in _WORDS.items():
+        for mark, (of_first, _) in _MESSAGES.items():
             if getattr(translation, mark):
                 self._counts[mark] += 1
                 if self._counts[mark] == 1:
                     self._log(f"warning: line {self._n_lines} {of_first}")
 
-    def tell_counts(self) -> None:
+    def log_counts(self) -> None:
         """What was seen more than once."""
-        for mark, (_, of_all) in _WORDS.items():
+        for mark, (_, of_all) in _MESSAGES.items():
             if self._counts[mark] > 1:
                 self._log(f"warning: {self._counts[mark]:,} of {self._n_lines:,} lines {of_all}")

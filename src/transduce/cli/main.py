@@ -11,7 +11,7 @@ from pathlib import Path
 
 import transduce
 from transduce.cli.output import echo, echo_error
-from transduce.cli.signals import Ended, end_by_signals
+from transduce.cli.signals import EndedBySignal, exit_on_signals
 from transduce.cli.streams import discard_stdout, open_streams
 from transduce.errors import DataError, PeerError, TransduceError
 
@@ -25,7 +25,7 @@ def main() -> None:
     open_streams()
     if hasattr(signal, "SIGPIPE"):  # where the reader of our output goes away ("... | head"), end as other filters do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    end_by_signals()
+    exit_on_signals()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
     except TransduceError as error:
         echo_error(str(error))
         return 1
-    except Ended as end:
+    except EndedBySignal as end:
         echo(f"ended by {signal.Signals(end.number).name}")
         return 128 + end.number
     except KeyboardInterrupt:
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             traceback.print_exc()
-        echo_error(_unforeseen(error))
+        echo_error(_internal_error_message(error))
         return 1
 
 
@@ -96,7 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _unforeseen(error: Exception) -> str:
+def _internal_error_message(error: Exception) -> str:
     """What is said of an error that is none of ours: memory that does not suffice, or a mistake in this program."""
     words = " ".join(str(error).split())
     if _is_out_of_memory(error):

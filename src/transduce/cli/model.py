@@ -11,7 +11,7 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import echo, print_json
-from transduce.config import LARGEST_VOCABULARY
+from transduce.config import MAX_VOCABULARY_SIZE
 from transduce.recipes import PRESETS, preset, read_recipe
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["model"]
 
-LONGEST = 10**9  # sentence that anything is counted at
+MAX_LENGTH = 10**9  # sentence that anything is counted at
 
 
 def model(
@@ -29,9 +29,9 @@ def model(
     ],
     vocab_size: Annotated[
         int | None,
-        Option(min=4, max=LARGEST_VOCABULARY, help="Of both sides. Default: 37,000, or the recipe's or the model's."),
+        Option(min=4, max=MAX_VOCABULARY_SIZE, help="Of both sides. Default: 37,000, or the recipe's or the model's."),
     ] = None,
-    length: Annotated[int, Option(min=1, max=LONGEST, help="Sentence length that attention is counted at.")] = 32,
+    length: Annotated[int, Option(min=1, max=MAX_LENGTH, help="Sentence length that attention is counted at.")] = 32,
     json: options.Json = False,
 ) -> None:
     """Show a model: its module tree with shapes, its parameters, and what a token costs."""

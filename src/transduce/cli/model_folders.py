@@ -12,28 +12,28 @@ __all__ = ["require_model_folder", "require_model_folders"]
 MODEL_FILES = ("config.json", "model.safetensors")
 
 
-def require_model_folder(path: Path, *, reads_text_by: str = "") -> None:
+def require_model_folder(path: Path, *, text_usage: str = "") -> None:
     """Raises CheckpointError, with what to use instead, if ``path`` is clearly something else than a model folder.
 
-    What is wrong inside of one is for its reader to tell. ``reads_text_by`` is how the command is given a file of text:
+    What is wrong inside of one is for its reader to tell. ``text_usage`` is how the command is given a file of text:
     ``"--in {}"``.
     """
-    about = _about_file(path, reads_text_by) if path.is_file() else _about_folder(path)
+    about = _about_file(path, text_usage) if path.is_file() else _about_folder(path)
     if about is not None:
         raise CheckpointError(about)
 
 
-def require_model_folders(paths: Iterable[Path], *others: Path | None, reads_text_by: str = "") -> None:
+def require_model_folders(paths: Iterable[Path], *others: Path | None, text_usage: str = "") -> None:
     """The same for several, of which some may not be named at all."""
     for path in (*paths, *others):
         if path is not None:
-            require_model_folder(path, reads_text_by=reads_text_by)
+            require_model_folder(path, text_usage=text_usage)
 
 
-def _about_file(path: Path, reads_text_by: str) -> str:
+def _about_file(path: Path, text_usage: str) -> str:
     if all((path.parent / name).is_file() for name in MODEL_FILES):
         return f"{path} is a file of a model folder; name the folder: {path.parent}"
-    text = f"; if it is the text to read: {reads_text_by.format(path)}, or < {path}" if reads_text_by else ""
+    text = f"; if it is the text to read: {text_usage.format(path)}, or < {path}" if text_usage else ""
     return f"{path} is a file and not a folder; name a model, as in RUN/model{text}"
 
 

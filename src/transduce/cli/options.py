@@ -11,14 +11,14 @@ import typer
 from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
-from transduce.config import LARGEST_ALPHA, LARGEST_BEAM, MOST_MINUTES
+from transduce.config import MAX_ALPHA, MAX_BEAM_SIZE, MAX_MINUTES
 
 if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
     "DEFAULT_RERANK_WEIGHT",
-    "MOST_LINES",
+    "MAX_BUFFER_LINES",
     "Alpha",
     "Beam",
     "Data",
@@ -55,13 +55,13 @@ def check_minutes(minutes: float | None) -> float | None:
     """A check of ``--minutes``."""
     if minutes is not None and not 0 < minutes < math.inf:
         raise typer.BadParameter(f"should be more than 0, got {minutes:g}")
-    if minutes is not None and minutes > MOST_MINUTES:
-        raise typer.BadParameter(f"should be at most {MOST_MINUTES:,}, got {minutes:g}")
+    if minutes is not None and minutes > MAX_MINUTES:
+        raise typer.BadParameter(f"should be at most {MAX_MINUTES:,}, got {minutes:g}")
     return minutes
 
 
-DEFAULT_RERANK_WEIGHT, LARGEST_RERANK_WEIGHT = 0.3, 1000.0
-MOST_LINES = 10**7  # read before the first of them is answered
+DEFAULT_RERANK_WEIGHT, MAX_RERANK_WEIGHT = 0.3, 1000.0
+MAX_BUFFER_LINES = 10**7  # read before the first of them is answered
 
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 Device = Annotated[str, Option("--device", help="cpu, cuda, cuda:1, ..., or auto: a GPU where there is one.")]
@@ -93,10 +93,10 @@ Settings = Annotated[
     Option("--set", help="Override a field of the recipe, as in training.max_updates=1000; may be repeated."),
 ]
 Beam = Annotated[
-    int | None, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size; 1 is greedy. Default: the model's.")
+    int | None, Option("--beam", min=1, max=MAX_BEAM_SIZE, help="Beam size; 1 is greedy. Default: the model's.")
 ]
 Alpha = Annotated[
-    float | None, Option("--alpha", min=0, max=LARGEST_ALPHA, help="Of the length penalty. Default: the model's.")
+    float | None, Option("--alpha", min=0, max=MAX_ALPHA, help="Of the length penalty. Default: the model's.")
 ]
 Rerank = Annotated[
     Path | None,
@@ -118,7 +118,7 @@ RerankWeight = Annotated[
     Option(
         "--rerank-weight",
         min=0,
-        max=LARGEST_RERANK_WEIGHT,
+        max=MAX_RERANK_WEIGHT,
         help="Of the reverse model's score; 0 leaves the order as it was.",
     ),
 ]

@@ -46,7 +46,7 @@ PARSEVAL_NAMES = {
 }
 
 
-def _rank_of_run() -> int:
+def _rank() -> int:
     """Which process of a run this is, as torchrun tells."""
     rank, n = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     return int(rank) if rank.isdecimal() and n.isdecimal() and int(n) > 1 else 0
@@ -54,13 +54,13 @@ def _rank_of_run() -> int:
 
 def is_first_process() -> bool:
     """Whether this is the one of several processes of a run that speaks: the first."""
-    return _rank_of_run() == 0
+    return _rank() == 0
 
 
 # What a terminal obeys instead of showing it, or cannot be sent: controls, ends of lines, directions of writing, and
 # halves of characters.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-LONGEST_LINE, LENGTH_OF_END = 2000, 500  # characters
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+MAX_LINE_CHARACTERS, TAIL_CHARACTERS = 2000, 500  # characters
 
 
 def visible(line: str) -> str:
@@ -69,15 +69,15 @@ def visible(line: str) -> str:
     >>> print(visible("no\\x1b[2J such\\nfile"))
     no\\x1b[2J such\\nfile
     """
-    if len(line) > LONGEST_LINE:
-        line = f"{line[: LONGEST_LINE - LENGTH_OF_END]} ... {line[-LENGTH_OF_END:]}"
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), line)
+    if len(line) > MAX_LINE_CHARACTERS:
+        line = f"{line[: MAX_LINE_CHARACTERS - TAIL_CHARACTERS]} ... {line[-TAIL_CHARACTERS:]}"
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), line)
 
 
 def echo(line: str) -> None:
     """A line for the person at the terminal, on stderr. Of several processes of a run one speaks."""
     if is_first_process():
-        _remark(line)
+        _print_to_stderr(line)
 
 
 def echo_stopped(updates: int, folder: Path) -> None:
@@ -88,10 +88,10 @@ def echo_stopped(updates: int, folder: Path) -> None:
 
 def echo_error(line: str) -> None:
     """An error of this process, whichever it is."""
-    _remark(f"error: {line}" if is_first_process() else f"error in process {_rank_of_run()}: {line}")
+    _print_to_stderr(f"error: {line}" if is_first_process() else f"error in process {_rank()}: {line}")
 
 
-def _remark(line: str) -> None:
+def _print_to_stderr(line: str) -> None:
     stream: TextIO | None = sys.stderr
     if stream is None:  # else print would take stdout
         return
@@ -108,7 +108,7 @@ def print_line(line: str = "") -> None:
 def json_line(value: Any) -> str:
     """JSON on one line, and text for any terminal: what is not to be seen is escaped."""
     text = json.dumps(value, ensure_ascii=False)
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_json(value: Any, *, to: TextIO | None = None) -> None:
@@ -136,11 +136,11 @@ def print_parseval(result: Parseval) -> None:
     columns: list[dict[str, Any]] = [asdict(result.all), asdict(result.length_40)]
     print(f"{'':<22}{'all':>10}{'length <= 40':>15}")
     for key, name in PARSEVAL_NAMES.items():
-        all_told, short_told = (_shown(column[key]) for column in columns)
+        all_told, short_told = (_formatted(column[key]) for column in columns)
         print(f"{name:<22}{all_told:>10}{short_told:>15}")
 
 
-def _shown(figure: float | None) -> str:
+def _formatted(figure: float | None) -> str:
     if figure is None:
         return "not judged"
     return format(figure, ",d" if isinstance(figure, int) else ".2f")

@@ -50,7 +50,7 @@ def parse(
         int,
         Option(
             min=1,
-            max=options.MOST_LINES,
+            max=options.MAX_BUFFER_LINES,
             help="Sentences read before the first is parsed: 1 answers each, more is faster.",
         ),
     ] = 1000,
@@ -75,7 +75,7 @@ def parse(
     require_writable("stdout", STANDARD)
     if trees is not None and trees != STANDARD:
         open_binary(trees).close()  # before the model is read
-    require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")
+    require_model_folder(folder, text_usage="transduce parse MODEL < {}")
     device = chosen_device(device)
     parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
     search = requested_search(parser.search, n_best=None, beam=beam, alpha=alpha)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parseval"]
 
-MOST_TOLD = 10  # lines that are no trees, one by one
+MAX_WARNINGS = 10  # lines that are no trees, one by one
 
 
 def parseval(
@@ -42,7 +42,7 @@ def parseval(
     total: a figure is worth something where errors are 0. A line of TEST that is no tree is an error, too.
     """
     from transduce.metrics import parseval as compare
-    from transduce.metrics.parseval import lines_of_details
+    from transduce.metrics.parseval import detail_lines
 
     require_stdin_once({"GOLD": gold, "TEST": test})
     if gold.is_fifo() and test.is_fifo() and gold.samefile(test):  # to open it again, with no writer left, never ends
@@ -59,7 +59,7 @@ def parseval(
         print_json({**asdict(result.all), "length_40": asdict(result.length_40), **sentences})
         return
     if details:
-        print("\n".join(lines_of_details(result.sentences)), end="\n\n")
+        print("\n".join(detail_lines(result.sentences)), end="\n\n")
     print_parseval(result)
 
 
@@ -79,9 +79,9 @@ def _test_trees(path: Path, *, is_plain: bool) -> list[Tree | TreeError | None]:
     """Whatever a parser has written goes into the figures; what is no tree is told."""
     trees = list(_trees(path, is_plain=is_plain))
     wrong = [tree for tree in trees if isinstance(tree, TreeError)]
-    for error in wrong[:MOST_TOLD]:
+    for error in wrong[:MAX_WARNINGS]:
         echo(f"warning: {name_of(path)}: {error}; the sentence counts as an error")
-    if len(wrong) > MOST_TOLD:
+    if len(wrong) > MAX_WARNINGS:
         echo(f"warning: {len(wrong):,} of {len(trees):,} lines of {name_of(path)} are no trees and count as errors")
     return trees
 

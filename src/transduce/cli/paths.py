@@ -20,8 +20,8 @@ from transduce.files import created_folder, descriptor_named
 
 __all__ = ["Verb", "require_folder", "require_utf8_name", "require_writable"]
 
-HERE = Path()
-LONGEST_ADDITION = ".{}.4294967295.tmp"  # what is added to a name while the file or folder of that name is written
+CURRENT_FOLDER = Path()
+LONGEST_SUFFIX = ".{}.4294967295.tmp"  # what is added to a name while the file or folder of that name is written
 
 
 class Verb(TyperCommand):
@@ -42,7 +42,7 @@ class Verb(TyperCommand):
 
 def _problem_of(path: Path, given: Sequence[str]) -> str | None:
     """Why there can be nothing at ``path``, read from the words ``given``; None if there can."""
-    if path == HERE and not any(_means_here(word) for word in given):
+    if path == CURRENT_FOLDER and not any(_names_current_folder(word) for word in given):
         return "the name is empty; name a file or a folder"
     try:
         path.stat()
@@ -52,10 +52,10 @@ def _problem_of(path: Path, given: Sequence[str]) -> str | None:
     return None
 
 
-def _means_here(word: str) -> bool:
+def _names_current_folder(word: str) -> bool:
     """Whether a word of the command line names the folder where it is called: ``.``, ``./``, ``--out=.``."""
     name = word.rpartition("=")[2]
-    return name != "" and Path(name) == HERE
+    return name != "" and Path(name) == CURRENT_FOLDER
 
 
 def require_writable(option: str, path: Path | None) -> None:
@@ -73,7 +73,7 @@ def require_writable(option: str, path: Path | None) -> None:
             return
         if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
             target = path.resolve()
-            _require_room_in_name(target)
+            _require_short_name(target)
             with created_folder(target.parent):
                 tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
@@ -86,7 +86,7 @@ def require_folder(option: str, path: Path) -> None:
         if path.exists() and not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         target = path.resolve()
-        _require_room_in_name(target)
+        _require_short_name(target)
         place = next(each for each in (target, *target.parents) if os.path.lexists(each))
         if not place.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
@@ -96,10 +96,10 @@ def require_folder(option: str, path: Path) -> None:
         raise ConfigError(f"{option} {path} cannot be written: {error.strerror}; name a folder") from error
 
 
-def _require_room_in_name(target: Path) -> None:
+def _require_short_name(target: Path) -> None:
     """Raises OSError if the name is too long for what is added to it on the way."""
     with suppress(FileNotFoundError, NotADirectoryError):  # of the latter, who makes the folder tells
-        os.lstat(target.with_name(LONGEST_ADDITION.format(target.name)))
+        os.lstat(target.with_name(LONGEST_SUFFIX.format(target.name)))
 
 
 def require_utf8_name(option: str, path: Path | None) -> None:

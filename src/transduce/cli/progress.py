@@ -60,7 +60,7 @@ class TrainingProgress(_Display):
                 pass  # too many to tell; metrics.jsonl has them
 
     def _show_update(self, record: UpdateRecord) -> None:
-        done = self._share_done(record)
+        done = self._fraction_done(record)
         left = f"{_clock(self._seconds_left(done, record.elapsed_s))} left"
         figures = f"loss {record.loss_nats:.3f}  {record.tgt_tokens_per_s:,.0f} tokens/s  lr {record.learning_rate:.2e}"
         update = f"update {record.update:,}"
@@ -71,7 +71,7 @@ class TrainingProgress(_Display):
 
             echo(f"{update}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
 
-    def _share_done(self, record: UpdateRecord) -> float:
+    def _fraction_done(self, record: UpdateRecord) -> float:
         done = record.update / self.config.max_updates
         if self.config.max_minutes is not None:
             done = max(done, record.elapsed_s / (60 * self.config.max_minutes))
@@ -99,9 +99,9 @@ def _clock(seconds: float) -> str:
 class LineProgress(_Display):
     """Lines done, of so many in all if that is known: ``with LineProgress("translating", 7) as progress: ...``."""
 
-    def __init__(self, what: str, n_lines: int | None, *, is_wanted: bool = True) -> None:
+    def __init__(self, what: str, n_lines: int | None, *, is_enabled: bool = True) -> None:
         columns = bars.MofNCompleteColumn(), "lines", bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
-        super().__init__(*columns, is_live=is_wanted and sys.stderr.isatty(), bar_width=None)
+        super().__init__(*columns, is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
 
     def advance(self) -> None:
@@ -130,14 +130,14 @@ class PlainLines:
     def __init__(self, name: str, *, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
         self._log, self._clock = log, clock
-        self._told_tenth, self._told_at = -1, 0.0
+        self._logged_tenth, self._logged_at = -1, 0.0
 
     def __call__(self, n_bytes: int, n_bytes_in_all: int | None) -> None:
         """So many bytes are here, of so many in all if that is known."""
         tenth = 10 * n_bytes // n_bytes_in_all if n_bytes_in_all else 0
         now = self._clock()
-        if tenth <= self._told_tenth and now < self._told_at + SECONDS_A_LINE:
+        if tenth <= self._logged_tenth and now < self._logged_at + SECONDS_A_LINE:
             return
         of_all = f" of {n_bytes_in_all / 1e6:,.1f} MB ({n_bytes / n_bytes_in_all:.0%})" if n_bytes_in_all else " MB"
         self._log(f"{self.name}: {n_bytes / 1e6:,.1f}{of_all}")
-        self._told_tenth, self._told_at = tenth, now
+        self._logged_tenth, self._logged_at = tenth, now

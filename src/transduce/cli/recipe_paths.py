@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from transduce.errors import MissingFileError
-from transduce.files import where_looked
+from transduce.files import cwd_note
 
 __all__ = ["paths_in_recipe"]
 
@@ -20,7 +20,7 @@ def paths_in_recipe(recipe: Path | None) -> Iterator[None]:
     except MissingFileError as error:
         if recipe is None or error.path.is_absolute():
             raise
-        where = f"{where_looked(error.path)}; paths in a recipe are relative to where the command is called"
+        where = f"{cwd_note(error.path)}; paths in a recipe are relative to where the command is called"
         beside = recipe.parent / error.path
         if beside.exists():
             where += f"; there is {beside}: name that, or call the command in {recipe.parent}"

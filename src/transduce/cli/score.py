@@ -11,12 +11,12 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.output import echo, print_json, print_line, print_scores
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
-from transduce.config import LARGEST_SEED
+from transduce.config import MAX_SEED
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["score"]
 
-MOST_RESAMPLES = 10**6
+MAX_RESAMPLES = 10**6
 
 
 def score(
@@ -30,8 +30,8 @@ def score(
             help="Translations of another system: is HYP better than they are? Paired bootstrap.", show_default=False
         ),
     ] = None,
-    resamples: Annotated[int, Option(min=1, max=MOST_RESAMPLES, help="Test sets that --against draws.")] = 1000,
-    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of what --against draws.")] = 1,
+    resamples: Annotated[int, Option(min=1, max=MAX_RESAMPLES, help="Test sets that --against draws.")] = 1000,
+    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Of what --against draws.")] = 1,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
     language: Annotated[str, Option(help="Of the text, for --paper-bleu and --multi30k-bleu.")] = "de",

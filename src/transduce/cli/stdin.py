@@ -10,17 +10,25 @@ from typing import IO, TYPE_CHECKING
 from transduce.cli.history import line_history
 from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
-from transduce.files import BROKEN, LONGEST_LINE, decoded_lines, open_binary, raw_lines, read_lines
+from transduce.files import MAX_LINE_BYTES, READ_ERRORS, decoded_lines, open_binary, raw_lines, read_lines
 
 if TYPE_CHECKING:
     from transduce.trees import Tree
 
 __all__ = [
-    "aligned_lines", "is_interactive", "lines_of", "lines_to_write", "name_of", "number_of_lines", "piped_lines",
-    "plain_trees", "require_stdin_once", "typed_lines",
+    "aligned_lines",
+    "input_lines",
+    "is_interactive",
+    "lines_of",
+    "name_of",
+    "number_of_lines",
+    "piped_lines",
+    "plain_trees",
+    "require_stdin_once",
+    "typed_lines",
 ]  # fmt: skip
 
-MOST_BYTES = 256 << 20  # of a file whose lines are counted first: a moment against the time that its translation takes
+MAX_COUNTED_BYTES = 256 << 20  # larger files are not counted before they are translated
 
 
 def is_interactive(path: Path | None = None) -> bool:
@@ -69,12 +77,12 @@ def plain_trees(path: Path) -> Iterator[Tree | None]:
 def piped_lines() -> Iterator[str]:
     """The lines of stdin, split at line feeds only.
 
-    Bytes that are not UTF-8 become U+FFFD, and a line beyond ``LONGEST_LINE`` loses its end, with a warning.
+    Bytes that are not UTF-8 become U+FFFD, and a line beyond ``MAX_LINE_BYTES`` loses its end, with a warning.
     """
-    return _replaced(sys.stdin.buffer)
+    return _decoded(sys.stdin.buffer)
 
 
-def lines_to_write(path: Path | None) -> Iterator[str]:
+def input_lines(path: Path | None) -> Iterator[str]:
     """The lines of a file (plain, .gz or .xz), or of stdin, each of which gets an output: none is refused.
 
     What is not UTF-8, or too long, is dealt with as in ``piped_lines``. Raises DataError for broken compression.
@@ -86,10 +94,10 @@ def lines_to_write(path: Path | None) -> Iterator[str]:
     n_lines = 0
     with open_binary(path) as stream:
         try:
-            for line in _replaced(stream):
+            for line in _decoded(stream):
                 n_lines += 1
                 yield line
-        except BROKEN as error:
+        except READ_ERRORS as error:
             raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
 
 
@@ -98,22 +106,22 @@ def number_of_lines(path: Path | None) -> int | None:
 
     Raises DataError if the file cannot be opened.
     """
-    if path is None or path == STANDARD or not path.is_file() or path.stat().st_size > MOST_BYTES:
+    if path is None or path == STANDARD or not path.is_file() or path.stat().st_size > MAX_COUNTED_BYTES:
         return None
     try:
         with open_binary(path) as stream:
             return sum(1 for _ in raw_lines(stream))
-    except BROKEN:  # what is wrong with it is told by its reader
+    except READ_ERRORS:  # what is wrong with it is told by its reader
         return None
 
 
-def _replaced(stream: IO[bytes]) -> Iterator[str]:
-    for number, (raw, is_whole) in enumerate(raw_lines(stream), start=1):
+def _decoded(stream: IO[bytes]) -> Iterator[str]:
+    for number, (raw, is_complete) in enumerate(raw_lines(stream), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
         line = line.removeprefix("\ufeff") if number == 1 else line
-        if not is_whole:
+        if not is_complete:
             line = line.rstrip("\ufffd")  # half of a character
-            echo(f"warning: line {number} is longer than {LONGEST_LINE:,} bytes; its end was cut off")
+            echo(f"warning: line {number} is longer than {MAX_LINE_BYTES:,} bytes; its end was cut off")
         if "\ufffd" in line and "\ufffd".encode() not in raw:
             echo(f"warning: line {number} is not UTF-8; the bytes in question are replaced")
         yield line

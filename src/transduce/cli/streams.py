@@ -12,8 +12,8 @@ from transduce.errors import DataError
 __all__ = ["discard_stdout", "is_stdout_open", "open_streams"]
 
 STDIN, STDOUT, STDERR = 0, 1, 2
-# The wrong way round for the first two: to read from what was closed, or to write to it, stays an error.
-WAYS = {STDIN: os.O_WRONLY, STDOUT: os.O_RDONLY, STDERR: os.O_WRONLY}
+# The wrong mode round for the first two: to read from what was closed, or to write to it, stays an error.
+NULL_MODES = {STDIN: os.O_WRONLY, STDOUT: os.O_RDONLY, STDERR: os.O_WRONLY}
 
 
 def open_streams() -> None:
@@ -23,25 +23,25 @@ def open_streams() -> None:
     number, and what is said on stderr would land in it. To read from a closed stdin, or to write to a closed stdout, is
     an error; what is written to a stderr that is closed, full or gone is lost, as there is nobody left to tell.
     """
-    is_missing = {descriptor: _is_missing(descriptor) for descriptor in WAYS}
-    for descriptor, way in WAYS.items():  # in order: the lowest free number is the one that is given out
+    is_missing = {descriptor: _is_missing(descriptor) for descriptor in NULL_MODES}
+    for descriptor, mode in NULL_MODES.items():  # in order: the lowest free number is the one that is given out
         if is_missing[descriptor]:
-            os.open(os.devnull, way)
+            os.open(os.devnull, mode)
             os.set_inheritable(descriptor, True)
     stdin: object = sys.stdin
     if is_missing[STDIN] or stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_ClosedInput()), encoding="utf-8")
     # Text is UTF-8, whatever the terminal's settings; what is not even text, as the name of a file may be, is escaped.
-    sys.stdout = _text(_Results("stdout", STDOUT, is_closed=is_missing[STDOUT]), encoding="utf-8")
+    sys.stdout = _text(_StrictOutput("stdout", STDOUT, is_closed=is_missing[STDOUT]), encoding="utf-8")
     stderr: Any = sys.stderr
-    sys.stderr = _text(_Remarks(STDERR, "w", closefd=False), encoding=getattr(stderr, "encoding", None) or "utf-8")
+    sys.stderr = _text(_LossyOutput(STDERR, "w", closefd=False), encoding=getattr(stderr, "encoding", None) or "utf-8")
 
 
 def is_stdout_open() -> bool:
     """Whether there is a stdout that takes what is written: the caller may have closed it."""
     stdout: object = sys.stdout
     raw = getattr(getattr(stdout, "buffer", None), "raw", None)
-    return stdout is not None and not (isinstance(raw, _Results) and raw.is_closed)
+    return stdout is not None and not (isinstance(raw, _StrictOutput) and raw.is_closed)
 
 
 def discard_stdout() -> None:
@@ -86,7 +86,7 @@ class _ClosedInput(io.RawIOBase):
         raise DataError("stdin cannot be read: it is closed; give it a text, as in < FILE, or name a file")
 
 
-class _Results(io.FileIO):
+class _StrictOutput(io.FileIO):
     """An output that must not lose anything: it raises DataError, with its name, where it cannot write."""
 
     def __init__(self, label: str, descriptor: int, *, is_closed: bool) -> None:
@@ -104,7 +104,7 @@ class _Results(io.FileIO):
             raise DataError(f"{self._label} cannot be written: {why}") from error
 
 
-class _Remarks(io.FileIO):
+class _LossyOutput(io.FileIO):
     """An output for remarks: none of them is worth ending for, where the terminal is gone or the disk is full."""
 
     def write(self, data: Any) -> int:

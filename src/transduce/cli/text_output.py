@@ -15,10 +15,10 @@ from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
 from transduce.files import created_folder, open_in_place, open_regular
 
-__all__ = ["is_terminal", "part_of", "require_not_read", "written_lines"]
+__all__ = ["is_terminal", "line_writer", "part_path", "require_not_read"]
 
 
-def part_of(path: Path) -> Path:
+def part_path(path: Path) -> Path:
     """The name of an output file while it is written."""
     target = path.resolve()
     return target.with_name(f"{target.name}.part")
@@ -33,13 +33,13 @@ def require_not_read(out: Path | None, read: Path | None, *, option: str = "--in
     """Raises ConfigError if the file of ``--out`` is that of another option, or becomes it while it is written."""
     if out is None or read is None or STANDARD in (out, read) or not read.is_file():
         return
-    for path in (out, part_of(out)):
+    for path in (out, part_path(out)):
         if path.is_file() and path.samefile(read):
             raise ConfigError(f"--out {out} would overwrite {read}, which {option} reads; name another file")
 
 
 @contextmanager
-def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
+def line_writer(out: Path | None) -> Iterator[Callable[[str], None]]:
     """What writes a line: to stdout for None and ``-``, else to a file, compressed where its name is .gz or .xz.
 
     A file is written as ``NAME.part``, line by line, and gets its name when the block ends without an error. After an
@@ -50,20 +50,20 @@ def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
         yield lambda line: print(line, flush=True)
         return
     in_place = open_in_place(out)
-    part = part_of(out) if in_place is None else out
+    part = part_path(out) if in_place is None else out
     with created_folder(part.parent):
-        writer = _LineFile(part, in_place or _emptied(part), out.suffix, is_part=in_place is None)
+        writer = _LineFile(part, in_place or _open_empty(part), out.suffix, is_part=in_place is None)
         try:
             yield writer
             writer.close()
         except BaseException:
-            writer.give_up(out)
+            writer.abort(out)
             raise
         if in_place is None:
             part.replace(out.resolve())
 
 
-def _emptied(part: Path) -> IO[bytes]:
+def _open_empty(part: Path) -> IO[bytes]:
     """A file that is begun anew. Raises DataError if something else than a file has its name."""
     stream = open_regular(part, "ab")
     stream.truncate(0)
@@ -103,7 +103,7 @@ class _LineFile:
         except OSError as error:
             raise self._error(error) from error
 
-    def give_up(self, out: Path) -> None:
+    def abort(self, out: Path) -> None:
         """End the file as it is, and tell what is in it; remove it if that is nothing."""
         for stream in (self._stream, self._raw):
             with suppress(OSError):  # what made it end may well be this

@@ -71,7 +71,7 @@ def train(
     require_utf8_name("--out", folder)  # of TensorBoard's files
     require_utf8_name("--store", None if store is None else store.resolve())  # written into the run folder
     device = local_device(chosen_device(device))
-    asked = StopRequest()
+    stop_request = StopRequest()
     with (
         paths_in_recipe(recipe),
         torchrun_context(device) as distributed,
@@ -91,11 +91,11 @@ def train(
             is_sharded=shard,
             break_lock=break_lock,
             listeners=[progress],
-            should_stop=asked,
-            while_training=asked,
+            should_stop=stop_request,
+            while_training=stop_request,
             log=progress.log,
         )
-        signals = distributed.all_gather_object(asked.signal)
+        signals = distributed.all_gather_object(stop_request.signal)
     if result.reason == "interrupted":
         echo_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)

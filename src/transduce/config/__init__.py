@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from transduce.config.data import CORPUS_PATTERN, DIRECTION_PATTERN, MOST_PAIRS, SPLITS, DataConfig, Split
+from transduce.config.data import CORPUS_PATTERN, DIRECTION_PATTERN, MAX_PAIRS, SPLITS, DataConfig, Split
 from transduce.config.model import (
     AnyModelConfig,
     ByteNetConfig,
@@ -20,24 +20,48 @@ from transduce.config.model import (
     RecurrentConfig,
     TransformerConfig,
 )
-from transduce.config.record import LARGEST_SEED, LARGEST_VOCABULARY, Record, config_from_mapping, nearest_name
+from transduce.config.record import MAX_SEED, MAX_VOCABULARY_SIZE, Record, config_from_mapping, nearest_name
 from transduce.config.search import (
-    LARGEST_ALPHA,
-    LARGEST_BEAM,
+    MAX_ALPHA,
+    MAX_BEAM_SIZE,
     AnySearchConfig,
     BeamSearchConfig,
     GreedySearchConfig,
     InferencePrecision,
     SearchConfig,
 )
-from transduce.config.training import MOST_BATCHES, MOST_MINUTES, Precision, TrainingConfig
+from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
-    "CORPUS_PATTERN", "DIRECTION_PATTERN", "LARGEST_ALPHA", "LARGEST_BEAM", "LARGEST_SEED", "LARGEST_VOCABULARY",
-    "MOST_BATCHES", "MOST_MINUTES", "MOST_PAIRS", "SPLITS", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig",
-    "ByteNetConfig", "ConvS2SConfig", "DataConfig", "GreedySearchConfig", "InferencePrecision", "LastStateConfig",
-    "ModelConfig", "Precision", "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig",
-    "TransformerConfig", "config_from_mapping", "nearest_name",
+    "CORPUS_PATTERN",
+    "DIRECTION_PATTERN",
+    "MAX_ALPHA",
+    "MAX_BATCHES",
+    "MAX_BEAM_SIZE",
+    "MAX_MINUTES",
+    "MAX_PAIRS",
+    "MAX_SEED",
+    "MAX_VOCABULARY_SIZE",
+    "SPLITS",
+    "AnyModelConfig",
+    "AnySearchConfig",
+    "BeamSearchConfig",
+    "ByteNetConfig",
+    "ConvS2SConfig",
+    "DataConfig",
+    "GreedySearchConfig",
+    "InferencePrecision",
+    "LastStateConfig",
+    "ModelConfig",
+    "Precision",
+    "RecurrentConfig",
+    "RunConfig",
+    "SearchConfig",
+    "Split",
+    "TrainingConfig",
+    "TransformerConfig",
+    "config_from_mapping",
+    "nearest_name",
 ]  # fmt: skip
 
 

@@ -6,16 +6,16 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from transduce.config.record import A_NAME, A_TABLE, LARGEST_VOCABULARY, Count, Record, Seed, Share, like
+from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Count, Record, Seed, Share, matching
 from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
-MOST_PAIRS = 10**8
+MAX_PAIRS = 10**8
 CORPUS_PATTERN, DIRECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*", r"[a-z]{2,3}-[a-z]{2,3}"
 
-Pairs = Annotated[int, Field(ge=1, le=MOST_PAIRS)]
+Pairs = Annotated[int, Field(ge=1, le=MAX_PAIRS)]
 Copies = Annotated[int, Field(ge=1, le=1000)]  # of a pair or a tree
-ByteLevelSize = Annotated[int, Field(ge=260, le=LARGEST_VOCABULARY)]  # 256 bytes and 4 special symbols
+ByteLevelSize = Annotated[int, Field(ge=260, le=MAX_VOCABULARY_SIZE)]  # 256 bytes and 4 special symbols
 WholeShare = Annotated[float, Field(ge=0.0, le=1.0)]
 RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
@@ -23,13 +23,13 @@ Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 CorpusName = Annotated[
-    str, Field(max_length=100), like(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
+    str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
 ]
-Direction = Annotated[str, like(DIRECTION_PATTERN, "two languages, as in en-de")]
+Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-de")]
 TaskName = Annotated[
-    str, Field(max_length=100), like("[a-z][a-z0-9-]*", "a name of small letters, digits and '-', as in translation")
+    str, Field(max_length=100), matching("[a-z][a-z0-9-]*", "lower-case letters, digits and '-', as in translation")
 ]
-FileName = Annotated[str, Field(min_length=1), like(r"[^\0]*", "the name of a file, and no file has a NUL in its name")]
+FileName = Annotated[str, Field(min_length=1), matching(r"[^\0]*", "a file name without NUL characters")]
 
 
 def _kind_of_corpora(value: object) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.record import LARGEST_VOCABULARY, Share, Tagged, config_from_mapping
+from transduce.config.record import MAX_VOCABULARY_SIZE, Share, Tagged, config_from_mapping
 
 
 def _even(width: int) -> int:
@@ -29,14 +29,14 @@ HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
 Experts = Annotated[int, Field(ge=1, le=10_000)]
 KernelWidth = Annotated[int, Field(ge=1, le=10_000), AfterValidator(_odd)]
 Positions = Annotated[int, Field(ge=1, le=10**7)]
-VocabularySize = Annotated[int, Field(ge=4, le=LARGEST_VOCABULARY)]
+VocabularySize = Annotated[int, Field(ge=4, le=MAX_VOCABULARY_SIZE)]
 
 
 class ModelConfig(Tagged):
     """The architecture of some system: what all of them have. Calling it makes the record of ``system``."""
 
     tag: ClassVar[str] = "system"
-    usual: ClassVar[str] = "transformer"
+    default_tag: ClassVar[str] = "transformer"
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
     system: str  # what is built: the paper's model, or one that it is compared with (Table 2)

@@ -15,20 +15,20 @@ from transduce.errors import ConfigError, TransduceError, quoted, shown
 
 # Past such limits a run does not end in the time, or fit into the memory, that anybody has, or a number overflows.
 # They are far above what is of use: who meets one has made a slip.
-LARGEST_SEED = 2**63 - 1
-LARGEST_VOCABULARY = 10**7
+MAX_SEED = 2**63 - 1
+MAX_VOCABULARY_SIZE = 10**7
 Count = Annotated[int, Field(ge=1, le=10**12)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 # Numbers that some would set to infinity: what says the same.
-HOW_TO_SWITCH_OFF: Mapping[str, str] = {
+INFINITY_HINTS: Mapping[str, str] = {
     "max_length_ratio": "1e9 leaves all pairs in",
     "max_minutes": "leave it out for a run without limit",
     "checkpoint_every_minutes": "leave it out for none",
     "clip_norm": "leave it out for none",
 }
-LONGEST_COMPARED = 100  # of a name that is not known; comparing takes the square of its length
+MAX_COMPARED_CHARACTERS = 100  # of a name that is not known; comparing takes the square of its length
 
 # What pydantic puts among the keys where a problem is: which of two kinds a corpus is, and that a key is the problem.
 A_NAME, A_TABLE = "<name>", "<table>"
@@ -41,8 +41,8 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
-def like(pattern: str, words: str) -> AfterValidator:
-    """A check that all of a string is like a pattern, which messages tell in words."""
+def matching(pattern: str, words: str) -> AfterValidator:
+    """A check that all of a string is matching a pattern, which messages tell in words."""
 
     def check(name: str) -> str:
         if not re.fullmatch(pattern, name):
@@ -53,13 +53,13 @@ def like(pattern: str, words: str) -> AfterValidator:
 
 
 class Tagged(Record):
-    """The base of records of which a table is one: the field ``tag`` says which, ``usual`` where it does not.
+    """The base of records of which a table is one: the field ``tag`` says which, ``default_tag`` where it does not.
 
     Calling the base makes the record that is named. A record is a member by having a default for that field.
     """
 
     tag: ClassVar[str]
-    usual: ClassVar[str]
+    default_tag: ClassVar[str]
     members: ClassVar[dict[str, type[Tagged]]]
 
     @classmethod
@@ -79,12 +79,12 @@ class Tagged(Record):
     @classmethod
     def member(cls, values: Mapping[str, Any]) -> type[Self]:
         """The record that values are of. Raises ConfigError if they name none."""
-        name = values.get(cls.tag, cls.usual)
+        name = values.get(cls.tag, cls.default_tag)
         if not isinstance(name, str) or name not in cls.members:
             raise ConfigError(f"{cls.tag}: should be {_one_of(cls.members)}, got {quoted(name)}")
         return cls.members[name]  # type: ignore[return-value]
 
-    def kept_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The values that stay where some change: if the tag does, those that the record has, too, that it becomes."""
         kind = self.members.get(str(changes.get(self.tag)), type(self))
         return self.model_dump(include=set(kind.model_fields))
@@ -92,7 +92,7 @@ class Tagged(Record):
     @classmethod
     def named(cls, values: Any) -> Any:
         """The values of a table with their tag, for the union of the members."""
-        return {cls.tag: cls.usual, **values} if isinstance(values, dict) else values
+        return {cls.tag: cls.default_tag, **values} if isinstance(values, dict) else values
 
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -121,7 +121,7 @@ def config_from_mapping(
 
 
 def _explain(kind: type[Record], problem: ErrorDetails) -> str:
-    names, kind = _way(kind, [str(part) for part in problem["loc"]])
+    names, kind = _key_path(kind, [str(part) for part in problem["loc"]])
     key, got = shown(".".join(names)) if names else "", problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -139,11 +139,11 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
             key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {_one_of(kind.members)}"
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
-    hint = HOW_TO_SWITCH_OFF.get(names[-1]) if problem["type"] == "finite_number" else None
+    hint = INFINITY_HINTS.get(names[-1]) if problem["type"] == "finite_number" else None
     return f"{key}: {reason}, got {quoted(got)}{f'; {hint}' if hint else ''}"
 
 
-def _way(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type[Record]]:
+def _key_path(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type[Record]]:
     """The keys of a recipe that lead to a problem, and the record in which the last of them is."""
     names: list[str] = []
     for part in parts:
@@ -173,11 +173,11 @@ def _one_of(names: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """A clause for error messages: the known name most like ``name``, or all of them where none is like it.
+    """A clause for error messages: the known name most matching ``name``, or all of them where none is matching it.
 
     >>> nearest_name("bsae", ["base", "big"])
     'did you mean base?'
     """
     names = list(known)
-    near = difflib.get_close_matches(name[:LONGEST_COMPARED], names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:MAX_COMPARED_CHARACTERS], names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"

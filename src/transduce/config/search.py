@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
 from transduce.config.record import Count, Tagged
 
-LARGEST_BEAM, LARGEST_ALPHA = 1000, 100.0
-BeamSize = Annotated[int, Field(ge=1, le=LARGEST_BEAM)]
+MAX_BEAM_SIZE, MAX_ALPHA = 1000, 100.0
+BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
-PenaltyExponent = Annotated[float, Field(ge=0.0, le=LARGEST_ALPHA)]
+PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]
 InferencePrecision = Literal["fp32", "bf16", "int8"]
 
 
@@ -19,7 +19,7 @@ class SearchConfig(Tagged):
     """A way to search: what all of them have. Calling it makes the record of ``kind``."""
 
     tag: ClassVar[str] = "kind"
-    usual: ClassVar[str] = "beam"
+    default_tag: ClassVar[str] = "beam"
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
     kind: str

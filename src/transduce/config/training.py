@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from transduce.config.record import Count, Record, Seed, Share
 
-MOST_BATCHES = MOST_MINUTES = 10**6  # of minutes, that is two years
+MAX_BATCHES = MAX_MINUTES = 10**6  # of minutes, that is two years
 Natural = Annotated[int, Field(ge=0, le=10**12)]
-Batches = Annotated[int, Field(ge=1, le=MOST_BATCHES)]
-Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
+Batches = Annotated[int, Field(ge=1, le=MAX_BATCHES)]
+Minutes = Annotated[float, Field(gt=0, le=MAX_MINUTES)]
 Factor = Annotated[float, Field(gt=0, le=10**6)]
 Norm = Annotated[float, Field(gt=0, le=10**12)]
 Precision = Literal["fp32", "bf16"]

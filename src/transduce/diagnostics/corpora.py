@@ -30,8 +30,13 @@ from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
 
 __all__ = [
-    "corpora_in", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
-    "parallel_texts_in", "what_a_run_is",
+    "corpora_in",
+    "describe_run",
+    "examine_corpus",
+    "examine_corpus_folder",
+    "examine_data_folder",
+    "examine_recipe",
+    "parallel_texts_in",
 ]  # fmt: skip
 
 N_GRAMMAR_PAIRS = 300  # of the built-in corpus, which is the same everywhere
@@ -133,7 +138,7 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     for warning in warnings:
         yield note(path, warning.removeprefix(f"warning: {path}: "))
     task_of(config)
-    yield good(path, f"a recipe: {what_a_run_is(config)}")
+    yield good(path, f"a recipe: {describe_run(config)}")
     training = config.training
     if training.warmup_steps > training.max_updates and training.max_minutes is None:
         yield note(
@@ -145,7 +150,7 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     yield from examine_data(config.data, path, data_folder)
 
 
-def what_a_run_is(config: RunConfig) -> str:
+def describe_run(config: RunConfig) -> str:
     """Its model, its text and its length, in words."""
     model, data = config.model, config.data
     what = "trees" if data.task == "parsing" else data.direction

@@ -50,7 +50,7 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
 
 
 def _is_text_in_one_language(path: Path) -> bool:
-    is_other = path.suffix == ".toml" or treebanks.is_of_trees(path)
+    is_other = path.suffix == ".toml" or treebanks.is_treebank_file(path)
     return path.is_file() and not is_other and not text.is_tab_separated(path)
 
 
@@ -72,7 +72,7 @@ def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Fi
 def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if path.suffix == ".toml":
         yield from corpora.examine_recipe(path, data_folder)
-    elif treebanks.is_of_trees(path):
+    elif treebanks.is_treebank_file(path):
         yield from treebanks.examine_tree_file(path)
     elif text.is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")

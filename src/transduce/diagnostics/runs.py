@@ -16,7 +16,7 @@ import torch
 
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
-from transduce.diagnostics.corpora import what_a_run_is
+from transduce.diagnostics.corpora import describe_run
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, on_lines, problem
 from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.errors import CheckpointError, TransduceError, quoted
@@ -63,7 +63,7 @@ def _examine_entries(folder: Path) -> Iterator[Finding]:
 
 def _examine_config(folder: Path) -> Iterator[Finding]:
     begun = read_run_file(folder)
-    yield good(folder, f"a run: {what_a_run_is(begun.config)}")
+    yield good(folder, f"a run: {describe_run(begun.config)}")
     if not os.path.lexists(folder / RUN_FILE):
         yield problem(
             folder / RUN_FILE,

@@ -21,7 +21,7 @@ from transduce.corpora.parallel_files import two_columns
 from transduce.diagnostics.finding import Finding, counted, found, good, note, on_lines, problem
 from transduce.diagnostics.lines import Side, weight
 from transduce.errors import DataError
-from transduce.files import BROKEN, LONGEST_LINE, CutLine, open_binary, raw_lines
+from transduce.files import MAX_LINE_BYTES, READ_ERRORS, TruncatedLine, open_binary, raw_lines
 
 __all__ = [
     "as_finding", "examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated",
@@ -46,11 +46,11 @@ class _Reader:
     def __iter__(self) -> Iterator[str]:
         try:
             with open_binary(self.path) as stream:
-                for raw, is_whole in raw_lines(stream):
+                for raw, is_complete in raw_lines(stream):
                     self.n_lines += 1
-                    if not is_whole:
+                    if not is_complete:
                         self.too_long.add(self.n_lines)
-                        yield CutLine(raw[:LEAST_OF_A_LINE].decode("utf-8", "surrogateescape"))
+                        yield TruncatedLine(raw[:LEAST_OF_A_LINE].decode("utf-8", "surrogateescape"))
                         continue
                     line = raw.removesuffix(b"\n")
                     if self.n_lines == 1 and line.startswith(b"\xef\xbb\xbf"):
@@ -61,7 +61,7 @@ class _Reader:
                     yield line.decode("utf-8", "surrogateescape")
         except DataError as error:
             self.failure = str(error).removeprefix(f"{self.path} ")
-        except BROKEN as error:
+        except READ_ERRORS as error:
             self.failure = f"cannot be read after line {self.n_lines:,}: {error}; is it complete?"
 
     def findings(self) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ class _Reader:
         elif not self.n_lines:
             yield problem(self.path, "is empty; it should have a sentence a line")
         advice = "training leaves them out, dev and test are refused; is that text? split it"
-        too_long = f"of more than {LONGEST_LINE:,} bytes"
+        too_long = f"of more than {MAX_LINE_BYTES:,} bytes"
         yield from on_lines("problem", self.path, self.too_long, "line", too_long, advice)
         if self.has_mark:
             yield note(self.path, "begins with a byte-order mark, which is dropped when it is read")
@@ -271,7 +271,7 @@ def _why_no_text(path: Path) -> str | None:
             sample = stream.read(SAMPLED_BYTES)
     except DataError as error:
         return str(error).removeprefix(f"{path} ")
-    except BROKEN:
+    except READ_ERRORS:
         return None  # the reader tells how far it can be read
     if (reason := foreign_format(path)) is not None:
         return reason

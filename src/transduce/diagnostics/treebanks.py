@@ -9,16 +9,16 @@ from transduce.config import SPLITS, DataConfig
 from transduce.corpora import BUILT_IN, TreebankText, read_trees
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.errors import ConfigError, DataError
-from transduce.linearisation import most_in_a_row
+from transduce.linearisation import max_opening_run
 from transduce.text.bracket_grammar import BracketGrammar
 from transduce.trees import Tree
 
-__all__ = ["examine_tree_file", "examine_trees_of", "is_of_trees"]
+__all__ = ["examine_tree_file", "examine_trees_of", "is_treebank_file"]
 
 ENDINGS = (".ptb", ".mrg")
 
 
-def is_of_trees(path: Path) -> bool:
+def is_treebank_file(path: Path) -> bool:
     """Whether the name of a file says that it holds trees."""
     name = path.name.removesuffix(".gz").removesuffix(".xz")
     return name.endswith(ENDINGS)
@@ -58,7 +58,7 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
     for tree in trees:
         words = tree.words()
         n_trees, n_words, longest = n_trees + 1, n_words + len(words), max(longest, len(words))
-        n_steep += most_in_a_row(tree) > BracketGrammar.MOST_IN_A_ROW
+        n_steep += max_opening_run(tree) > BracketGrammar.MOST_IN_A_ROW
         n_flat += all(child.word is not None for child in tree.children)
     if not n_trees:
         yield problem(subject, "holds no tree with words; a tree is like (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))")

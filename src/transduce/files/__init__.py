@@ -1,6 +1,6 @@
 """Files: lines of text as streams, files and folders written whole or not at all, JSON with formats, manifests."""
 
-from transduce.files.compressed import BROKEN, XzStreams, open_binary, where_looked
+from transduce.files.compressed import READ_ERRORS, XzStreams, cwd_note, open_binary
 from transduce.files.folders import (
     atomic_folder,
     created_folder,
@@ -13,21 +13,22 @@ from transduce.files.folders import (
     restore,
 )
 from transduce.files.json_files import Migration, migrated, read_json, write_json
-from transduce.files.lines import LONGEST_LINE, CutLine, decoded_lines, raw_lines, read_lines
+from transduce.files.lines import MAX_LINE_BYTES, TruncatedLine, decoded_lines, raw_lines, read_lines
 from transduce.files.manifests import MANIFEST_NAME, verify_manifest, write_manifest
 from transduce.files.regular import open_regular, require_regular, sha256_of_file
 from transduce.files.writing import atomic_write, descriptor_named, open_in_place, write_lines, write_text
 
 __all__ = [
-    "BROKEN",
-    "LONGEST_LINE",
     "MANIFEST_NAME",
-    "CutLine",
+    "MAX_LINE_BYTES",
+    "READ_ERRORS",
     "Migration",
+    "TruncatedLine",
     "XzStreams",
     "atomic_folder",
     "atomic_write",
     "created_folder",
+    "cwd_note",
     "decoded_lines",
     "descriptor_named",
     "is_leftover",
@@ -47,7 +48,6 @@ __all__ = [
     "restore",
     "sha256_of_file",
     "verify_manifest",
-    "where_looked",
     "write_json",
     "write_lines",
     "write_manifest",

@@ -11,9 +11,9 @@ from typing import IO, Any
 
 from transduce.errors import DataError, MissingFileError
 
-__all__ = ["BROKEN", "XzStreams", "open_binary", "where_looked"]
+__all__ = ["READ_ERRORS", "XzStreams", "cwd_note", "open_binary"]
 
-BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # raised for damaged compressed files
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -30,15 +30,15 @@ def open_binary(path: Path) -> IO[bytes]:
             case _:
                 return path.open("rb")
     except FileNotFoundError as error:
-        raise MissingFileError(path, where=where_looked(path)) from error
+        raise MissingFileError(path, where=cwd_note(path)) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def where_looked(path: Path) -> str:
+def cwd_note(path: Path) -> str:
     """What a relative path is relative to, to be told beside it; "" for an absolute one.
 
-    >>> where_looked(Path("/data/train.en"))
+    >>> cwd_note(Path("/data/train.en"))
     ''
     """
     return "" if path.is_absolute() else f"looked in {Path.cwd()}"

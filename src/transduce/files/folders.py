@@ -79,7 +79,7 @@ def is_leftover(path: Path, *, of: str) -> bool:
 def remove_leftovers(folder: Path) -> None:
     """Remove what processes that were killed while they wrote ``folder`` have left beside it."""
     for path in folder.parent.iterdir():
-        if is_leftover(path, of=folder.name) and not _is_of_another(path):
+        if is_leftover(path, of=folder.name) and not _is_in_use(path):
             remove(path)
 
 
@@ -157,22 +157,22 @@ def renamed_beside(path: Path, folder: Path) -> Path:
     return free
 
 
-def restore(folder: Path, *, whoever_wrote: bool = False) -> bool:
+def restore(folder: Path, *, is_exclusive: bool = False) -> bool:
     """Undo the first half of a replacement: a process was killed when the old ``folder`` had gone and no new one come.
 
-    Whether there was something to undo. With ``whoever_wrote`` the caller knows that nobody else is at it now.
+    Whether there was something to undo. With ``is_exclusive`` the caller knows that nobody else is at it now.
     """
     if os.path.lexists(folder):
         return False
     for path in sorted(folder.parent.iterdir()):
         is_old = path.suffix == ".old" and is_leftover(path, of=folder.name) and not path.is_symlink()
-        if is_old and (whoever_wrote or not _is_of_another(path)):
+        if is_old and (is_exclusive or not _is_in_use(path)):
             path.rename(folder)
             return True
     return False
 
 
-def _is_of_another(leftover: Path) -> bool:
+def _is_in_use(leftover: Path) -> bool:
     """Whether another process that is still there has made it."""
     process = int(leftover.suffixes[-2][1:])
     return process != os.getpid() and is_running(process)

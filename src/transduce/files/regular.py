@@ -20,7 +20,7 @@ __all__ = ["open_regular", "require_regular", "sha256_of_file", "sha256_of_strea
 
 # What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_WARILY = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+_SAFE_FLAGS = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 _FLAGS = {
     "rb": os.O_RDONLY,
     "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT,
@@ -45,7 +45,7 @@ def open_regular(
     with suppress(FileNotFoundError):  # first, since opening a device may do something to it
         require_regular(path, error=error, may_be_link=may_be_link)
     try:
-        descriptor = os.open(path, _FLAGS[mode] | (_WARILY & ~_NO_LINK if may_be_link else _WARILY), 0o666)
+        descriptor = os.open(path, _FLAGS[mode] | (_SAFE_FLAGS & ~_NO_LINK if may_be_link else _SAFE_FLAGS), 0o666)
     except OSError:
         require_regular(path, error=error, may_be_link=may_be_link)  # it may have come between
         raise

@@ -12,7 +12,7 @@ from transduce.files.folders import created_folder, named_in_errors, remove
 
 __all__ = ["atomic_write", "descriptor_named", "open_in_place", "replacement", "write_lines", "write_text"]
 
-MOST_LINKS = 40  # that lead to one another, as for the system
+MAX_LINKS = 40  # that lead to one another, as for the system
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def open_in_place(path: Path) -> IO[bytes] | None:
 def descriptor_named(path: Path) -> int | None:
     """The number of the open descriptor that ``/dev/stdout``, ``/dev/fd/3`` or a link to these names."""
     folders = {"/dev/fd", os.path.realpath("/proc/self/fd")}
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         if path.name.isdecimal() and os.path.realpath(path.parent) in folders and path.exists():
             return int(path.name)
         if not path.is_symlink():

@@ -18,7 +18,7 @@ from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.trees import ROOT_LABEL, TRACE, Tree
 
 __all__ = [
-    "DROPPED_LABELS", "Parseval", "SentenceScore", "Status", "Totals", "constituent_label", "lines_of_details",
+    "DROPPED_LABELS", "Parseval", "SentenceScore", "Status", "Totals", "constituent_label", "detail_lines",
     "parseval",
 ]  # fmt: skip
 
@@ -27,7 +27,7 @@ Status = Literal["valid", "skipped", "error"]
 # Words with these labels are left out, each by the label it has in its own file; so are constituents.
 DROPPED_LABELS = PUNCTUATION_TAGS | {ROOT_LABEL, TRACE}
 EQUAL_LABELS = {"PRT": "ADVP"}
-LONGEST_SHORT = 40  # words, punctuation among them
+SHORT_LENGTH = 40  # words, punctuation among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | TreeError | None
     if len(gold) != len(test):
         raise DataError(f"{len(gold):,} gold trees but {len(test):,} test trees; they must align line by line")
     sentences = tuple(map(_compare, gold, test))
-    short = (each for each in sentences if each.length <= LONGEST_SHORT)
+    short = (each for each in sentences if each.length <= SHORT_LENGTH)
     return Parseval(Totals.from_sentences(sentences), Totals.from_sentences(short), sentences)
 
 
@@ -243,10 +243,10 @@ def _percent(part: float, whole: float) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-def lines_of_details(sentences: Sequence[SentenceScore]) -> Iterator[str]:
+def detail_lines(sentences: Sequence[SentenceScore]) -> Iterator[str]:
     """One line a sentence under a line of names, for people.
 
-    >>> print("\\n".join(lines_of_details([SentenceScore(3, "valid", 1, 2, 1, 0, 3, 3)])))
+    >>> print("\\n".join(detail_lines([SentenceScore(3, "valid", 1, 2, 1, 0, 3, 3)])))
     sentence  length  status   recall  precision  matched  gold  test  crossing  words  correct tags
            1       3  valid     50.00     100.00        1     2     1         0      3             3
     """

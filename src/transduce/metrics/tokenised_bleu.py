@@ -20,8 +20,8 @@ from transduce.metrics.bleu import Score, corpus_score
 __all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
 
 HYPHEN_INSIDE_WORD = re.compile(r"(\S)-(\S)")
-MOST_DOTS = 1000  # in a row; for more, Moses' table of punctuation takes the square of their number
-MANY_DOTS = re.compile(rf"\.{{{MOST_DOTS + 1},}}")
+MAX_DOTS = 1000  # in a row; for more, Moses' table of punctuation takes the square of their number
+EXCESS_DOTS = re.compile(rf"\.{{{MAX_DOTS + 1},}}")
 
 
 def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
@@ -62,7 +62,7 @@ def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, langu
     tokenize = MosesTokenizer(language).tokenize
 
     def prepare(line: str) -> str:
-        plain = MANY_DOTS.sub("." * MOST_DOTS, line.lower())
+        plain = EXCESS_DOTS.sub("." * MAX_DOTS, line.lower())
         return str(tokenize(normalize(plain), return_str=True))
 
     settings = {"tok": f"moses-{language}", "punct": "moses-normalised"}

@@ -9,7 +9,7 @@ from transduce.view.svg import xml_text
 
 __all__ = ["draw_tree", "indented"]
 
-WIDEST_LINE = 100  # what fits is kept on one line
+MAX_LINE_WIDTH = 100  # what fits is kept on one line
 
 LEVEL, LINE_HEIGHT, MARGIN = 56.0, 22.0, 16.0  # pixels
 CHARACTER, GAP = 9.0, 18.0  # width of a letter at most, and room between words
@@ -27,7 +27,7 @@ def indented(tree: Tree) -> str:
     while stack:
         node, depth, closing = stack.pop()
         text, indent = f"{node}{closing}", "  " * depth
-        if node.word is not None or len(indent) + len(text) <= WIDEST_LINE:
+        if node.word is not None or len(indent) + len(text) <= MAX_LINE_WIDTH:
             lines.append(indent + text)
             continue
         lines.append(f"{indent}({node.label}")
@@ -38,7 +38,7 @@ def indented(tree: Tree) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _LaidOutNode:
     label: str
     x: float
     depth: int
@@ -48,7 +48,7 @@ class _Placed:
 
 def draw_tree(tree: Tree) -> str:
     """An SVG: words in a row at the bottom, each bracket above the middle of what it holds."""
-    nodes = _placed(tree)
+    nodes = _laid_out(tree)
     depth = max(node.depth for node in nodes)
     width = max(node.x + _width(node) / 2 for node in nodes) + MARGIN
     word_y = MARGIN + depth * LEVEL + 2 * LINE_HEIGHT
@@ -72,9 +72,9 @@ def draw_tree(tree: Tree) -> str:
     )
 
 
-def _placed(tree: Tree) -> list[_Placed]:
+def _laid_out(tree: Tree) -> list[_LaidOutNode]:
     """All nodes, children before their parents, with the middle of each."""
-    placed: list[_Placed] = []
+    placed: list[_LaidOutNode] = []
     done: list[list[int]] = [[]]
     stack: list[tuple[Tree, int, bool]] = [(tree, 0, False)]
     right = MARGIN  # of the words so far
@@ -83,13 +83,13 @@ def _placed(tree: Tree) -> list[_Placed]:
         if node.word is not None:
             word = unescaped(node.word)
             width = CHARACTER * max(len(word), len(node.label))
-            placed.append(_Placed(node.label, right + width / 2, depth, (), word))
+            placed.append(_LaidOutNode(node.label, right + width / 2, depth, (), word))
             right += width + GAP
             done[-1].append(len(placed) - 1)
         elif is_left:
             children = tuple(done.pop())
             middle = (placed[children[0]].x + placed[children[-1]].x) / 2
-            placed.append(_Placed(node.label, middle, depth, children, None))
+            placed.append(_LaidOutNode(node.label, middle, depth, children, None))
             done[-1].append(len(placed) - 1)
         else:
             done.append([])
@@ -98,11 +98,11 @@ def _placed(tree: Tree) -> list[_Placed]:
     return placed
 
 
-def _width(node: _Placed) -> float:
+def _width(node: _LaidOutNode) -> float:
     return CHARACTER * max(len(node.label), len(node.word or ""))
 
 
-def _y(node: _Placed) -> float:
+def _y(node: _LaidOutNode) -> float:
     return MARGIN + node.depth * LEVEL + LINE_HEIGHT / 2
 
 
