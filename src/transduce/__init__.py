@@ -1,10 +1,10 @@
-"""The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.
+"""The system of "Attention Is All You Need": from raw text to a trained Transformer and its translations.
 
 >>> import transduce
 >>> "Translator" in transduce.__all__
 True
 
-What needs torch is imported when it is first used, so ``import transduce`` is quick.
+Names that need torch are imported on first use, so ``import transduce`` is fast.
 """
 
 from __future__ import annotations

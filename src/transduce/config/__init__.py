@@ -1,7 +1,7 @@
-"""What can be chosen: frozen, strict records. Names are the paper's.
+"""The configuration of a run: frozen, strict records with the paper's names.
 
-``RunConfig`` holds one record for each part of a run: model, data, training, search. Defaults are the paper's base
-model and its recipe (sections 3, 5 and 6.1); what departs from the paper is a switch that is off.
+``RunConfig`` has one record for each part of a run: model, data, training, search. The defaults are the paper's base
+model and its recipe (sections 3, 5 and 6.1); everything that deviates from the paper is off by default.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 
 
 class RunConfig(Record):
-    """A whole run: what ``transduce train`` is given and ``run.json`` holds."""
+    """The configuration of a run: the input of ``transduce train``, stored in ``run.json``."""
 
     model: AnyModelConfig = TransformerConfig()
     data: DataConfig = DataConfig()
@@ -78,8 +78,8 @@ class RunConfig(Record):
         if self.model.embeddings == "three-way" and not self.data.shared_vocabulary:
             raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
         if self.training.both_ways_epochs and not self.data.shared_vocabulary:
-            raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language stands on either side")
+            raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language is source and target")
         if self.training.both_ways_epochs and (self.data.bpe_dropout or set(self.data.weights.values()) != {1.0}):
-            # Which way a row is read follows from the number of the epoch, so that each must read every row once.
-            raise ValueError("both_ways_epochs goes without bpe_dropout, and with corpora of weight 1.0 only")
+            # The direction of a row depends on the epoch number alone, so every epoch must read each row once.
+            raise ValueError("both_ways_epochs excludes bpe_dropout, and needs corpora of weight 1.0")
         return self

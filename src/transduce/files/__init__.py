@@ -1,4 +1,4 @@
-"""Files: lines of text as streams, files and folders written whole or not at all, JSON with formats, manifests."""
+"""Files: streamed lines of text, atomic writes of files and folders, versioned JSON, manifests."""
 
 from transduce.files.compressed import READ_ERRORS, XzStreams, cwd_note, open_binary
 from transduce.files.folders import (

@@ -220,7 +220,7 @@ class Translator:
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank.
 
-        A chunk is less than ``chunk_lines`` where lines are long; of a line beyond ``MAX_LINE_BYTES`` the end is cut off.
+        A chunk is less than ``chunk_lines`` where lines are long; a line beyond ``MAX_LINE_BYTES`` is cut off there.
         ``choose`` takes segments with all of their beams, and gives the n best of each.
         """
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
