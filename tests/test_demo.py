@@ -65,7 +65,7 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
     assert "nrefs:1|case:mixed" in outcome.out
     assert "\nmulti30k_bleu" in outcome.out  # as others report it for this text
     assert "paper_bleu" not in outcome.out
-    assert outcome.out.count("(the corpus has: ") == 10  # six updates teach nothing
+    assert outcome.out.count("(reference: ") == 10  # six updates teach nothing
     assert says(outcome.out, run / "attention.html")
     assert (run / "attention.html").exists()
     card = (run / "model" / "README.md").read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def test_the_sentence_to_try_is_the_shortest_example(
     monkeypatch.setattr(sys, "argv", ["/somewhere/transduce/__main__.py", "demo"])
     outcome = transduce("demo", "--data", data, "--corpus", "multi30k", *tiny(tmp_path / "my run"))
     assert outcome.code == 0, outcome.err
-    assert outcome.out.count("(the corpus has: ") == 10
+    assert outcome.out.count("(reference: ") == 10
     *_, last = outcome.out.splitlines()
     assert last.startswith("try it:")
     model = str(tmp_path / "my run" / "model")

@@ -371,7 +371,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--beam",
             "--buffer",
             "--device",
-            "--free",
+            "--unconstrained",
             "--json",
             "--precision",
             "--pretty",

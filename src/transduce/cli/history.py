@@ -1,4 +1,4 @@
-"""What was typed at a prompt: the arrow keys bring it back, in later sittings, too."""
+"""The input history of a prompt, kept between sessions."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ except ImportError:  # not on Windows
 __all__ = ["history_file", "line_history"]
 
 MAX_HISTORY_LINES = 1000
-MAX_CHARACTERS = 2000  # of a line that is kept: longer ones were pasted
+MAX_CHARACTERS = 2000  # longer lines were pasted and are not kept
 
 
 def history_file(name: str) -> Path:
-    """Where the history of a prompt is kept: in the user's cache folder, for the user alone."""
+    """Return the history file of a prompt, in the user's cache folder."""
     return cache_folder() / f"{name}.history"
 
 
 @contextmanager
 def line_history(name: str) -> Iterator[None]:
-    """Editing and history for ``input()`` while the block lasts, where there is a line editor.
+    """Enable line editing and history for ``input()`` within the block, if readline is available.
 
-    A history that cannot be read or written is none: nothing is said of it.
+    Errors in reading or writing the history are ignored.
     """
     if readline is None:
         yield
@@ -41,7 +41,7 @@ def line_history(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError, RuntimeError):  # of the latter: there is no home folder
+        with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
             _write(path)
 
 

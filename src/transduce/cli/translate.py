@@ -29,18 +29,18 @@ __all__ = ["translate"]
 def translate(
     folders: options.Models,
     source: Annotated[
-        Path | None, Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin.")
+        Path | None, Option("--in", help="Translate this file line by line (plain, .gz or .xz). Default: stdin.")
     ] = None,
     out: Annotated[
         Path | None,
         Option(
             "--out",
-            help="Where translations go (plain, .gz or .xz). Default: stdout. It is OUT.part until the last line is"
-            " written, and stays so after an error or a Ctrl-C.",
+            help="Write translations to this file (plain, .gz or .xz; OUT.part until complete). Default: stdout.",
         ),
     ] = None,
     n_best: Annotated[
-        int | None, Option(min=1, max=MAX_BEAM_SIZE, help="Print the n best: number TAB score TAB translation.")
+        int | None,
+        Option(min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: line number TAB score TAB translation."),
     ] = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
@@ -49,22 +49,23 @@ def translate(
         Option(
             min=1,
             max=options.MAX_BUFFER_LINES,
-            help="Lines read before the first is translated: 1 answers each, more is faster.",
+            help="Read this many lines before translating; 1 answers each line at once, more is faster.",
         ),
     ] = 2000,
-    no_split: Annotated[
-        bool, Option("--no-split", help="Take each line as one sentence, however many it has.")
-    ] = False,
+    no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Translate text, a line for each line: stdin to stdout, or files; on a terminal, type sentences at a prompt."""
+    """Translate text line by line, from stdin to stdout or between files.
+
+    On a terminal, type sentences at a prompt.
+    """
     require_model_folders(folders, rerank, text_usage="--in {}")
     if source is not None and source != STANDARD:
-        open_binary(source).close()  # before the model is read
+        open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, source)
     translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
@@ -86,7 +87,7 @@ def translate(
 
 
 def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
-    """The lines of the output that tell of one line of the input."""
+    """Yield the output lines for one input line."""
     if is_json:
         yield json_line(
             {

@@ -112,11 +112,11 @@ class DataConfig(Record):
         if is_parsing and any(any(self.files_of(split)) for split in SPLITS):
             raise ValueError("task = 'parsing' reads tree files: train_trees, dev_trees, test_trees")
         if is_parsing and self.shared_vocabulary:
-            raise ValueError("task = 'parsing' needs shared_vocabulary = false: words and brackets share no symbols")
+            raise ValueError("task = 'parsing' needs shared_vocabulary = false: words and brackets share no tokens")
         if self.recombination and not is_parsing:
-            raise ValueError(f"recombination is of trees: it goes with task = 'parsing', got task = {self.task!r}")
+            raise ValueError(f"recombination needs trees, task = 'parsing', got task = {self.task!r}")
         if self.masks and is_parsing:
-            raise ValueError("masks are for translations: they go with task = 'translation', got task = 'parsing'")
+            raise ValueError("masks need task = 'translation', got task = 'parsing'")
         if self.bpe_dropout and self.tokenizer != "bpe":
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self

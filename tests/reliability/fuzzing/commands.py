@@ -189,7 +189,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _check(outcome: Outcome, codes: Collection[int], *, is_heard: bool, speaks_on_stdout: bool, repeats: bytes) -> None:
     """What holds for every command line."""
     out, err = outcome.out.decode("utf-8", "replace"), outcome.err
-    require("error: memory does not suffice" not in err, "took more than 4 GB", err[-2000:])
+    require("error: out of memory" not in err, "took more than 4 GB", err[-2000:])
     for name, text in (("stdout", out), ("stderr", err)):
         require("Traceback (most recent call last)" not in text, "a traceback was printed", text[-2900:])
         known = set(repeats.decode("utf-8", "replace")) if name == "stdout" else set()
