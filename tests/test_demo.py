@@ -119,7 +119,7 @@ def test_combinations_are_new_in_the_grammar_only(tmp_path: Path, capsys: pytest
         _print_result(result, DataConfig(**fields))  # type: ignore[arg-type]
         return capsys.readouterr().out
 
-    claim = "scores on some text: sentences with combinations of words that were never seen together in training\n"
+    claim = "scores on some text: sentences with word combinations that are not in the training data\n"
     assert claim in told(corpus="grammar")
     assert claim in told(corpus={"grammar": 2.0})
     for other in (

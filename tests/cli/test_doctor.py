@@ -358,7 +358,7 @@ def test_the_lock_of_a_run(examine: Callable[..., list[Finding]], own_run: Path)
     for host, process, facts in (
         ("elsewhere", 7, [7, "elsewhere", 2026, "--break-lock"]),
         (socket.gethostname(), os.getpid(), [os.getpid(), "change"]),
-        (socket.gethostname(), gone.pid, [gone.pid, "gone"]),
+        (socket.gethostname(), gone.pid, [gone.pid, "ended"]),
         (None, None, []),
     ):
         lock.write_text(json.dumps({"host": host, "process": process, "since": "2026"}))

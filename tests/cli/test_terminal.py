@@ -80,12 +80,12 @@ def test_old_and_long_lines_are_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 BAR = """
 import sys, time
 from transduce.cli.progress import LineProgress
-from transduce.cli.output import say
+from transduce.cli.output import echo
 with LineProgress("translating", 2) as progress:
     for line in ("one", "two"):
         print(line, flush=True)
         progress.advance()
-    say("warning: odd")
+    echo("warning: odd")
 """
 
 
@@ -94,7 +94,7 @@ from transduce.cli.progress import TrainingProgress
 from transduce.config import TrainingConfig
 from transduce.training import SkipRecord, UpdateRecord, Score, ValidationRecord
 with TrainingProgress(TrainingConfig(max_updates=1000)) as progress:
-    progress.tell("[bold]text")
+    progress.log("[bold]text")
     for update in (100, 200):
         progress(UpdateRecord(update, 1, 2.5, 2.0, 1e-3, 1.0, 7, 7, 1234.0, update / 10, True))
     progress(ValidationRecord(200, 2.0, {"f1": Score(50.0)}, True, 20.0))
@@ -108,7 +108,7 @@ from transduce.cli.progress import DownloadProgress
 with DownloadProgress() as progress:
     for name in ("a.tgz", "b.tgz"):
         progress.of_file(name)(1_000_000, 2_000_000)
-    progress.tell("told")
+    progress.log("told")
 """
 
 

@@ -176,7 +176,7 @@ def test_dash_is_stdin(transduce: CommandLine, micro_model: Path, tmp_path: Path
     expected = transduce("score", "--ref", text, other, "--json").out
     assert transduce("score", "--ref", text, "-", "--json", stdin=other.read_bytes()).out == expected
     assert transduce("score", "--ref", "-", other, "--json", stdin=text.read_bytes()).out == expected
-    assert "has +" in transduce("score", "--ref", text, text, "--against", "-", stdin=other.read_bytes()).out
+    assert ": +" in transduce("score", "--ref", text, text, "--against", "-", stdin=other.read_bytes()).out
     short = transduce("score", "--ref", text, "-", stdin=b"")
     assert (short.code, says(short.err, "stdin", 0, text, 1)) == (1, True)
     assert says(transduce("score", "--ref", text, "-", stdin=b"\xff\n").err, "stdin:1", "UTF-8")

@@ -104,7 +104,7 @@ def test_a_closed_stdin_is_told(micro_model: Path, tmp_path: Path) -> None:
         done = command(*arguments, closed=(0,), input=None)
         assert done.returncode == 1
         assert (
-            done.stderr == b"error: stdin cannot be read: it is closed; give it a text, as in < FILE, or name a file\n"
+            done.stderr == b"error: stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file\n"
         )
 
 
@@ -120,7 +120,7 @@ def test_a_result_that_cannot_be_written_is_told(verb: list[str]) -> None:
 def test_a_closed_stdout_is_told_before_the_work(micro_model: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("one two three\n")
-    told = b"error: stdout cannot be written: it is closed; give it a file, as in > FILE\n"
+    told = b"error: stdout cannot be written: it is closed; redirect it, as in > FILE\n"
     for arguments in (
         ["translate", micro_model, "--in", text],
         ["translate", micro_model, "--in", text, "--out", "-"],
@@ -229,15 +229,15 @@ def test_how_many_updates_may_be_skipped(transduce: CommandLine, micro_recipe: P
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "says nothing; a recipe names a preset"),
-        (b"# later\n\n[data]\n[model]\n", "says nothing"),
+        (b"", "sets nothing; a recipe names a preset"),
+        (b"# later\n\n[data]\n[model]\n", "sets nothing"),
         (b"[data]\nn_pairs = " + b"9" * 4301, "not valid TOML: Exceeds the limit"),
-        (b"a = " + b"[" * 3000, "not valid TOML: its brackets stand too deep"),
+        (b"a = " + b"[" * 3000, "not valid TOML: brackets are nested too deeply"),
         (b"a" + b".a" * 3000 + b" = 1", "unknown key a"),
         (b'"<name>" = 1', "unknown key <name>; known are model"),
         (b'[model]\n"[key]" = 1', r"unknown key model.[key]"),
         (b'"\\u001b[31m" = 1', r"unknown key '\x1b[31m'"),
-        (b'[data]\ncorpus = "files"\ntrain_tsv = "a\\u0000b"', "no file has a NUL in its name"),
+        (b'[data]\ncorpus = "files"\ntrain_tsv = "a\\u0000b"', "a file name without NUL"),
         (b'[data]\ncorpus = "' + b"a" * 10_000 + b'"', "at most 100 characters"),
         ("preset = 'tiny'\n".encode("utf-16"), "is not UTF-8"),
         (b"# " + b"a" * (1 << 20), "has more than 1,048,576 bytes"),
@@ -261,7 +261,7 @@ def test_a_recipe_with_a_byte_order_mark_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("training.seed=" + "[" * 3000, "its brackets stand too deep"),
+        ("training.seed=" + "[" * 3000, "brackets are nested too deeply"),
         ("training.seed=" + "9" * 4301, "Exceeds the limit"),
         ("data.train_tsv=caf\udce9", "valid string"),
         ("training.seed=1\nx=2", "valid integer, got '1\\nx=2'"),
