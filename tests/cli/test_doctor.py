@@ -85,9 +85,9 @@ SOUND = "Der alte Hund schläft heute in seinem Korb und träumt.\n"
         (b"nul \0 byte", "problem", ["control characters"]),
         (b"\x1b[1mbold", "problem", ["control characters"]),
         (b"lost \xef\xbf\xbd letter", "problem", ["U+FFFD"]),
-        ("Mädchen".encode().decode("latin-1").encode(), "problem", ["table"]),
-        ("ein „Ärger“".encode().decode("cp1252", "ignore").encode(), "problem", ["table"]),
-        ("собака".encode().decode("cp1252", "ignore").encode(), "problem", ["table"]),
+        ("Mädchen".encode().decode("latin-1").encode(), "problem", ["mojibake"]),
+        ("ein „Ärger“".encode().decode("cp1252", "ignore").encode(), "problem", ["mojibake"]),
+        ("собака".encode().decode("cp1252", "ignore").encode(), "problem", ["mojibake"]),
         ("two\ufeff files".encode(), "problem", ["byte-order mark", "U+FEFF"]),
         ("one\u2028two".encode(), "note", ["separator"]),
         ("one\u0085two".encode(), "note", ["separator"]),
@@ -205,7 +205,7 @@ def test_columns(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
 def test_what_is_no_text(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
     cases = {
         "utf16.txt": ("Hund\n".encode("utf-16"), "UTF-16"),
-        "numbers": (bytes(range(256)) * 20, "no text"),
+        "numbers": (bytes(range(256)) * 20, "not text"),
         "squeezed": (b"\x1f\x8b\x08" + bytes(20), ".gz"),
         "plain.gz": (b"just text\n", "after line 0"),
         "cut.xz": (b"\xfd7zXZ\0\0\4", "after line 0"),
@@ -272,7 +272,7 @@ def test_treebanks(examine: Callable[..., list[Finding]], tmp_path: Path) -> Non
     one(problems(examine(trees)), "line 1", "column 1")
     one(problems(examine(recipe)), "files train", "line 1, column 1")
     trees.write_text("(TOP (NN dog) (. !))\n")
-    one(notes(examine(trees)), "constituent")
+    one(notes(examine(trees)), "constituents")
     trees.write_text("")
     one(problems(examine(trees)), "no tree")
     trees.unlink()
@@ -293,7 +293,7 @@ def test_recipes(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
     recipe.write_text(recipe.read_text() + f'dev_tsv = "{tmp_path / "no.tsv"}"\n[training]\nmax_updates = 100\n')
     found = examine(recipe)
     one(problems(found), "no.tsv", "No such file")
-    one(notes(found), "learning rate")
+    one(notes(found), "warm-up")
     assert says(found[-1][2], 100, 100)
     recipe.write_text('[data]\ncorpus = "files"\n')
     one(problems(examine(recipe)), "data.train_src")

@@ -103,9 +103,7 @@ def test_a_closed_stdin_is_told(micro_model: Path, tmp_path: Path) -> None:
     for arguments in (["translate", micro_model, "--device", "cpu"], ["score", "--ref", text, "-"]):
         done = command(*arguments, closed=(0,), input=None)
         assert done.returncode == 1
-        assert (
-            done.stderr == b"error: stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file\n"
-        )
+        assert done.stderr == b"error: stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file\n"
 
 
 @pytest.mark.parametrize("verb", [["model", "tiny"], ["--help"], ["--version"], ["corpus", "list"]])

@@ -268,7 +268,7 @@ from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, tell=print)
+events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, log=print)
 for update in range(50):
     events(UpdateRecord(update, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
 events.close()
