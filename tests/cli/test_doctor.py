@@ -1,4 +1,4 @@
-"""What the doctor finds: each kind of damage in its words, nothing where all is well, and never a traceback."""
+"""``transduce doctor``: a finding for each kind of damage, none for sound input, and never a traceback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Finding = tuple[str, str, str]  # status, subject, message
 
 @pytest.fixture
 def examine(transduce: CommandLine) -> Callable[..., list[Finding]]:
-    """What ``doctor --json`` finds; its exit code goes with it."""
+    """Run ``doctor --json``, check its exit code and return the findings."""
 
     def call(*what: object) -> list[Finding]:
         outcome = transduce("doctor", *what, "--json")
@@ -54,7 +54,7 @@ def notes(found: list[Finding]) -> list[str]:
 
 
 def one(messages: list[str], *facts: object) -> None:
-    """There is one message with all these facts in it."""
+    """Require exactly one message with all of these facts."""
     fitting = [message for message in messages if re.search(naming(*facts), message)]
     assert len(fitting) == 1, (facts, messages)
 
@@ -245,7 +245,7 @@ def test_a_corpus_folder_and_a_data_folder(examine: Callable[..., list[Finding]]
     found = examine(folder)
     assert found[0][:2] == ("good", str(folder))
     assert says(found[0][2], "dev.en-de", "train")
-    one(notes(found), "train.de", 1, "HTML")  # once, though it is read with two others
+    one(notes(found), "train.de", 1, "HTML")  # once, although it is paired with two others
     assert sum(message.startswith("2 pairs") for _, _, message in found) == 2
     one(notes(examine(folder.parent)), "data folder", "mine")
     found = examine("mine", "--data", folder.parent)
@@ -309,13 +309,13 @@ def test_a_sound_run(transduce: CommandLine, micro_run: Path) -> None:
     assert outcome.code == 0, outcome.out
     assert says(outcome.out, re.compile("^good "), micro_run, "1 + 2", 32, "en-de", "grammar", 30)
     assert says(outcome.out, re.compile("^good "), "update-00000030")
-    assert "'A dog sleeps.'" in outcome.out  # thirty updates may make nothing of it
+    assert "'A dog sleeps.'" in outcome.out  # after thirty updates the translation may be empty
     assert says(outcome.out.splitlines()[-1], "no problem")
     assert {path: path.read_bytes() for path in micro_run.rglob("*") if path.is_file()} == before
 
 
 def test_a_damaged_run(examine: Callable[..., list[Finding]], own_run: Path) -> None:
-    """Each part is told of, whatever else is broken."""
+    """Each damaged part is reported, whatever else is damaged."""
     (own_run / "run.json").write_text("{")
     newest = sorted((own_run / "checkpoints").iterdir())[-1]
     (newest / "optimizer.safetensors").unlink()
@@ -431,7 +431,7 @@ def test_prepared_text_and_stores(examine: Callable[..., list[Finding]], own_run
 def test_nothing_that_is_broken_breaks_the_doctor(
     examine: Callable[..., list[Finding]], own_run: Path, damage: str
 ) -> None:
-    """Every file of a run, damaged by itself: a finding, no traceback."""
+    """Damage to a single file of a run gives a finding, no traceback."""
     for path in sorted(path for path in own_run.rglob("*.*") if path.suffix in (".json", ".jsonl", ".npy", ".src")):
         content = path.read_bytes()
         match damage:

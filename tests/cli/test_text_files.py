@@ -1,4 +1,4 @@
-"""Text that is read from files and stdin, and written to files and stdout."""
+"""Text input from files and stdin, output to files and stdout."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_evaluation_does_not_overwrite_what_it_reads(
 
 
 class Interrupted:
-    """A translator of three lines, after which somebody presses Ctrl-C."""
+    """A translator that is interrupted by Ctrl-C after three lines."""
 
     src_language, search, max_source_tokens = "en", None, 9
 

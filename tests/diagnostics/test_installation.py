@@ -1,4 +1,4 @@
-"""Installations and machines that are not as they should be, made up of numbers and small files."""
+"""Findings about faulty installations and machines, simulated by numbers and small files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is typed, closed, full, gone or odd: results are not mixed with remarks, and errors are one line."""
+"""Unusual arguments, streams and signals: results are not mixed with messages, and errors are one line."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(*arguments: object, closed: tuple[int, ...] = (), **options: Any) ->
 
 
 def the_error(outcome: Any) -> str:
-    """The one line that a command in this process says of its error."""
+    """Run a command in this process and return its one-line error."""
     assert outcome.code == 1, outcome
     [line] = [line for line in outcome.err.splitlines() if line.startswith("error")]
     assert len(line) <= MAX_LINE_CHARACTERS + 100
@@ -89,7 +89,7 @@ def test_without_any_stream_a_run_is_trained_and_files_are_whole(micro_recipe: P
     assert done.stdout.endswith(b"model: " + os.fsencode(tmp_path / "run" / "model") + b"\n")
     config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
     assert config["training"]["max_updates"] == 10
-    # The scores, which nobody can read, are an error; the model is there all the same.
+    # Scores that cannot be printed are an error; the model is written nevertheless.
     silent = command("train", micro_recipe, "--out", tmp_path / "silent", *settings, closed=(0, 1))
     assert silent.returncode == 1
     assert silent.stderr.splitlines()[-1] == b"error: stdout cannot be written: it is closed"
@@ -321,7 +321,7 @@ def test_paths_that_nothing_can_be_at(
 def test_a_name_without_room_is_refused_before_the_work(
     transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
 ) -> None:
-    """What is added to it while the file is written would make it too long."""
+    """The temporary name during writing would be too long."""
     if words[1] == "--resume" or words[0] == "attention":
         pytest.skip("reads it, or is one file")
     named = {"MODEL": micro_run / "model", "RUN": micro_run, "RECIPE": micro_recipe, "{}": tmp_path / ("n" * 250)}
@@ -394,7 +394,7 @@ def test_names_that_have_to_be_utf8_are_refused_before_the_work(
     assert not list(folder.iterdir())
 
 
-# What is shown
+# Output
 
 
 def test_lines_have_no_controls_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -444,7 +444,7 @@ def test_a_drawing_is_xml_whatever_its_words_are() -> None:
     assert "a\ufffd&b" in words
 
 
-# Mistakes of ours
+# Internal errors
 
 
 def test_what_nobody_foresaw_is_one_line(
@@ -495,7 +495,7 @@ def test_an_interrupt_while_modules_are_read(
 
 
 def heed_hang_ups() -> None:
-    """In a child: else it ignores them where these tests were begun under nohup."""
+    """Run in a child process: this one ignores the signals if the tests run under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -537,7 +537,7 @@ def test_a_hang_up_saves(micro_recipe: Path, tmp_path: Path) -> None:
     run_folder = tmp_path / "run"
     with start("train", micro_recipe, "--out", run_folder, *LONG) as process:
         said_until(process, "update 3 ")
-        for _ in range(3):  # a terminal that goes sends it more than once
+        for _ in range(3):  # a closing terminal sends it more than once
             process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 129, err

@@ -1,4 +1,4 @@
-"""Lines without end, and what unpacks to them: bounded memory and time, whatever stands in them."""
+"""Huge lines, plain and compressed: bounded memory and time, whatever their content."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_megabyte_of_anything_takes_seconds(micro_model: Path, kind: str) -> N
     search = translator.search.model_copy(update={"beam_size": 1, "n_best": 1, "max_extra_tokens": 0})
     started = time.monotonic()
     [translation] = translator.translate_lines([KINDS[kind]], search=search)
-    assert time.monotonic() - started < 20  # about 2 where nothing else runs; what is quadratic takes hours
+    assert time.monotonic() - started < 20  # about 2 on an idle machine; a quadratic algorithm takes hours
     assert translation.is_truncated == (kind != "spaces")
 
 
@@ -152,7 +152,7 @@ sys.exit(done.returncode)
 
 
 def peak_mb(*arguments: object, feeder: str, code: int = 0) -> int:
-    """Of a command that reads what the shell commands of ``feeder`` write."""
+    """Measure a command that reads the output of the shell commands of ``feeder``."""
     with subprocess.Popen(["/bin/sh", "-c", feeder], stdout=subprocess.PIPE) as feeding:
         done = subprocess.run(
             [sys.executable, "-c", PEAK, sys.executable, "-m", "transduce", *map(str, arguments)],

@@ -55,8 +55,7 @@ VERBS: dict[str, list[str]] = {
     "parseval-same": ["parseval", "FILE", "FILE", "--json"],
     "parseval-plain": ["parseval", "FILE", "FILE", "--plain", "--details"],
     "parse": ["parse", "PARSER", "--trees", "FILE", "--device", "cpu", "--beam", "1"],
-    "parse-svg": ["parse", "PARSER", "--trees", "FILE", "--device", "cpu", "--beam", "1", "--svg", "a.svg"]
-    + ["--unconstrained"],
+    "parse-svg": "parse PARSER --trees FILE --device cpu --beam 1 --svg a.svg --unconstrained".split(),
     "evaluate": ["evaluate", "PARSER", "--src", "FILE", "--ref", "FILE", "--device", "cpu", "--beam", "1"],
     "doctor": ["doctor", "FILE"],
     "prepare": ["prepare", "parser.toml", "--out", "out", "--set", "data.task=parsing", "--set",
