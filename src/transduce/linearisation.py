@@ -24,17 +24,8 @@ from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
-    "ANY_TAG",
-    "ENDING_MARK",
-    "PUNCTUATION_TAGS",
-    "Leaves",
-    "delinearise",
-    "ending_token",
-    "leaf_token",
-    "linearise",
-    "max_opening_run",
-    "repair",
-    "tag_of",
+    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "ending_token", "leaf_token", "linearise",
+    "max_opening_run", "repair", "tag_of",
 ]  # fmt: skip
 
 # The token of a word that is not punctuation: its tag, XX, or XX with the last letters of the word.

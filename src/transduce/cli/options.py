@@ -17,25 +17,9 @@ if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
-    "DEFAULT_RERANK_WEIGHT",
-    "MAX_BUFFER_LINES",
-    "Alpha",
-    "Beam",
-    "Data",
-    "Device",
-    "Json",
-    "Model",
-    "Models",
-    "Multi30kBleu",
-    "PaperBleu",
-    "Precision",
-    "Rerank",
-    "RerankWeight",
-    "Settings",
-    "Treebank",
-    "check_minutes",
-    "requested_bleus",
-    "treebank_settings",
+    "DEFAULT_RERANK_WEIGHT", "MAX_BUFFER_LINES", "Alpha", "Beam", "Data", "Device", "Json", "Model", "Models",
+    "Multi30kBleu", "PaperBleu", "Precision", "Rerank", "RerankWeight", "Settings", "Treebank", "check_minutes",
+    "requested_bleus", "treebank_settings",
 ]  # fmt: skip
 
 

@@ -16,17 +16,8 @@ if TYPE_CHECKING:
     from transduce.tasks.task import Scores
 
 __all__ = [
-    "STANDARD",
-    "echo",
-    "echo_error",
-    "echo_stopped",
-    "is_first_process",
-    "json_line",
-    "print_json",
-    "print_line",
-    "print_parseval",
-    "print_scores",
-    "visible",
+    "STANDARD", "echo", "echo_error", "echo_stopped", "is_first_process", "json_line", "print_json", "print_line",
+    "print_parseval", "print_scores", "visible",
 ]  # fmt: skip
 
 STANDARD = Path("-")  # stdin where a file is read, stdout where one is written

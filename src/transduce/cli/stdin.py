@@ -16,16 +16,8 @@ if TYPE_CHECKING:
     from transduce.trees import Tree
 
 __all__ = [
-    "aligned_lines",
-    "input_lines",
-    "is_interactive",
-    "lines_of",
-    "name_of",
-    "number_of_lines",
-    "piped_lines",
-    "plain_trees",
-    "require_stdin_once",
-    "typed_lines",
+    "aligned_lines", "input_lines", "is_interactive", "lines_of", "name_of", "number_of_lines", "piped_lines",
+    "plain_trees", "require_stdin_once", "typed_lines",
 ]  # fmt: skip
 
 MAX_COUNTED_BYTES = 256 << 20  # larger files are not counted before they are translated

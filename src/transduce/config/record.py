@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from transduce.errors import ConfigError, TransduceError, quoted, shown
 
-# Upper limits far above any useful value: they catch typing errors before a number overflows or memory runs out.
+# Upper limits far above any useful value: they catch typos before a number overflows or memory runs out.
 MAX_SEED = 2**63 - 1
 MAX_VOCABULARY_SIZE = 10**7
 Count = Annotated[int, Field(ge=1, le=10**12)]

@@ -30,12 +30,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
 
 __all__ = [
-    "corpora_in",
-    "describe_run",
-    "examine_corpus",
-    "examine_corpus_folder",
-    "examine_data_folder",
-    "examine_recipe",
+    "corpora_in", "describe_run", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
     "parallel_texts_in",
 ]  # fmt: skip
 

@@ -14,15 +14,8 @@ from pathlib import Path
 from transduce.errors import DataError
 
 __all__ = [
-    "atomic_folder",
-    "created_folder",
-    "is_leftover",
-    "is_running",
-    "named_in_errors",
-    "remove",
-    "remove_leftovers",
-    "renamed_beside",
-    "restore",
+    "atomic_folder", "created_folder", "is_leftover", "is_running", "named_in_errors", "remove", "remove_leftovers",
+    "renamed_beside", "restore",
 ]  # fmt: skip
 
 
