@@ -1,6 +1,6 @@
 """Synthetic token data with text-like statistics, generated from a seed; the same batches for every system.
 
-Shapes: B sentences, S source positions, T target positions, N pairs, V vocabulary.
+Shapes: B sentences, S source positions, T target positions, N rows (pairs), V vocabulary.
 """
 
 from __future__ import annotations

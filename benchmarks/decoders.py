@@ -5,7 +5,7 @@ minimum and maximum length for CTranslate2 and transformers, by maximum length a
 
 Each object lives in its own process; inputs and outputs are plain lists.
 
-Shapes: B sentences, S source positions, N decoding rows, T new positions, V vocabulary.
+Shapes: B sentences, S source positions, N decoding rows, Q new positions, V vocabulary.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def make_model(config: TransformerConfig) -> Transformer:
 
     class NeverEnding(Transformer):
         def extend(
-            self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
+            self, ids_NQ: Tensor, state: DecodingState, n_new_N: Tensor | None = None
         ) -> tuple[Tensor, DecodingState]:
-            logits_NTV, state = super().extend(ids_NT, state, n_new_N)
-            logits_NTV[..., EOS_ID] = -torch.inf
-            return logits_NTV, state
+            logits_NQV, state = super().extend(ids_NQ, state, n_new_N)
+            logits_NQV[..., EOS_ID] = -torch.inf
+            return logits_NQV, state
 
     torch.manual_seed(SEED)
     return NeverEnding(config).eval()

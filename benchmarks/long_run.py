@@ -28,7 +28,7 @@ from pathlib import Path
 
 from machine import machine
 
-WAYS: dict[str, dict[str, str]] = {
+CONFIGURATIONS: dict[str, dict[str, str]] = {
     "c-library": {},
     "few-kernels": {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"},
     "jemalloc": {"LD_PRELOAD": "libjemalloc.so.2", "MALLOC_CONF": "oversize_threshold:0"},
@@ -56,14 +56,14 @@ class Sample:
 class Run:
     """A training run in its own process, on its own core."""
 
-    def __init__(self, way: str, core: int, folder: Path, arguments: list[str]) -> None:
-        self.way, self.folder, self.samples = way, folder, [Sample(0, 0, 0.0, 0.0)]
+    def __init__(self, name: str, core: int, folder: Path, arguments: list[str]) -> None:
+        self.name, self.folder, self.samples = name, folder, [Sample(0, 0, 0.0, 0.0)]
         command = [sys.executable, "-m", "transduce", "train", *arguments, "--out", str(folder)]
         self.log = folder.with_suffix(".log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [*command, "--set", "training.log_every_updates=10"],
-                env=os.environ | {"OMP_NUM_THREADS": "1"} | WAYS[way],
+                env=os.environ | {"OMP_NUM_THREADS": "1"} | CONFIGURATIONS[name],
                 stdout=log,
                 stderr=log,
             )
@@ -74,9 +74,9 @@ class Run:
         while not self._updates():
             self._require_alive()
             time.sleep(1)
-        library = WAYS[self.way].get("LD_PRELOAD", "")
+        library = CONFIGURATIONS[self.name].get("LD_PRELOAD", "")
         if library not in Path(f"/proc/{self.process.pid}/maps").read_text():
-            raise SystemExit(f"{self.way}: {library} was not found (apt install libjemalloc2)")
+            raise SystemExit(f"{self.name}: {library} was not found (apt install libjemalloc2)")
 
     def sample(self) -> None:
         """Record progress and memory. Exits if the training has ended."""
@@ -94,7 +94,7 @@ class Run:
     def _require_alive(self) -> None:
         if self.process.poll() is not None:
             last = self.log.read_text().splitlines()[-1:]
-            raise SystemExit(f"{self.way}: the training has ended: {' '.join(last)}")
+            raise SystemExit(f"{self.name}: the training has ended: {' '.join(last)}")
 
     def _updates(self) -> list[dict[str, float]]:
         metrics = self.folder / "metrics.jsonl"
@@ -106,7 +106,7 @@ def main() -> None:
     """Train, sample once a minute, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=int, default=8, help="training time (8)")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=["c-library", "jemalloc"])
+    parser.add_argument("--ways", nargs="+", choices=CONFIGURATIONS, default=["c-library", "jemalloc"])
     parser.add_argument("arguments", nargs="+", help="arguments of transduce train, after --")
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
@@ -114,7 +114,7 @@ def main() -> None:
         raise SystemExit(f"{len(options.ways)} runs need a core each, got {len(cores)} cores; name fewer with --ways")
     with tempfile.TemporaryDirectory() as folder:
         assignment = zip(options.ways, cores, strict=False)
-        runs = [Run(way, core, Path(folder) / way, options.arguments) for way, core in assignment]
+        runs = [Run(name, core, Path(folder) / name, options.arguments) for name, core in assignment]
         try:
             _watch(runs, options.minutes)
         finally:
@@ -122,7 +122,7 @@ def main() -> None:
                 run.stop()
     print(f"{machine()['cpu']}, torch {machine()['versions']['torch']}, one core each")  # type: ignore[index]
     for run in runs:
-        print(f"\n{run.way}\n  minute  updates  tokens/s    memory")
+        print(f"\n{run.name}\n  minute  updates  tokens/s    memory")
         for minute, (before, after) in enumerate(zip(run.samples, run.samples[1:], strict=False), 1):
             rate = (after.tokens - before.tokens) / max(after.seconds - before.seconds, 1e-9)
             print(f"  {minute:6} {after.n_updates:8,} {rate:9,.0f} {after.resident_mb:6,.0f} MB")

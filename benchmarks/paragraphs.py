@@ -42,12 +42,12 @@ def words(texts: Sequence[str]) -> int:
 def in_capitals(translator: Translator, pairs: Sequence[tuple[str, str]], search: SearchConfig) -> dict[str, float]:
     """Return BLEU of upper-case sentences, unchanged and lower-cased first, and of the original sentences."""
     sources, references = [src.upper() for src, _ in pairs], [tgt.upper() for _, tgt in pairs]
-    ways = {
+    outputs = {
         "unchanged": translator.translate(sources, search=search, split=False),
         "lower-cased": translator.translate(sources, search=search),
         "original case": [text.upper() for text in translator.translate([src for src, _ in pairs], search=search)],
     }
-    return {name: sacrebleu_score(texts, references).score for name, texts in ways.items()}
+    return {name: sacrebleu_score(texts, references).score for name, texts in outputs.items()}
 
 
 def main() -> None:
@@ -75,7 +75,7 @@ def main() -> None:
     sources = [" ".join(src for src, _ in each) for each in chosen]
     references = [" ".join(tgt for _, tgt in each) for each in chosen]
     by_line = iter(translator.translate([src for each in chosen for src, _ in each], search=search, split=False))
-    ways = {
+    outputs = {
         "sentences": [" ".join(next(by_line) for _ in each) for each in chosen],
         "split": translator.translate(sources, search=search),
         "no split": translator.translate(sources, search=search, split=False),
@@ -85,7 +85,7 @@ def main() -> None:
             "bleu": sacrebleu_score(texts, references).score,
             "words_out_per_word_in": words(texts) / words(sources),
         }
-        for name, texts in ways.items()
+        for name, texts in outputs.items()
     }
     if arguments.json:
         print(json.dumps({"paragraphs": len(chosen), "lines": sum(map(len, chosen)), **rows}))

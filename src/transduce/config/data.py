@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Count, Record, Seed, Share, matching
+from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Count, Fraction, Record, Seed, matching
 from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
@@ -16,7 +16,7 @@ CORPUS_PATTERN, DIRECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*", r"[a-z]{2,3}-
 Pairs = Annotated[int, Field(ge=1, le=MAX_PAIRS)]
 Copies = Annotated[int, Field(ge=1, le=1000)]  # per pair or tree
 ByteLevelSize = Annotated[int, Field(ge=260, le=MAX_VOCABULARY_SIZE)]  # 256 bytes and 4 special tokens
-WholeShare = Annotated[float, Field(ge=0.0, le=1.0)]
+ClosedFraction = Annotated[float, Field(ge=0.0, le=1.0)]
 RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Split = Literal["train", "dev", "test"]
@@ -75,10 +75,10 @@ class DataConfig(Record):
     tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
-    bpe_dropout: Share = 0.0  # probability of skipping a merge in training text (Provilkov et al., 2020)
+    bpe_dropout: Fraction = 0.0  # probability of skipping a merge in training text (Provilkov et al., 2020)
     n_encodings: Copies = 8  # with bpe_dropout: sampled encodings per pair; each epoch reads the next one
     # parsing: probability of replacing a phrase or word by another with the same label, in additional training trees
-    recombination: Share = 0.0
+    recombination: Fraction = 0.0
     n_recombined: Copies = 15  # with recombination: additional trees per training tree
     # Replace untranslatable text (URLs, tags, placeholders, numbers with units, emoji) by trained mask tokens.
     masks: bool = False
@@ -86,7 +86,7 @@ class DataConfig(Record):
     max_length_ratio: RatioLimit = 9.0  # cleaning: drop pairs with a larger length ratio
     drop_identical: bool = True  # cleaning: drop pairs whose sides are identical
     drop_duplicates: bool = False  # cleaning: drop repeated pairs
-    max_dropped_share: WholeShare = 0.3  # cleaning: a corpus that loses more pairs is an error
+    max_dropped_share: ClosedFraction = 0.3  # cleaning: a corpus that loses more pairs is an error
     max_length: Count = 256  # longer pairs are dropped from training and dev; tokens of either side, EOS included
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.record import MAX_VOCABULARY_SIZE, Share, Tagged, config_from_mapping
+from transduce.config.record import MAX_VOCABULARY_SIZE, Fraction, Tagged, config_from_mapping
 
 
 def _even(width: int) -> int:
@@ -43,7 +43,7 @@ class ModelConfig(Tagged):
     n_encoder_layers: Layers = 6  # N, encoder
     n_decoder_layers: Layers = 6  # N, decoder
     d_model: Width = 512  # width of the residual stream
-    p_drop: Share = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
+    p_drop: Fraction = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
     # Tying of source embedding, target embedding and output projection (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
@@ -76,8 +76,8 @@ class TransformerConfig(ModelConfig):
     n_heads: Heads = 8  # h (section 3.2.2)
     d_k: HeadWidth = 64  # width of queries and keys per head
     d_v: HeadWidth = 64  # width of values per head
-    p_drop_attention: Share = 0.0  # dropout of the attention weights
-    p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
+    p_drop_attention: Fraction = 0.0  # dropout of the attention weights
+    p_drop_relu: Fraction = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids encode the position, half the number of words so far.
     positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"
     n_positions: Positions = 1024  # size of a learned position embedding

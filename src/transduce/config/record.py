@@ -18,7 +18,7 @@ MAX_SEED = 2**63 - 1
 MAX_VOCABULARY_SIZE = 10**7
 Count = Annotated[int, Field(ge=1, le=10**12)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 # For fields that users set to infinity: what to write instead.
 INFINITY_HINTS: Mapping[str, str] = {

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.record import Count, Record, Seed, Share
+from transduce.config.record import Count, Fraction, Record, Seed
 
 MAX_BATCHES = MAX_MINUTES = 10**6  # two years of minutes
 Natural = Annotated[int, Field(ge=0, le=10**12)]
@@ -28,13 +28,13 @@ class TrainingConfig(Record):
     lr_factor: Factor = 1.0  # multiplies equation 3
     decay: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"  # after warm-up: equation 3, or decay to 0
     optimiser: Literal["adam", "muon"] = "adam"  # muon: for the layers' matrices (Jordan et al., 2024)
-    adam_beta1: Share = 0.9  # section 5.3
-    adam_beta2: Share = 0.98  # section 5.3
+    adam_beta1: Fraction = 0.9  # section 5.3
+    adam_beta2: Fraction = 0.98  # section 5.3
     adam_eps: Factor = 1e-9  # section 5.3
     # Decoupled weight decay of matrices, scaled by the learning rate (Loshchilov and Hutter, 2019).
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Norm | None = None  # maximum gradient norm; the paper does not clip
-    eps_ls: Share = 0.1  # label smoothing (section 5.4)
+    eps_ls: Fraction = 0.1  # label smoothing (section 5.4)
     # R-Drop's alpha: weight of the KL divergence between two forward passes (Wu et al., 2021).
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time

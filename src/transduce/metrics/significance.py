@@ -7,8 +7,7 @@ text is read twice.
 sacreBLEU has this test too, but takes its seed from the environment, gives no interval for the difference, counts only
 one tail, and calls two identical systems different.
 
-Shapes: R resamples, N sentences, X = 10 sums that determine BLEU (two lengths, then matches and n-grams of orders 1
-to 4).
+Shapes: R resamples, N rows (sentences), X sums that determine BLEU.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def paired_bootstrap(
 
 
 def _sentence_sums(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.int64]:
-    """Return each sentence's contribution to BLEU's sums, ``(N, X)``."""
+    """Return each sentence's two lengths, then its matches and n-grams of orders 1 to 4, ``(N, X)`` with X = 10."""
     metric = BLEU(force=True, effective_order=True)  # effective order only avoids a warning for single sentences
     scores = [metric.sentence_score(*pair) for pair in zip(hypotheses, ([line] for line in references), strict=True)]
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores], dtype=np.int64)
