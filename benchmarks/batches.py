@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transduce.data import Batch, PairBatches, open_pairs, write_pairs
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
 
-__all__ = ["IGNORED", "LONGEST", "PaddedBatch", "open_batches", "padded", "write_token_store"]
+__all__ = ["IGNORED", "MAX_LENGTH_WITH_EOS", "PaddedBatch", "open_batches", "padded", "write_token_store"]
 
 SEED = 1
 FIRST_ID = UNK_ID + 1  # no special tokens
@@ -27,7 +27,7 @@ FIRST_ID = UNK_ID + 1  # no special tokens
 MEDIAN_LENGTH, LENGTH_SPREAD = 22.0, 0.5  # of a log-normal distribution
 RATIO_SPREAD = 0.15  # of the target to source length ratio, also log-normal
 MAX_LENGTH = 120
-LONGEST = MAX_LENGTH + 1  # with EOS
+MAX_LENGTH_WITH_EOS = MAX_LENGTH + 1  # with EOS
 
 CPU = torch.device("cpu")
 IGNORED = -100  # the label of padding; the default ignore_index of torch's cross-entropy
@@ -53,7 +53,7 @@ def write_token_store(folder: Path, *, vocab_size: int, n_tgt_tokens: int) -> No
     tgt_lengths_N = src_lengths_N * random.lognormal(0.0, RATIO_SPREAD, n_pairs)
     texts = zip(*(_texts(random, lengths_N, vocab_size) for lengths_N in (src_lengths_N, tgt_lengths_N)), strict=True)
     numbers = cast(Tokenizer, Numbers(vocab_size))
-    write_pairs(folder, {"synthetic": texts}, Tokenizers(numbers, numbers), max_length=LONGEST)
+    write_pairs(folder, {"synthetic": texts}, Tokenizers(numbers, numbers), max_length=MAX_LENGTH_WITH_EOS)
 
 
 def _texts(random: np.random.Generator, lengths_N: NDArray[np.float64], vocab_size: int) -> Iterator[str]:

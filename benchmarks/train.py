@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import get_args
 
 import torch
-from batches import LONGEST, write_token_store
+from batches import MAX_LENGTH_WITH_EOS, write_token_store
 from machine import matrix_rate
 from report import Measured, as_json, as_text
 from systems import CHOICES, MICRO, NAMES, OURS, TUNED, Setup
@@ -165,7 +165,7 @@ def measure(setups: Sequence[Setup], n_updates: int, *, n_rounds: int, deadline:
 
 def with_faster_attention(setup: Setup) -> Setup:
     """Return the setup with the fastest attention, measured in two rounds of one update with smaller batches."""
-    small = max(setup.training.max_tokens_per_batch // 4, LONGEST)
+    small = max(setup.training.max_tokens_per_batch // 4, MAX_LENGTH_WITH_EOS)
     training = setup.training.model_copy(update={"max_tokens_per_batch": small})
     choices = [replace(setup, training=training, attention=attention) for attention in CHOICES[setup.system]]
     if len(choices) < 2:
