@@ -1,7 +1,9 @@
-"""A Transformer of ours as a model folder of CTranslate2, which runs the same weights by an engine of its own.
+"""Conversion of our Transformer to a CTranslate2 model folder.
 
-Both keep a projection as (out, in), and those that read the same input as one matrix: queries, keys and values of
-self-attention, keys and values of cross-attention. So this only names weights anew.
+Both store projections as (out, in), and fuse those with the same input: queries, keys and values of self-attention,
+keys and values of cross-attention. So the conversion only renames weights.
+
+Shapes: P positions of a table, D d_model.
 """
 
 from __future__ import annotations
@@ -27,13 +29,12 @@ __all__ = ["write_ctranslate2_model"]
 def write_ctranslate2_model(
     model: Transformer, folder: Path, *, src_tokens: Sequence[str], tgt_tokens: Sequence[str]
 ) -> None:
-    """Write ``model`` in fp32 to a new folder that ``ctranslate2.Translator`` opens.
+    """Write ``model`` in fp32 to a new folder for ``ctranslate2.Translator``.
 
-    The tokens are names of ids, in their order; CTranslate2 reads and writes names. Those of the special symbols are
-    ours. The end symbol of a source is added by CTranslate2.
+    The tokens are the names of the ids, in order, as CTranslate2 reads and writes names; special tokens have our names.
+    CTranslate2 appends EOS to the source.
 
-    Raises ValueError where the heads do not divide d_model among them, or positions count words: CTranslate2 knows
-    neither.
+    Raises ValueError if d_k or d_v is not d_model / n_heads, or for positions = 'words', which CTranslate2 lacks.
     """
     config = model.config
     _check(config)
@@ -59,7 +60,7 @@ def _check(config: TransformerConfig) -> None:
             f"got d_k {config.d_k}, d_v {config.d_v}, d_model {config.d_model}, n_heads {config.n_heads}"
         )
     if config.positions == "words":
-        raise ValueError("CTranslate2 needs positions of places alone; got positions = 'words'")
+        raise ValueError("CTranslate2 needs positions = 'sinusoidal' or 'learned', got positions = 'words'")
 
 
 def _set_encoder(spec: Any, model: Transformer) -> None:
@@ -115,11 +116,11 @@ def _set_norm(spec: Any, norm: nn.Module) -> None:
 
 
 def _position_table(positions: nn.Module) -> Tensor:
-    """The vectors (P, D) that are added at each place; CTranslate2 decodes no further than the table goes."""
+    """Return the position encodings, (P, D); CTranslate2 decodes at most P tokens."""
     match positions:
         case SinusoidalPositions():
             return positions.table_PD
         case LearnedPositions():
             return positions.weight
         case _:
-            raise TypeError(f"positions of an unknown kind: {type(positions).__name__}")
+            raise TypeError(f"unknown kind of positions: {type(positions).__name__}")

@@ -1,23 +1,23 @@
-"""How fast translations are written: Transformer base, vocabulary 37,000, beside other systems with the same weights.
+"""Decoding speed of Transformer base, vocabulary 37,000, compared with other systems with the same weights.
 
     python benchmarks/decode.py [--json] [--rounds 5]
 
-Three settings: 64 sentences at a time with a beam of 4, one sentence at a time with a beam of 4, and 64 sentences
-greedily. Every system gets the same random source ids and writes the same number of tokens: weights are random, so no
-system may end a sentence, and each is told how many tokens to write, one number for all sentences of a batch
-(``decoders.py``). Counted are the tokens of the translations, one for each sentence, not those of the other beams.
+Three settings: batches of 64 sentences with beam 4, single sentences with beam 4, and batches of 64 sentences with
+greedy search. Every system gets the same random source ids and generates the same number of tokens: the weights are
+random, so EOS is suppressed and the number of tokens is fixed, the same for all sentences of a batch (``decoders.py``).
+Only tokens of the best translations are counted, not those of the other beams.
 
-Each system has a process of its own and is asked in turn, round by round, every second round in the opposite order; the
-others wait meanwhile. Before the first round each writes a few tokens in each setting. The figures are medians over the
-rounds, with their range, and the most memory that the process ever held.
+Each system runs in its own process. They are measured in turn, round by round, every second round in reverse order,
+while the others wait. Before the first round each generates a few tokens in each setting. The figures are medians over
+the rounds, with their range, and the peak memory of the process.
 
-That all do the same work is checked: in fp32, the peers must write the same ids greedily as ours does. (Random weights
-write monotonous text; the test of this program also compares probabilities, with CTranslate2.)
+Equal work is checked: in fp32, the other systems must generate the same ids as ours with greedy search. (Random weights
+generate monotonous text; the test of this program also compares probabilities, with CTranslate2.)
 
-The peers are CTranslate2 and ``generate`` of transformers' MarianMTModel. ``ratio_to_best_peer`` compares with the best
-of them as they come (both in fp32: the default compute type of CTranslate2 is that of the weights),
-``ratio_to_best_tuned_peer`` also with every other compute type of CTranslate2, and ``fp32_ratio`` our fp32 with float32
-of CTranslate2. In the first two, ours is the best of our precisions.
+The other systems (peers) are CTranslate2 and ``generate`` of transformers' MarianMTModel. ``ratio_to_best_peer`` is
+relative to the best of them with default settings (both fp32: CTranslate2's default compute type is that of the
+weights), ``ratio_to_best_tuned_peer`` also to every other compute type of CTranslate2, and ``fp32_ratio`` compares our
+fp32 with float32 of CTranslate2. In the first two, ours is the best of our precisions.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ WARM_UP_TOKENS = 3
 OURS: dict[str, InferencePrecision] = {f"transduce_{name}": name for name in get_args(InferencePrecision)}
 REFERENCE = "transduce_fp32"
 CTRANSLATE2 = "ctranslate2_float32"
-PEERS = (CTRANSLATE2, "transformers_float32")  # as they come
-COMPUTE_TYPES = ("float32", "bfloat16", "int8", "int8_bfloat16")  # of CTranslate2, where it has them for this processor
+PEERS = (CTRANSLATE2, "transformers_float32")  # with default settings
+COMPUTE_TYPES = ("float32", "bfloat16", "int8", "int8_bfloat16")  # of CTranslate2, if supported by the processor
 UNIT = "tokens_per_s"
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sources that are translated together, and how many tokens each translation has."""
+    """Sources that are translated together, and the number of tokens to generate for each."""
 
     sources: list[Ids]
     n_tokens: int
@@ -76,8 +76,8 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a worker says about a batch that it has translated."""
+class Result:
+    """A worker's result for a batch."""
 
     outputs: list[Ids]
     elapsed_s: float
@@ -85,24 +85,24 @@ class Answer:
 
 
 class Worker:
-    """A decoder in a process of its own; leaving the context ends it."""
+    """A decoder in its own process, which ends with the context."""
 
     def __init__(self, make_decoder: Callable[[], Decoder]) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, make_decoder), daemon=True)
         self._process.start()
-        theirs.close()  # so that the death of the process is the end of the pipe
+        theirs.close()  # so that recv raises EOFError if the process dies
 
-    def ask(self, batch: Batch) -> Answer:
-        """Translate a batch; the first call waits for the decoder to be made. Raises RuntimeError if that failed."""
+    def run(self, batch: Batch) -> Result:
+        """Translate a batch; the first call waits for the decoder to load. Raises RuntimeError if the process died."""
         self._pipe.send(batch)
         try:
-            answer: Answer = self._pipe.recv()
+            result: Result = self._pipe.recv()
         except EOFError:
             self._process.join()
             raise RuntimeError(f"a system ended with exit status {self._process.exitcode}; see above") from None
-        return answer
+        return result
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +113,7 @@ class Worker:
 
 
 def _serve(pipe: Connection, make_decoder: Callable[[], Decoder]) -> None:
-    os.dup2(2, 1)  # what libraries print is not the result
+    os.dup2(2, 1)  # output of libraries must not mix with the result
     decoder = make_decoder()
     while True:
         try:
@@ -122,17 +122,17 @@ def _serve(pipe: Connection, make_decoder: Callable[[], Decoder]) -> None:
             return
         start = time.perf_counter()
         outputs = decoder.write(batch.sources, n_tokens=batch.n_tokens, beam_size=batch.beam_size)
-        pipe.send(Answer(outputs, time.perf_counter() - start, peak_memory_mb()))
+        pipe.send(Result(outputs, time.perf_counter() - start, peak_memory_mb()))
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Speed of decoding, beside CTranslate2.")
+    parser = argparse.ArgumentParser(description="Measure decoding speed and compare it with other systems.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2, help="of every system")
-    parser.add_argument("--systems", nargs="+", metavar="NAME", help="only these, and the check only of them")
-    parser.add_argument("--preset", default="base", help="the model")
+    parser.add_argument("--threads", type=int, default=2, help="number of threads of every system")
+    parser.add_argument("--systems", nargs="+", metavar="NAME", help="measure and check only these systems")
+    parser.add_argument("--preset", default="base", help="preset of the model")
     parser.add_argument("--vocab-size", type=int, default=37_000)
     arguments = parser.parse_args()
     config = preset(arguments.preset).model.with_vocabulary(arguments.vocab_size, arguments.vocab_size)
@@ -154,7 +154,7 @@ def main() -> None:
 
 
 def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
-    """The work of one round, by setting; sources are about as long as their translations."""
+    """Return the batches of one round, by setting; sources are about as long as their translations."""
     random = Random(SEED)
 
     def batch(n_sentences: int, n_tokens: int, beam_size: int) -> Batch:
@@ -168,7 +168,7 @@ def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
 
 
 def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) -> dict[str, Callable[[], Decoder]]:
-    """How each system is made in its process. Writes the weights to ``folder`` for CTranslate2."""
+    """Return a factory of each system, called in its process; write the weights for CTranslate2 to ``folder``."""
     import ctranslate2
     from ctranslate2_model import write_ctranslate2_model
 
@@ -190,42 +190,42 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
 
 
 def check_same_work(workers: Mapping[str, Worker], batch: Batch) -> None:
-    """Say that those in fp32 write the same, or end the program: speeds would mean nothing."""
+    """Check that the fp32 systems generate the same ids; exit otherwise, as speeds would not be comparable."""
     names = [name for name in (REFERENCE, *PEERS) if name in workers]
-    ours = workers[names[0]].ask(batch).outputs
+    ours = workers[names[0]].run(batch).outputs
     for name in names[1:]:
-        theirs = workers[name].ask(batch).outputs
+        theirs = workers[name].run(batch).outputs
         n_same = sum(mine == other for mine, other in zip(ours, theirs, strict=True))
-        print(f"{name}: {n_same} of {len(ours)} sentences are written as by {names[0]}", file=sys.stderr)
+        print(f"{name}: {n_same} of {len(ours)} sentences are the same as those of {names[0]}", file=sys.stderr)
         if n_same < len(ours):
-            sys.exit("these systems do not compute the same; their speeds cannot be compared")
+            sys.exit("these systems produce different outputs; their speeds cannot be compared")
 
 
 def measure(
     workers: Mapping[str, Worker], settings: Mapping[str, Sequence[Batch]], *, n_rounds: int
 ) -> tuple[dict[str, dict[str, list[float]]], dict[str, float]]:
-    """Tokens a second by setting and system, one figure of each round; and the memory of each system."""
+    """Return tokens per second by setting and system, one figure per round, and the memory of each system."""
     memory = dict.fromkeys(workers, 0.0)
     for batches in settings.values():
         for worker in workers.values():
-            worker.ask(Batch(batches[0].sources, WARM_UP_TOKENS, batches[0].beam_size))
+            worker.run(Batch(batches[0].sources, WARM_UP_TOKENS, batches[0].beam_size))
     rates: dict[str, dict[str, list[float]]] = {name: {system: [] for system in workers} for name in settings}
     for number in range(n_rounds):
         for name, batches in settings.items():
             for system, worker in list(workers.items())[:: -1 if number % 2 else 1]:
-                answers = [worker.ask(batch) for batch in batches]
-                n_tokens = sum(len(output) for answer in answers for output in answer.outputs)
+                results = [worker.run(batch) for batch in batches]
+                n_tokens = sum(len(output) for result in results for output in result.outputs)
                 expected = sum(len(batch.sources) * batch.n_tokens for batch in batches)
                 if n_tokens != expected:
-                    sys.exit(f"{system} wrote {n_tokens:,} tokens in {name}, not {expected:,}")
-                rates[name][system].append(n_tokens / sum(answer.elapsed_s for answer in answers))
-                memory[system] = answers[-1].peak_memory_mb
+                    sys.exit(f"{system} generated {n_tokens:,} tokens in {name}, not {expected:,}")
+                rates[name][system].append(n_tokens / sum(result.elapsed_s for result in results))
+                memory[system] = results[-1].peak_memory_mb
         print(f"round {number + 1} of {n_rounds}", file=sys.stderr)
     return rates, memory
 
 
 def as_json(rates: Mapping[str, Mapping[str, Sequence[float]]], memory: Mapping[str, float]) -> dict[str, Any]:
-    """Medians, ranges, memory and ratios, by setting."""
+    """Return medians, ranges, memory and ratios, by setting."""
     out: dict[str, Any] = {}
     for name, of_setting in rates.items():
         peers = of_setting.keys() - OURS.keys()

@@ -1,12 +1,12 @@
-"""The systems that ``decode.py`` compares, each with one method: write so many ids for each source, and never the end.
+"""The systems that ``decode.py`` compares, with one method: generate a fixed number of ids for each source.
 
-A model with random weights does not say the end symbol at a sensible place. So all systems are told how many tokens to
-write: CTranslate2 and transformers by their least and greatest length, ours by its limit and a model that never ends.
+A model with random weights does not generate EOS at a sensible position. So the number of tokens is fixed: by
+minimum and maximum length for CTranslate2 and transformers, by maximum length and a model without EOS for ours.
 
-Each of these objects lives in a process of its own; nothing but plain lists goes in and out.
+Each object lives in its own process; inputs and outputs are plain lists.
+
+Shapes: B sentences, S source positions, N decoding rows, Q new positions, V vocabulary.
 """
-
-# B sentences, V vocabulary
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Decoder(Protocol):
     """A system under test."""
 
     def write(self, sources: Sequence[Ids], *, n_tokens: int, beam_size: int) -> list[Ids]:
-        """The best ``n_tokens`` ids for each source, which is given without its end symbol; a beam of 1 is greedy."""
+        """Return the best ``n_tokens`` ids for each source, given without EOS; beam 1 is greedy search."""
         ...
 
 
 def make_model(config: TransformerConfig) -> Transformer:
-    """A model with random weights, the same in every process, that never says the end symbol."""
+    """Return a model with random weights, the same in every process, that never generates EOS."""
     import torch
 
     from transduce.model import Transformer
@@ -55,18 +55,18 @@ def make_model(config: TransformerConfig) -> Transformer:
 
     class NeverEnding(Transformer):
         def extend(
-            self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
+            self, ids_NQ: Tensor, state: DecodingState, n_new_N: Tensor | None = None
         ) -> tuple[Tensor, DecodingState]:
-            logits_NTV, state = super().extend(ids_NT, state, n_new_N)
-            logits_NTV[..., EOS_ID] = -torch.inf
-            return logits_NTV, state
+            logits_NQV, state = super().extend(ids_NQ, state, n_new_N)
+            logits_NQV[..., EOS_ID] = -torch.inf
+            return logits_NQV, state
 
     torch.manual_seed(SEED)
     return NeverEnding(config).eval()
 
 
 def make_sources(n_sentences: int, n_tokens: int, *, vocab_size: int, random: Random) -> list[Ids]:
-    """Random ids, for each sentence about ``n_tokens`` of them."""
+    """Return random source sentences of about ``n_tokens`` ids."""
     from transduce.text import SPECIAL_TOKENS
 
     lengths = [n_tokens + random.randint(-n_tokens // 5, n_tokens // 5) for _ in range(n_sentences)]
@@ -74,14 +74,14 @@ def make_sources(n_sentences: int, n_tokens: int, *, vocab_size: int, random: Ra
 
 
 def token_names(vocab_size: int) -> list[str]:
-    """Names of ids, for systems that read and write names."""
+    """Return the names of ids, for systems that read and write names."""
     from transduce.text import SPECIAL_TOKENS
 
     return [*SPECIAL_TOKENS, *map(str, range(len(SPECIAL_TOKENS), vocab_size))]
 
 
 class OurDecoder:
-    """``transduce translate`` without its text side: memory handed out as the command line does, the same search."""
+    """``transduce translate`` without tokenization: the same allocator settings and the same search."""
 
     def __init__(self, config: TransformerConfig, precision: InferencePrecision, *, n_threads: int) -> None:
         import torch
@@ -110,15 +110,15 @@ class OurDecoder:
 
 
 class CTranslate2Decoder:
-    """CTranslate2 with one translation at a time on all cores, as ours."""
+    """CTranslate2 with one translation at a time on all cores, like ours."""
 
     def __init__(self, folder: Path, compute_type: str, *, vocab_size: int, n_threads: int) -> None:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # it takes torch for its converters, where there is one
+        sys.modules["torch"] = None  # type: ignore[assignment]  # keep its converters from importing torch
         import ctranslate2
 
         self.names = token_names(vocab_size)
         self.ids = {name: id for id, name in enumerate(self.names)}
-        self.forbidden = [["<pad>"], ["<s>"]]  # as in ours
+        self.suppressed = [["<pad>"], ["<s>"]]  # as in ours
         self.translator = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=1, intra_threads=n_threads
         )
@@ -130,13 +130,13 @@ class CTranslate2Decoder:
             beam_size=beam_size,
             min_decoding_length=n_tokens,
             max_decoding_length=n_tokens,
-            suppress_sequences=self.forbidden,
+            suppress_sequences=self.suppressed,
         )
         return [[self.ids[name] for name in result.hypotheses[0]] for result in results]
 
 
 def make_marian_decoder(config: TransformerConfig, *, n_threads: int) -> Decoder:
-    """transformers' ``generate``; its library is imported only here."""
+    """Return a decoder with transformers' ``generate``, which is imported only here."""
     from marian_decoder import MarianDecoder
 
     return MarianDecoder(config, n_threads=n_threads)

@@ -1,20 +1,20 @@
-"""Does this version compute what an older one did? Both are run on the same text, recipes and seeds, and compared.
+"""Regression check: compare the results of this version with those of an older commit.
 
     python benchmarks/equality.py COMMIT --data DIR [--only NAME...] [--json]
 
-For a redesign that is to change nothing. What is compared, and how near it must be:
+For refactorings that must not change results. Both versions run on the same text, recipes and seeds. Comparisons and
+tolerances:
 
     float64     50 updates of a tiny model with Adam in float64, each loss           1e-9
-    first       the first loss of recipes, as they are and in fp32                    1e-6
+    first       the first loss of the recipes in fp32                                 1e-6
     demo        every logged loss of the demo, and its BLEU                           1e-4, and 0.0
-    translate   200 translations and their scores, by a model of the older version    the same, 1e-5
-    parse       50 trees and their scores, likewise                                   the same, 1e-5
+    translate   200 translations and their scores, by a model of the older version    identical, 1e-5
+    parse       50 trees and their scores, likewise                                   identical, 1e-5
 
-Sums in the same order are bit-equal; where only the order differs, float64 tells rounding from another computation, and
-50 updates make much of what is another. Muon orthogonalises in bf16, so whole curves of recipes with it cannot be
-compared so; their first loss can. DIR holds the corpora of the recipes (multi30k, trees); a recipe whose corpus is not
-there is passed over, and told. The recipes are those of the older version: this one has to read them. Exit code 1 if
-anything differs.
+Sums in the same order are bit-equal. If only their order differs, float64 separates rounding from real differences,
+which 50 updates amplify. Muon orthogonalises in bf16, so of recipes with it only the first loss can be compared, not
+the whole curve. DIR holds the corpora of the recipes (multi30k, trees); recipes without their corpus are skipped with a
+message. The recipes are those of the older version, which this one must be able to read. Exit code 1 on a difference.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ checkpoint_every_updates = 25
 beam_size = 2
 max_extra_tokens = 5
 """
-VARIANTS: dict[str, list[str]] = {  # each switch takes another way through the code
+VARIANTS: dict[str, list[str]] = {  # settings that cover different code paths
     "base": [],
     "pre-norm, learned positions": ["model.norm=pre", "model.positions=learned"],
     "separate embeddings, r_drop": ["model.embeddings=separate", "training.r_drop=1.0"],
@@ -75,7 +75,7 @@ VARIANTS: dict[str, list[str]] = {  # each switch takes another way through the 
     "bytenet": ["model.system=bytenet"],
     "both ways": ["training.both_ways_epochs=1"],
 }
-# By the name that older versions know; this one reads it, too.
+# The key name of older versions, which this one reads too.
 TREES = ["data.target=trees", "data.shared_vocabulary=false", "model.embeddings=separate"]
 PARSING_VARIANTS: dict[str, list[str]] = {
     "trees": TREES,
@@ -86,33 +86,33 @@ RECIPES = ("multi30k-en-de", "parsing-gum", "libreoffice-help-en-de")
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far two versions are apart in one thing."""
+    """The result of one comparison."""
 
     name: str
     n_compared: int
-    difference: float  # the greatest, relative; 1.0 and more where texts differ
+    difference: float  # maximum relative difference of numbers, or number of different texts
     tolerance: float
 
     @property
     def is_equal(self) -> bool:
-        """Whether there was something to compare, and it is near enough."""
+        """Whether something was compared, and the difference is within the tolerance."""
         return self.n_compared > 0 and self.difference <= self.tolerance
 
     def __str__(self) -> str:
         verdict = "equal" if self.is_equal else "DIFFERENT"
-        told = "bit-equal" if self.difference == 0 else f"{self.difference:.1e}"
-        return f"{verdict:<10}{self.name:<44}{self.n_compared:>5} compared, {told} (may be {self.tolerance:.0e})"
+        difference = "bit-equal" if self.difference == 0 else f"{self.difference:.1e}"
+        return f"{verdict:<10}{self.name:<44}{self.n_compared:>5} compared, {difference} (at most {self.tolerance:.0e})"
 
 
 class Version:
-    """A source tree, and its command line."""
+    """A source tree and its command line."""
 
     def __init__(self, tree: Path, work: Path) -> None:
         self.tree, self.work = tree, work
         work.mkdir()
 
     def __call__(self, *arguments: object, float64: bool = False, stdin: str = "") -> str:
-        """Run a verb; returns what it printed. A verb that fails ends the comparison."""
+        """Run a verb and return its output; exit if it fails."""
         code = (IN_FLOAT64 if float64 else "") + RUN
         environment = {**os.environ, "PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
@@ -124,7 +124,7 @@ class Version:
         return done.stdout
 
     def train(self, recipe: Path, name: str, settings: Sequence[str], *, float64: bool = False, data: Path) -> Path:
-        """A run of a recipe; returns its folder."""
+        """Train a recipe and return the run folder."""
         out = self.work / name.replace(" ", "-").replace(",", "")
         sets = [part for setting in settings for part in ("--set", setting)]
         self("train", recipe, "--out", out, "--device", "cpu", "--data", data, *sets, float64=float64)
@@ -132,26 +132,26 @@ class Version:
 
 
 def losses(run: Path) -> list[float]:
-    """Every loss that a run has recorded, of updates and of validations."""
+    """Return all recorded losses of a run, of updates and of validations."""
     records = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
     return [record["loss_nats" if record["kind"] == "update" else "nll_nats"] for record in records
             if record["kind"] in ("update", "validation")]  # fmt: skip
 
 
 def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Comparison:
-    """Numbers against numbers."""
+    """Compare two lists of numbers."""
     if len(old) != len(new):
-        return Comparison(f"{name} ({len(old)} numbers then, {len(new)} now)", len(old), float("inf"), tolerance)
-    apart = [abs(a - b) / max(abs(a), 1e-30) for a, b in zip(old, new, strict=True)]
-    return Comparison(name, len(old), max(apart, default=0.0), tolerance)
+        return Comparison(f"{name} ({len(old)} numbers before, {len(new)} now)", len(old), float("inf"), tolerance)
+    differences = [abs(a - b) / max(abs(a), 1e-30) for a, b in zip(old, new, strict=True)]
+    return Comparison(name, len(old), max(differences, default=0.0), tolerance)
 
 
 def compared_texts(name: str, old: str, new: str, key: str, tolerance: float) -> Iterator[Comparison]:
-    """JSON Lines against JSON Lines: their texts and their scores."""
-    then, now = ([json.loads(line) for line in out.splitlines()] for out in (old, new))
-    n_other = sum(a[key] != b[key] for a, b in zip(then, now, strict=True))
-    yield Comparison(f"{name}: texts", len(then), float(n_other), 0.0)
-    yield compared(f"{name}: scores", [each["score"] for each in then], [each["score"] for each in now], tolerance)
+    """Compare the texts and scores of two JSON Lines outputs."""
+    before, after = ([json.loads(line) for line in out.splitlines()] for out in (old, new))
+    n_different = sum(a[key] != b[key] for a, b in zip(before, after, strict=True))
+    yield Comparison(f"{name}: texts", len(before), float(n_different), 0.0)
+    yield compared(f"{name}: scores", [each["score"] for each in before], [each["score"] for each in after], tolerance)
 
 
 class Equality:
@@ -166,12 +166,12 @@ class Equality:
         return [losses(version.train(recipe, name, settings, float64=float64, data=self.data)) for version in self.both]
 
     def float64(self) -> Iterator[Comparison]:
-        """Tiny models of every kind."""
+        """Compare the losses of tiny models of every kind."""
         for name, settings in (VARIANTS | PARSING_VARIANTS).items():
             yield compared(f"float64: {name}", *self._losses(self.tiny, name, settings, float64=True), 1e-9)
 
     def first(self) -> Iterator[Comparison]:
-        """The first loss of recipes."""
+        """Compare the first loss of the recipes."""
         for name in RECIPES:
             recipe = self.old.tree / "recipes" / f"{name}.toml"
             once = ["training.max_updates=1", "training.log_every_updates=1", "training.checkpoint_every_updates=1",
@@ -183,12 +183,12 @@ class Equality:
                 "libreoffice-help-en-de": "libreoffice_help",
             }
             if not (self.data / corpus[name]).is_dir():
-                print(f"passed over {name}: {self.data} has no {corpus[name]}", file=sys.stderr)
+                print(f"skipped {name}: {self.data} has no {corpus[name]}", file=sys.stderr)
                 continue
             yield compared(f"first loss: {name}", *(each[:1] for each in self._losses(recipe, name, once)), 1e-6)
 
     def demo(self) -> Iterator[Comparison]:
-        """The demo as anybody runs it, and 200 translations by what the older version has trained."""
+        """Compare the demo, and 200 translations by the older version's demo model."""
         runs = []
         for version in self.both:
             version("demo", "--out", version.work / "demo", "--device", "cpu", "--json")
@@ -209,7 +209,7 @@ class Equality:
         yield compared("demo: sacreBLEU", *([each["sacrebleu"]["score"]] for each in scores), 0.0)
 
     def parse(self) -> Iterator[Comparison]:
-        """50 trees by a parser of the older version."""
+        """Compare 50 trees of a parser trained by the older version."""
         settings = [*TREES, "training.max_updates=300", "training.lr_factor=0.5", "data.leaves=endings",
                     "model.positions=words", "training.log_every_updates=100"]  # fmt: skip
         run = self.old.train(self.tiny, "parser", settings, data=self.data)
@@ -220,7 +220,7 @@ class Equality:
 
 @contextmanager
 def tree_of(commit: str) -> Iterator[Path]:
-    """The files of a commit, in a folder of their own."""
+    """Extract the files of a commit to a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="transduce-equality-"))
     try:
         archive = subprocess.run(["git", "archive", commit], cwd=HERE, capture_output=True, check=True).stdout
@@ -239,7 +239,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=("float64", "first", "demo", "parse"))
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     with tree_of(arguments.commit) as folder:
         equality = Equality(
             Version(folder / "tree", folder / "old"), Version(HERE, folder / "new"), arguments.data.resolve()
@@ -249,12 +249,12 @@ def main() -> None:
         }  # fmt: skip
         for name in arguments.only or kinds:
             for comparison in kinds[name]():
-                found.append(comparison)
+                comparisons.append(comparison)
                 print(comparison, file=sys.stderr if arguments.json else sys.stdout, flush=True)
     if arguments.json:
-        values: list[dict[str, Any]] = [{**asdict(each), "is_equal": each.is_equal} for each in found]
+        values: list[dict[str, Any]] = [{**asdict(each), "is_equal": each.is_equal} for each in comparisons]
         print(json.dumps({"commit": arguments.commit, "comparisons": values}))
-    sys.exit(not all(each.is_equal for each in found))
+    sys.exit(not all(each.is_equal for each in comparisons))
 
 
 if __name__ == "__main__":

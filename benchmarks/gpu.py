@@ -1,12 +1,14 @@
-"""How fast one GPU trains and translates: base and big, in bf16, on token data like that of ``train.py``.
+"""Training and decoding speed on one GPU: base and big, in bf16, on synthetic token data as in ``train.py``.
 
     python benchmarks/gpu.py [--json] [--sizes base big] [--minutes 6] [--device cuda]
 
-Training is the trainer of ``transduce train``, on batches of 25,000 tokens on each side (section 5.1; half of them for
-big), as it comes ("eager") and with every layer compiled ("compiled"). Rates are real target tokens a second over the
-updates that follow the first ones; "MFU" is the share of the GPU's own rate of large bf16 products that the model's
-products take. Decoding is beam search with a beam of 4 over 256 sentences at a time, ``--precision bf16``, tokens of
-the translations a second.
+Training uses the trainer of ``transduce train``, on batches of 25,000 tokens on each side (section 5.1; half for big),
+without compilation ("eager") and with every layer compiled ("compiled"). Rates are real target tokens per second,
+without the first updates; "MFU" is the model's FLOP rate divided by the GPU's measured rate of large bf16 matrix
+products. Decoding is beam search with beam 4 on batches of 256 sentences, ``--precision bf16``; its rate counts the
+tokens of the translations.
+
+Shapes: B sentences, S source positions.
 """
 
 from __future__ import annotations
@@ -35,19 +37,19 @@ from transduce.tasks.objective import PairObjective
 from transduce.training import Trainer, inverse_sqrt_lr
 
 VOCABULARY = 37_000
-TOKENS = {"base": 25_000, "big": 12_500, "micro": 200}  # of a batch; micro is for tests
+TOKENS = {"base": 25_000, "big": 12_500, "micro": 200}  # per batch; micro is for tests
 N_BATCHES = 64
-N_UNCOUNTED = 20  # updates, in which layers are compiled and memory is taken
+N_UNCOUNTED = 20  # warm-up updates, in which layers are compiled and memory is allocated
 NEVER = 10**9
 BEAM_SIZE, N_SENTENCES, N_TOKENS = 4, 256, 32
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Speed of training and decoding on one GPU.")
+    parser = argparse.ArgumentParser(description="Measure training and decoding speed on one GPU.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--sizes", nargs="+", choices=TOKENS, default=["base", "big"])
-    parser.add_argument("--minutes", type=float, default=6.0, help="of training, all together")
+    parser.add_argument("--minutes", type=float, default=6.0, help="total training time in minutes")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
@@ -88,7 +90,7 @@ def train(
     is_compiled: bool,
     rate: float,
 ) -> dict[str, float]:
-    """Tokens a second, share of the matrix rate and peak memory of some updates of the trainer."""
+    """Return tokens per second, MFU and peak memory of some updates of the trainer."""
     training = TrainingConfig(
         precision="bf16",
         max_tokens_per_batch=max_tokens,
@@ -133,7 +135,7 @@ def train(
 
 
 def decode(config: TransformerConfig, device: torch.device) -> dict[str, float]:
-    """Tokens of translations a second, the second time."""
+    """Return the tokens of translations per second, in the second of two passes."""
     model = for_inference(make_model(config).to(device), "bf16")
     sources = make_sources(N_SENTENCES, N_TOKENS, vocab_size=config.src_vocab_size, random=Random(1))
     src_BS = pad_rows(sources).to(device)
@@ -151,7 +153,7 @@ def decode(config: TransformerConfig, device: torch.device) -> dict[str, float]:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    """The same for people."""
+    """Format the result as text."""
     about = result["machine"]
     lines = [
         f"{about['device']}, torch {about['versions']['torch']}, {result['matrix_gflops_per_s']:,} GFLOP/s in bf16"
@@ -168,7 +170,7 @@ def as_text(result: dict[str, Any]) -> str:
 
 
 def echo(line: str) -> None:
-    """Progress."""
+    """Print progress on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What needs a GPU. Results go to $OUT (default: gpu-results).
-#   benchmarks/gpu.sh                        that it computes the same as the CPU, and how fast it is
-#   benchmarks/gpu.sh train DATA RECIPE...   each recipe with $SEEDS (default: 1 2) on the data folder: scores and model cards; an
-#                                            interrupted run goes on where $OUT holds it
+# GPU tests and measurements. Results go to $OUT (default: gpu-results).
+#   benchmarks/gpu.sh                        test that the GPU computes the same as the CPU, and measure its speed
+#   benchmarks/gpu.sh train DATA RECIPE...   train each recipe with $SEEDS (default: 1 2) on the data folder; writes scores and model
+#                                            cards; an interrupted run in $OUT is resumed
 # Needs torch, numpy, safetensors, tokenizers, sacrebleu, sacremoses, pydantic, typer, rich, and for the first form pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,5 +36,5 @@ train() {
 case "${1:-}" in
   "") check_and_measure ;;
   train) [ $# -ge 3 ] || { echo "gpu.sh train DATA RECIPE..., got $# words" >&2; exit 2; }; shift; train "$@" ;;
-  *) echo "gpu.sh has no part $1; it has: train" >&2; exit 2 ;;
+  *) echo "gpu.sh: unknown command $1; known is: train" >&2; exit 2 ;;
 esac

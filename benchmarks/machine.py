@@ -1,4 +1,4 @@
-"""The machine that a benchmark runs on: what it is, and how fast it multiplies matrices."""
+"""The machine that a benchmark runs on: its description, and its rate of matrix products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["machine", "matrix_rate", "peak_memory_mb"]
 
-# Whose versions a figure depends on.
+# Packages whose versions are reported.
 PACKAGES = "torch transformers x-transformers ctranslate2 sentencepiece tokenizers numpy".split()
 
 MATRIX_SIZE = 2048
@@ -24,7 +24,7 @@ N_PRODUCTS = 3
 
 
 def machine() -> dict[str, object]:
-    """The processor, its cores and memory, and the versions of what is installed."""
+    """Return the processor, its cores and memory, and the versions of packages."""
     versions: dict[str, str] = {}
     for package in PACKAGES:
         try:
@@ -51,18 +51,18 @@ def _processor() -> str:
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process has had at a time."""
+    """Return the peak memory of this process."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
         return int(lines["VmHWM"].split()[0]) * 1024 / 1e6
-    import resource  # not on Linux: there, its figure includes what the parent had at the start
+    import resource  # not used on Linux, where its figure includes memory inherited from the parent
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def matrix_rate(precision: Precision, device: torch.device | None = None) -> float:
-    """Floating-point operations a second of large square matrix products: what a training step could reach at most."""
+    """Measure the FLOP/s of large square matrix products, an upper bound for training."""
     import torch
 
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -77,7 +77,7 @@ def matrix_rate(precision: Precision, device: torch.device | None = None) -> flo
         if is_cuda:
             torch.cuda.synchronize(device)
 
-    multiply(1)  # makes the kernel
+    multiply(1)  # warm-up
     start = time.perf_counter()
     multiply(n_products)
     return n_products * 2 * size**3 / (time.perf_counter() - start)

@@ -1,4 +1,7 @@
-"""transformers' MarianMTModel with the weights of a Transformer of ours, as one of the systems of ``decode.py``."""
+"""transformers' MarianMTModel with our weights, one of the systems of ``decode.py``.
+
+Shapes: B sentences, S source positions, T target positions, P positions of a table, D d_model.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ __all__ = ["MarianDecoder"]
 
 
 class MarianDecoder:
-    """``generate`` as it comes, in fp32."""
+    """``generate`` with default settings, in fp32."""
 
     def __init__(self, config: TransformerConfig, *, n_threads: int) -> None:
         torch.set_num_threads(n_threads)
@@ -35,16 +38,16 @@ class MarianDecoder:
             attention_mask=(src_BS != PAD_ID).long(),
             num_beams=beam_size,
             do_sample=False,
-            suppress_tokens=[PAD_ID, BOS_ID],  # as ours
+            suppress_tokens=[PAD_ID, BOS_ID],  # as in ours
             min_new_tokens=n_tokens,
             max_new_tokens=n_tokens,
         )
-        outputs: list[Ids] = ids_BT[:, 1:].tolist()  # the begin symbol stands first
+        outputs: list[Ids] = ids_BT[:, 1:].tolist()  # without BOS
         return outputs
 
 
 def _marian(ours: Transformer) -> Any:
-    """The same function: attention biases stay 0, as they begin."""
+    """Return a Marian model that computes the same function; its attention biases remain 0."""
     config = ours.config
     model = MarianMTModel(
         MarianConfig(

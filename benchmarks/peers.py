@@ -1,11 +1,11 @@
-"""The peers' models: how each is built, and how it makes scores of a batch.
+"""The models of other libraries (peers) that ``train.py`` compares with.
 
 All have the layers, widths and heads of a ``TransformerConfig``, one matrix for both embeddings and the output, ReLU,
-norms after the sublayers, sinusoidal positions, and dropout after the embeddings and the sublayers; ``DIFFERENCES``
-says what is still not alike. Each library is imported in the process that uses it.
-"""
+post-norm, sinusoidal positions, and dropout after the embeddings and the sublayers; ``DIFFERENCES`` lists the remaining
+differences. Each library is imported in the process that uses it.
 
-# B sentences, S source and T target positions, P positions of a table, D d_model, V vocabulary
+Shapes: B sentences, S source positions, T target positions, P positions of a table, D d_model, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID
 __all__ = ["ATTENTIONS", "DIFFERENCES", "PEERS", "make_peer"]
 
 PEERS = ["marian", "x-transformers", "torch.nn"]
-N_POSITIONS = 1024  # the length of tables, where a peer asks for one
+N_POSITIONS = 1024  # size of position tables
 
-# Which implementations of attention a peer has, its default first.
+# The attention implementations of each peer, its default first.
 ATTENTIONS = {"marian": ["sdpa", "eager"], "x-transformers": ["own", "sdpa"], "torch.nn": ["sdpa"]}
 
 DIFFERENCES = {
-    "transduce": "also computes the norm of the gradient and the loss without smoothing, for its log",
-    "marian": "transformers' MarianMTModel: biases in attention; sines and cosines in two halves",
-    "x-transformers": "norms without bias; a learned factor for the positions of each side",
-    "torch.nn": "nn.Transformer: biases in attention, another norm after each stack; dropout as its argument sets it, "
-    "that is also of attention weights and inside the feed-forward network (tuned: switched off there)",
+    "transduce": "also computes the gradient norm and the loss without label smoothing, for its log",
+    "marian": "transformers' MarianMTModel: biases in attention; sines and cosines in separate halves",
+    "x-transformers": "norms without bias; a learned scale of the positions of each side",
+    "torch.nn": "nn.Transformer: biases in attention, an additional norm after each stack; its dropout argument also "
+    "applies to attention weights and inside the feed-forward network (tuned: switched off there)",
 }
 
 
 def make_peer(name: str, config: TransformerConfig, *, attention: str, is_tuned: bool) -> nn.Module:
-    """A model that takes the source and the target after a begin symbol, padded on the right, to scores (B, T, V)."""
+    """Build a model from source and BOS-prefixed target, both padded on the right, to logits (B, T, V)."""
     models = {"marian": Marian, "x-transformers": XTransformers, "torch.nn": TorchTransformer}
     return models[name](config, attention=attention, is_tuned=is_tuned)
 
@@ -72,7 +72,7 @@ class Marian(nn.Module):
         self.marian.set_attn_implementation(attention)
 
     def forward(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
-        """Scores (B, T, V)."""
+        """Return logits, (B, T, V)."""
         mask_BS = (src_BS != PAD_ID).long()
         out = self.marian(src_BS, attention_mask=mask_BS, decoder_input_ids=tgt_in_BT, use_cache=False)
         logits_BTV: Tensor = out.logits
@@ -107,11 +107,11 @@ class XTransformers(nn.Module):
             dec_depth=config.n_decoder_layers,
             **{f"{side}_{name}": value for side in ("enc", "dec") for name, value in both.items()},
         )
-        self.decoder = self.model.decoder.net  # without the wrapper, which has a loss of its own, not smoothed
+        self.decoder = self.model.decoder.net  # without the wrapper, whose loss has no label smoothing
         self.decoder.to_logits.weight = self.model.encoder.token_emb.emb.weight
 
     def forward(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
-        """Scores (B, T, V)."""
+        """Return logits, (B, T, V)."""
         mask_BS = src_BS != PAD_ID
         memory_BSD = self.model.encoder(src_BS, mask=mask_BS, return_embeddings=True)
         logits_BTV: Tensor = self.decoder(tgt_in_BT, context=memory_BSD, context_mask=mask_BS)
@@ -152,7 +152,7 @@ class TorchTransformer(nn.Module):
                     module.dropout.p = 0.0
 
     def forward(self, src_BS: Tensor, tgt_in_BT: Tensor) -> Tensor:
-        """Scores (B, T, V)."""
+        """Return logits, (B, T, V)."""
         n_tgt = tgt_in_BT.shape[1]
         is_pad_BS = src_BS == PAD_ID
         states_BTD = self.transformer(
@@ -161,7 +161,7 @@ class TorchTransformer(nn.Module):
             tgt_mask=torch.ones(n_tgt, n_tgt, dtype=torch.bool).triu(1),
             tgt_is_causal=True if self.is_tuned else None,
             src_key_padding_mask=is_pad_BS,
-            # Padding on the right needs no mask beside the causal one; without it, attention has a faster path.
+            # With padding on the right the causal mask is sufficient, and attention without a second mask is faster.
             tgt_key_padding_mask=None if self.is_tuned else tgt_in_BT == PAD_ID,
             memory_key_padding_mask=is_pad_BS,
         )

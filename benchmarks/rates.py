@@ -1,4 +1,4 @@
-"""Rates of several systems, measured in turn: medians, ranges and ratios."""
+"""Medians, ranges and ratios of the measured rates of several systems."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from statistics import median
 
 __all__ = ["ratio", "summary", "table"]
 
-Rates = Mapping[str, Sequence[float]]  # by system; one rate of each round, more is better
+Rates = Mapping[str, Sequence[float]]  # by system; one rate per round, higher is better
 
 
 def summary(rates: Sequence[float], unit: str) -> dict[str, float]:
-    """Median and range of the rounds.
+    """Return the median and the range over the rounds.
 
     >>> summary([30.0, 10.0, 20.0], "lines_per_s")
     {'lines_per_s': 20.0, 'lowest': 10.0, 'highest': 30.0}
@@ -20,7 +20,7 @@ def summary(rates: Sequence[float], unit: str) -> dict[str, float]:
 
 
 def ratio(rates: Rates, ours: Collection[str], peers: Collection[str]) -> float | None:
-    """The best median of ours over the best of the peers; above 1, ours is faster. None where no peer took part.
+    """Return our best median divided by the best of the peers; above 1, ours is faster. None without peers.
 
     >>> ratio({"a": [2.0], "b": [4.0], "c": [8.0]}, ["a", "b"], ["c"])
     0.5
@@ -31,7 +31,7 @@ def ratio(rates: Rates, ours: Collection[str], peers: Collection[str]) -> float 
 
 
 def table(title: str, rates: Rates, unit: str, notes: Mapping[str, str] | None = None) -> str:
-    """Lines for people: a system each, the fastest first, with its range and its share of the fastest."""
+    """Return a text table: one system per line, fastest first, with its range and its ratio to the fastest."""
     medians = {name: median(values) for name, values in rates.items()}
     best = max(medians.values())
     lines = [f"{title} ({unit})"]

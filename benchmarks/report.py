@@ -1,4 +1,4 @@
-"""What ``train.py`` says: medians, ranges, ratios and shares of the machine's rate, as JSON and as tables."""
+"""The report of ``train.py``: medians, ranges, ratios and MFU, as JSON and as tables."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["Measured", "as_json", "as_text"]
 
 @dataclass(slots=True)
 class Measured:
-    """What one precision gave, by system; rates: one of each round."""
+    """The measurements of one precision, by system; one rate per round."""
 
     tokens_per_s: dict[str, list[float]]
     attention: dict[str, str]
-    matrix_flops_per_s: list[float] = field(default_factory=list)  # before each turn of a system
+    matrix_flops_per_s: list[float] = field(default_factory=list)  # measured before each turn of a system
     peak_memory_mb: dict[str, float] = field(default_factory=dict)
     n_parameters: dict[str, int] = field(default_factory=dict)
 
 
 def as_json(measured: Mapping[Precision, Measured], model: TransformerConfig) -> dict[str, Any]:
-    """Everything that was measured, as plain values; the ratios of the first precision stand at the top, too."""
+    """Return all measurements as plain values, with the ratios of the first precision also at the top level."""
     flops_per_token = cost_of(model).flops_per_token
     of_precision = {precision: _as_json(result, flops_per_token) for precision, result in measured.items()}
     matrix_rate = {
@@ -70,17 +70,17 @@ def _as_json(result: Measured, flops_per_token: int) -> dict[str, Any]:
 
 
 def _memory_ratio(peak_memory_mb: Mapping[str, float], peers: Collection[str]) -> float | None:
-    """Ours over the peer that needs least; below 1, ours needs less."""
+    """Return our memory divided by that of the most economical peer; below 1, ours needs less."""
     of_peers = [peak_memory_mb[name] for name in peers if name in peak_memory_mb]
     return round(peak_memory_mb[OURS] / min(of_peers), 3) if of_peers and OURS in peak_memory_mb else None
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """The same for people: a table for each precision, and what is not alike."""
+    """Format the result as text: a table for each precision, and the differences of the systems."""
     about = result["machine"]
     lines = [
         f"Training, size {result['size']}, batches of {result['max_tokens_per_batch']:,} tokens, "
-        f"{result['flops_per_token'] / 1e6:,.1f} MFLOP a token",
+        f"{result['flops_per_token'] / 1e6:,.1f} MFLOP per token",
         f"{about['cpu']}, {about['cores']} cores, torch {about['versions']['torch']}",
     ]
     for precision, matrix in result["matrix_rate"].items():
@@ -106,10 +106,8 @@ def _table(result: Mapping[str, Any]) -> list[str]:
             f"  {name:<22}{of_system['tokens_per_s']:>10,.0f}{span:>20}{of_system['mfu']:>7.1%}"
             f"{of_system['peak_memory_mb']:>7,} MB{of_system['parameters']:>13,}  {of_system['attention']}"
         )
-    for whom, key in (("peer as it comes", "best_peer"), ("tuned peer", "best_tuned_peer")):
+    for peer, key in (("default peer", "best_peer"), ("tuned peer", "best_tuned_peer")):
         speed, memory = result[f"ratio_to_{key}"], result[f"memory_ratio_to_{key}"]
         if speed is not None:
-            lines.append(
-                f"  ours to the best {whom}: {speed:.2f} times the tokens a second, {memory:.2f} times the memory"
-            )
+            lines.append(f"  ours relative to the best {peer}: {speed:.2f} x tokens per second, {memory:.2f} x memory")
     return lines

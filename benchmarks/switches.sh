@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# What each switch of a recipe for Multi30k is worth by itself: short runs, judged on dev, each changed in one thing.
-#   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT stay, stopped ones go on; two at a time
-# They start from recipes/multi30k-en-de.toml, narrow, with fewer pieces, without weight decay and R-Drop: what it was at first.
-# A run has 2,000 updates, or UPDATES; where one costs more or less, so many that the run takes about as long. The mean is of
-# five checkpoints, in the last twentieth of UPDATES. JOBS=1 runs one at a time.
-# Search is alike for all but the paper's recipe, and milder than the recipe's, under which a model of few updates rambles.
-# Prints a table in Markdown, from the JSON that `transduce train` prints.
+# Ablation of the settings of the Multi30k recipe: short runs, scored on dev, each with one change.
+#   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT are kept, interrupted ones resumed
+# The baseline is recipes/multi30k-en-de.toml with narrow layers, a smaller vocabulary, no weight decay and no R-Drop.
+# A run has 2,000 updates, or UPDATES; if an update costs more or less, the number is adjusted so that the run takes about as long.
+# The average is over five checkpoints in the last twentieth of UPDATES. Two runs at a time; JOBS=1 runs one.
+# Search settings are the same for all runs but the paper's recipe; beam and alpha are below the recipe's, with which a model of few
+# updates generates too long outputs. Prints a table in Markdown, from the JSON that `transduce train` prints.
 set -euo pipefail
-[ $# = 2 ] || [ $# = 3 ] || { echo "switches.sh DATA OUT [UPDATES], got $# words" >&2; exit 2; }
+[ $# = 2 ] || [ $# = 3 ] || { echo "switches.sh DATA OUT [UPDATES], got $# arguments" >&2; exit 2; }
 data="$(realpath "$1")"
 mkdir -p "$2"
 out="$(realpath "$2")"
 updates="${3:-2000}"
-[[ $updates =~ ^[1-9][0-9]{2,}$ ]] || { echo "switches.sh: UPDATES should be a number from 100 on, got $updates" >&2; exit 2; }
+[[ $updates =~ ^[1-9][0-9]{2,}$ ]] || { echo "switches.sh: UPDATES should be a number of at least 100, got $updates" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 python=.venv/bin/python
 dev="$(ls "$data"/multi30k/val.en{,.gz,.xz} 2> /dev/null | head -n 1)" || true
-[ -n "$dev" ] || { echo "switches.sh: there is no $data/multi30k/val.en (plain, .gz or .xz)" >&2; exit 1; }
+[ -n "$dev" ] || { echo "switches.sh: $data/multi30k/val.en (plain, .gz or .xz) does not exist" >&2; exit 1; }
 dev_src="$dev" dev_tgt="${dev/val.en/val.de}"
 half="training.max_updates=$((updates / 2))"
 twice="training.max_updates=$((updates * 2))"
@@ -35,13 +35,13 @@ run_one() {
     options+=(--set "$setting")
   done
   $python -m transduce train recipes/multi30k-en-de.toml "${options[@]}" > "$out/$name.json.part" 2> "$out/$name.log" ||
-    { echo "$name: stopped; $out/$name.log says why, and the same command goes on" >&2; return 255; }  # ends xargs
+    { echo "$name: stopped; see $out/$name.log; the same command resumes" >&2; return 255; }  # 255 ends xargs
   mv "$out/$name.json.part" "$out/$name.json"
 }
 export -f run_one
 
-# A name, and what is changed. An epoch has 246 updates; both ways go a third of the run, or what is next above in epochs.
-# The paper's recipe: that of section 5, with its warm-up as short as the run, and of section 6.1.
+# Name and changed settings. An epoch has 246 updates; bidirectional training takes a third of the run, rounded up to epochs.
+# The paper's recipe: sections 5 and 6.1, with the warm-up scaled to the run.
 paper="training.optimiser=adam training.decay=inverse_sqrt training.warmup_steps=$((updates / 5)) model.norm=post"
 paper+=" model.p_drop=0.1 search.beam_size=4 search.alpha=0.6"
 xargs -P "${JOBS:-2}" -L 1 bash -c 'run_one "$@"' _ <<RUNS || exit 1
@@ -82,8 +82,8 @@ from transduce.training import newest_complete, read_state
 print("| changed | updates | minutes | FLOPs | million parameters | `multi30k_bleu` | sacreBLEU | chrF |")
 print("| --- | --- | --- | --- | --- | --- | --- | --- |")
 for path in sorted(Path(sys.argv[1]).glob("*.json"), key=lambda path: path.stat().st_mtime):
-    told = json.loads(path.read_text(encoding="utf-8"))
-    scores = [told["scores"][name]["score"] for name in ("multi30k_bleu", "sacrebleu", "chrf")]
+    result = json.loads(path.read_text(encoding="utf-8"))
+    scores = [result["scores"][name]["score"] for name in ("multi30k_bleu", "sacrebleu", "chrf")]
     state = read_state(newest_complete(path.with_suffix("") / "checkpoints", print))
     config = read_run_config(path.with_suffix(""))
     cost = cost_of(config.model)

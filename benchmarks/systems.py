@@ -1,4 +1,7 @@
-"""The systems that ``train.py`` compares: how each is trained. The peers' models are in ``peers.py``."""
+"""The systems that ``train.py`` compares, with their training loops; the peers' models are in ``peers.py``.
+
+Shapes: B sentences, S source positions, T target positions, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,19 @@ OURS = "transduce"
 MICRO = TransformerConfig(
     n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16
 ).with_vocabulary(200, 200)  # for tests
-TUNED = [f"{peer}-tuned" for peer in PEERS]  # with our settings
+TUNED = [f"{peer}-tuned" for peer in PEERS]  # peers with our settings
 NAMES = [OURS, *PEERS, *TUNED]
-CHOICES = {OURS: ["auto"], **ATTENTIONS}  # implementations of attention, the default first
+CHOICES = {OURS: ["auto"], **ATTENTIONS}  # attention implementations, the default first
 
-Pace = Callable[[int], None]  # called before each update with the target tokens so far; returns when it may be done
+Pace = Callable[[int], None]  # called before each update with the target tokens so far; blocks until it may run
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a worker needs to know."""
+    """The configuration of a worker."""
 
     system: str  # ``OURS`` or one of ``PEERS``
-    is_tuned: bool  # a peer with all settings that ours has
+    is_tuned: bool  # a peer with our settings
     attention: str  # one of ``CHOICES``
     model: TransformerConfig
     training: TrainingConfig
@@ -46,12 +49,12 @@ class Setup:
 
     @property
     def name(self) -> str:
-        """As in the tables."""
+        """The name in the tables."""
         return f"{self.system}-tuned" if self.is_tuned and self.system != OURS else self.system
 
 
 class System(Protocol):
-    """A model and what trains it."""
+    """A model with its training loop."""
 
     n_parameters: int
 
@@ -83,7 +86,7 @@ class OurTraining:
         )
 
     def train(self, pace: Pace) -> None:
-        """Train; the trainer asks before each update whether it should stop."""
+        """Train; the trainer calls ``should_stop`` before each update."""
 
         def should_stop() -> bool:
             pace(self.trainer.state.tgt_tokens)
@@ -94,7 +97,7 @@ class OurTraining:
 
 
 class PeerTraining:
-    """The loop that users of a library write: autocast, torch's cross-entropy, torch's Adam."""
+    """The usual loop of a library's users: autocast, torch's cross-entropy, torch's Adam."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -110,7 +113,7 @@ class PeerTraining:
         )
 
     def train(self, pace: Pace) -> None:
-        """Train on the batches that our trainer gets, in the same order."""
+        """Train on the same batches as our trainer, in the same order."""
         self.model.train()
         n_tgt_tokens = 0
         for batch in self._batches():
@@ -140,5 +143,5 @@ class PeerTraining:
 
 
 def _count(model: nn.Module) -> int:
-    """Parameters that are trained, each once."""
+    """Count the trainable parameters."""
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)

@@ -1,17 +1,17 @@
-"""How fast text becomes ids: learning vocabularies, encoding, BPE-dropout, and a whole preparation.
+"""Speed of text processing: learning vocabularies, encoding, BPE-dropout, and a whole preparation.
 
     python benchmarks/text.py [--json] [--pairs 100000] [--rounds 5]
 
-The text is of the built-in grammar corpus, both languages one after the other; nothing is downloaded. All systems run
-in this process, in turn, round by round, on the same lines, with all cores where they can use them; every second round
-goes in the opposite order. The figures are medians over the rounds, with their range.
+The text is the built-in grammar corpus, both languages concatenated; nothing is downloaded. All systems run in this
+process, in turn, round by round, on the same lines, with all cores if they support it; every second round runs in
+reverse order. The figures are medians over the rounds, with their range.
 
-* bpe_training: lines a second that a vocabulary is learned from. Peers: sentencepiece (BPE over characters, with bytes
-  for those that are rare) and the tokenizers library called directly (bytes, as ours). All vocabularies have one size.
-* encoding: lines a second, each system with the vocabulary that it has learned.
-* bpe_dropout: encodings a second, 8 of each line, with p = 0.1. Ours are reproducible from a seed; the peers' are not.
-* wordpiece_training: lines a second. Ours merges the pair of greatest likelihood, the tokenizers library the commonest.
-* prepare: pairs a second from a file of pairs to tokenizer and token store. There is no peer.
+* bpe_training: lines per second of learning a vocabulary. Peers: sentencepiece (BPE over characters, byte fallback) and
+  the tokenizers library called directly (byte-level, as ours). All vocabularies have the same size.
+* encoding: lines per second, each system with its own learned vocabulary.
+* bpe_dropout: encodings per second, 8 of each line, with p = 0.1. Only ours are reproducible from a seed.
+* wordpiece_training: lines per second. Ours merges the pair of maximum likelihood, tokenizers the most frequent one.
+* prepare: pairs per second from a file of pairs to tokenizer and token store. There is no peer.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from transduce.text import BpeDropout, normalise, train_bpe, train_wordpiece
 
 SEED = 1
 P_DROP = 0.1  # of BPE-dropout
-N_ENCODINGS = 8  # of a line, by BPE-dropout; it is given one line of so many
+N_ENCODINGS = 8  # per line with BPE-dropout, which gets every 8th line
 
 OURS = "transduce"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing to do, by several systems."""
+    """A measured task, with the systems that perform it."""
 
     name: str
     unit: str
@@ -58,10 +58,10 @@ class Task:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Speed of text processing, beside sentencepiece and tokenizers.")
+    parser = argparse.ArgumentParser(description="Measure text processing and compare it with other libraries.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--pairs", type=int, default=100_000, help="pairs of the grammar corpus")
-    parser.add_argument("--vocab-size", type=int, default=4000, help="of every vocabulary")
+    parser.add_argument("--pairs", type=int, default=100_000, help="number of pairs of the grammar corpus")
+    parser.add_argument("--vocab-size", type=int, default=4000, help="size of every vocabulary")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -74,12 +74,12 @@ def main() -> None:
 
 
 def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
-    """Everything that is measured, on ``n_pairs`` pairs; files are written to ``folder``."""
+    """Return all tasks, on ``n_pairs`` pairs; files are written to ``folder``."""
     pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=n_pairs, seed=SEED)]
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
     lines = [normalise(text) for pair in pairs for text in pair]
-    few = lines[::N_ENCODINGS]
+    dropout_lines = lines[::N_ENCODINGS]
     ours, piece, library, dropping = (
         train_bpe(lines, vocab_size=vocab_size),
         sentencepiece_bpe(lines, vocab_size),
@@ -88,7 +88,7 @@ def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
     )
     dropping.model.dropout = P_DROP
     sizes = {OURS: ours.size, "sentencepiece": piece.get_piece_size(), "tokenizers": library.get_vocab_size()}
-    print(f"{len(lines):,} lines; sizes of the vocabularies: {sizes}", file=sys.stderr)
+    print(f"{len(lines):,} lines; vocabulary sizes: {sizes}", file=sys.stderr)
 
     def encode_by_sentencepiece(lines: Sequence[str], **options: Any) -> None:
         piece.encode(lines, out_type=int, num_threads=-1, **options)
@@ -98,11 +98,11 @@ def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
 
     def drop_by_sentencepiece() -> None:
         for _ in range(N_ENCODINGS):
-            encode_by_sentencepiece(few, enable_sampling=True, alpha=P_DROP, nbest_size=-1)
+            encode_by_sentencepiece(dropout_lines, enable_sampling=True, alpha=P_DROP, nbest_size=-1)
 
     def drop_by_library() -> None:
         for _ in range(N_ENCODINGS):
-            encode_by_library(dropping, few)
+            encode_by_library(dropping, dropout_lines)
 
     def prepare_file() -> None:
         config = DataConfig(corpus="files", train_tsv=str(file), vocab_size=vocab_size)
@@ -133,9 +133,9 @@ def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
         Task(
             "bpe_dropout",
             "encodings_per_s",
-            N_ENCODINGS * len(few),
+            N_ENCODINGS * len(dropout_lines),
             {
-                OURS: lambda: BpeDropout(ours, p_drop=P_DROP, seed=SEED).sample(few, N_ENCODINGS),
+                OURS: lambda: BpeDropout(ours, p_drop=P_DROP, seed=SEED).sample(dropout_lines, N_ENCODINGS),
                 "sentencepiece": drop_by_sentencepiece,
                 "tokenizers": drop_by_library,
             },
@@ -154,7 +154,7 @@ def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
 
 
 def sentencepiece_bpe(lines: Sequence[str], vocab_size: int) -> sentencepiece.SentencePieceProcessor:
-    """Learned with the same size, and able to spell everything, as ours is."""
+    """Train sentencepiece with the same vocabulary size and byte fallback."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -170,12 +170,12 @@ def sentencepiece_bpe(lines: Sequence[str], vocab_size: int) -> sentencepiece.Se
 
 
 def library_bpe(lines: Sequence[str], vocab_size: int) -> tokenizers.Tokenizer:
-    """The tokenizers library by itself, over bytes."""
+    """Train byte-level BPE with the tokenizers library alone."""
     return _learned(models.BPE(), trainers.BpeTrainer, lines, vocab_size)
 
 
 def library_wordpiece(lines: Sequence[str], vocab_size: int) -> tokenizers.Tokenizer:
-    """The tokenizers library by itself, over bytes."""
+    """Train byte-level WordPiece with the tokenizers library alone."""
     return _learned(models.WordPiece(), trainers.WordPieceTrainer, lines, vocab_size)
 
 
@@ -192,7 +192,7 @@ def _learned(
 
 
 def measure(tasks: Sequence[Task], *, n_rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Units a second, by task and system, one figure of each round."""
+    """Return units per second, by task and system, one figure per round."""
     rates: dict[str, dict[str, list[float]]] = {task.name: {name: [] for name in task.systems} for task in tasks}
     for number in range(n_rounds):
         for task in tasks:
@@ -205,7 +205,7 @@ def measure(tasks: Sequence[Task], *, n_rounds: int) -> dict[str, dict[str, list
 
 
 def as_json(tasks: Sequence[Task], rates: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
-    """Medians, ranges, and ours over the best peer, by task."""
+    """Return medians, ranges, and our ratio to the best peer, by task."""
     out: dict[str, Any] = {}
     for task in tasks:
         of_task = rates[task.name]

@@ -1,22 +1,21 @@
-"""How fast models are trained: ours beside transformers' Marian, x-transformers and torch.nn.Transformer.
+"""Training speed, compared with transformers' Marian, x-transformers and torch.nn.Transformer.
 
     python benchmarks/train.py --size base [--json] [--precision bf16|fp32|both] [--rounds 8] [--minutes 9]
 
-Every system trains on the same batches of synthetic token data (``batches.py``), in a process of its own
-(``workers.py``), and is asked in turn, round by round, for a few updates; the others sleep meanwhile, and another one
-begins each round. Before the rounds each does three updates that are not counted, and two more before each turn. Rates
-are real target tokens a second, end symbols included, medians over the rounds with their range; memory is the greatest
-of the whole process.
+Every system trains on the same batches of synthetic token data (``batches.py``) in its own process (``workers.py``).
+In each round every system in turn does a few updates while the others sleep; each round starts with another system.
+Each system does three warm-up updates before the rounds, and two before each turn. Rates are real target tokens per
+second, EOS included, as medians over the rounds with their range; memory is the peak of the process.
 
-Ours is the trainer of ``transduce train``. A peer is shown twice: as it comes (its default attention, torch.optim.Adam
-as it is, the C library's memory allocator as it is), and "-tuned": with every setting that ours has (the allocator
-keeps freed memory, fused Adam) and the faster of its implementations of attention, found by a short trial. How near the
-models are to each other is said below the table (``peers.py``). "MFU" is the share of the machine's rate of matrix
-products of the same precision, measured in this process in the same rounds, that the model's own products take.
+Ours is the trainer of ``transduce train``. Each peer is measured twice: with its defaults (attention, torch.optim.Adam
+and memory allocator), and as "-tuned" with our settings (the allocator keeps freed memory, fused Adam) and the fastest
+of its attention implementations, chosen by a short measurement. The table is followed by the remaining differences
+between the models (``peers.py``). "MFU" is the model's FLOP rate divided by the machine's rate of matrix products of
+the same precision, measured in this process in the same rounds.
 
-If nothing else is said, the base model is measured in bf16 only, to be done within ten minutes on two cores; its seven
-processes together need about 14 GB. OpenNMT-py 3.5 (torch below 2.3) and JoeyNMT 2.3 (protobuf below 3.21) cannot be
-installed beside this package.
+By default the base model is measured in bf16 only, within ten minutes on two cores; its seven processes together need
+about 14 GB. OpenNMT-py 3.5 (torch below 2.3) and JoeyNMT 2.3 (protobuf below 3.21) cannot be installed beside this
+package.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from pathlib import Path
 from typing import get_args
 
 import torch
-from batches import LONGEST, write_token_store
+from batches import MAX_LENGTH_WITH_EOS, write_token_store
 from machine import matrix_rate
 from report import Measured, as_json, as_text
 from systems import CHOICES, MICRO, NAMES, OURS, TUNED, Setup
@@ -44,16 +43,16 @@ from transduce.config import Precision, TrainingConfig, TransformerConfig
 from transduce.recipes import preset
 
 MODULES = {"marian": "transformers", "x-transformers": "x_transformers"}
-N_BATCHES = 64  # of the token data; more updates begin anew
+N_BATCHES = 64  # of the token data; further updates repeat them
 NEVER = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A model, and how it is asked."""
+    """A model and its measurement settings."""
 
     model: TransformerConfig
-    precisions: tuple[Precision, ...]  # that ten minutes are enough for
+    precisions: tuple[Precision, ...]  # that fit into ten minutes
     max_tokens_per_batch: int
     updates_per_round: int
 
@@ -82,7 +81,7 @@ def main() -> None:
             store = Path(folder) / "store"
             write_token_store(store, vocab_size=size.model.tgt_vocab_size, n_tgt_tokens=N_BATCHES * tokens)
             for number, precision in enumerate(precisions, start=1):
-                training = unwatched(precision, max_tokens_per_batch=tokens)
+                training = endless_training(precision, max_tokens_per_batch=tokens)
                 setups = make_setups(arguments.systems, size.model, training, store, n_threads=arguments.threads)
                 deadline = start + 60 * arguments.minutes * number / len(precisions)
                 measured[precision] = measure(setups, n_updates, n_rounds=arguments.rounds, deadline=deadline)
@@ -94,14 +93,14 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Speed of training, beside transformers, x-transformers and torch.nn.")
+    parser = argparse.ArgumentParser(description="Measure training speed and compare it with other libraries.")
     parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--precision", choices=[*get_args(Precision), "both"], help="default: by size")
-    parser.add_argument("--rounds", type=int, default=8, help="at most so many")
-    parser.add_argument("--minutes", type=float, default=9.0, help="fewer rounds if they would take longer than this")
-    parser.add_argument("--updates-per-round", type=int, help="of each system; default: by size")
-    parser.add_argument("--tokens", type=int, help="rows x longest of a batch, on each side; default: by size")
+    parser.add_argument("--rounds", type=int, default=8, help="maximum number of rounds")
+    parser.add_argument("--minutes", type=float, default=9.0, help="time limit, which reduces the number of rounds")
+    parser.add_argument("--updates-per-round", type=int, help="updates of each system per round; default: by size")
+    parser.add_argument("--tokens", type=int, help="batch size: rows x longest row on each side; default: by size")
     parser.add_argument("--systems", nargs="+", choices=NAMES, default=NAMES, metavar="SYSTEM", help=", ".join(NAMES))
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -111,8 +110,8 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def unwatched(precision: Precision, *, max_tokens_per_batch: int) -> TrainingConfig:
-    """The paper's training, without end, validation and checkpoints."""
+def endless_training(precision: Precision, *, max_tokens_per_batch: int) -> TrainingConfig:
+    """Return the paper's training settings, without end, validation and checkpoints."""
     return TrainingConfig(
         precision=precision,
         max_tokens_per_batch=max_tokens_per_batch,
@@ -125,7 +124,7 @@ def unwatched(precision: Precision, *, max_tokens_per_batch: int) -> TrainingCon
 def make_setups(
     names: Sequence[str], model: TransformerConfig, training: TrainingConfig, store: Path, *, n_threads: int
 ) -> list[Setup]:
-    """What each worker is told; which attention tuned peers use is still open."""
+    """Return the setup of each worker; the attention of tuned peers is chosen later."""
     return [
         Setup(
             system=name.removesuffix("-tuned"),
@@ -141,7 +140,7 @@ def make_setups(
 
 
 def measure(setups: Sequence[Setup], n_updates: int, *, n_rounds: int, deadline: float) -> Measured:
-    """Ask all systems in turn, round by round; fewer rounds than ``n_rounds`` if the time is over before."""
+    """Measure all systems in turn, for ``n_rounds`` rounds or until the deadline."""
     setups = [with_faster_attention(setup) if setup.is_tuned else setup for setup in setups]
     result = Measured({setup.name: [] for setup in setups}, attention={setup.name: setup.attention for setup in setups})
     with ExitStack() as stack:
@@ -165,8 +164,8 @@ def measure(setups: Sequence[Setup], n_updates: int, *, n_rounds: int, deadline:
 
 
 def with_faster_attention(setup: Setup) -> Setup:
-    """The setup with the attention that is faster in two rounds of one update, with smaller batches to save time."""
-    small = max(setup.training.max_tokens_per_batch // 4, LONGEST)
+    """Return the setup with the fastest attention, measured in two rounds of one update with smaller batches."""
+    small = max(setup.training.max_tokens_per_batch // 4, MAX_LENGTH_WITH_EOS)
     training = setup.training.model_copy(update={"max_tokens_per_batch": small})
     choices = [replace(setup, training=training, attention=attention) for attention in CHOICES[setup.system]]
     if len(choices) < 2:
@@ -182,7 +181,7 @@ def with_faster_attention(setup: Setup) -> Setup:
 
 
 def warm_workers(setups: Sequence[Setup], stack: ExitStack) -> list[Worker]:
-    """A worker for each setup; all are built at the same time, then each does its first updates."""
+    """Return a worker for each setup; all are built concurrently, then each does its warm-up updates."""
     workers = [stack.enter_context(Worker(setup)) for setup in setups]
     for worker in workers:
         echo(f"{worker.setup.training.precision}: {worker.setup.name}, {worker.n_parameters:,} parameters")
@@ -192,7 +191,7 @@ def warm_workers(setups: Sequence[Setup], stack: ExitStack) -> list[Worker]:
 
 
 def echo(line: str) -> None:
-    """Progress."""
+    """Print progress on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Processes that train when they are asked to: one for each system, as the memory allocator is set for a process.
+"""Worker processes that train on request: one per system, since allocator settings apply to a process.
 
-All are started alike, with one environment. Nothing is said to OpenMP about waiting: its threads stop spinning some
-milliseconds after the work, so that a process that was not asked leaves the cores to the others. It leaves them its
-freed memory, too, whatever its allocator is set to, as else all processes together would need that of all their peaks;
-the first two updates of each turn, which take memory anew, are not counted.
+All are started with the same environment. OpenMP's wait policy is the default: its threads stop spinning a few
+milliseconds after the work, so that an idle process leaves the cores to the others. After each turn a process returns
+its freed memory, whatever its allocator settings; else all peaks together would have to fit into memory. The first two
+updates of each turn, which allocate it again, are not counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from transduce.cli.machine import keep_freed_memory
 
 __all__ = ["Turn", "Worker", "WorkerError"]
 
-N_UNCOUNTED = 2  # updates of each turn, before those that were asked for
+N_UNCOUNTED = 2  # warm-up updates of each turn
 
 MessageT = TypeVar("MessageT", int, "Turn")
 
@@ -37,20 +37,20 @@ class WorkerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Some updates of one system."""
+    """The measurement of some updates of one system."""
 
     n_tgt_tokens: int
     seconds: float
-    peak_memory_mb: float  # of the process since it began
+    peak_memory_mb: float  # of the process since its start
 
     @property
     def tokens_per_s(self) -> float:
-        """Real target tokens, end symbols included."""
+        """Real target tokens per second, EOS included."""
         return self.n_tgt_tokens / self.seconds
 
 
 class Worker:
-    """A system in a process of its own, asleep until it is asked. It is built while its maker goes on."""
+    """A system in its own process, which sleeps between turns. It is built in the background."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -58,35 +58,35 @@ class Worker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(setup, theirs), daemon=True)
         self._process.start()
-        theirs.close()  # so that an end of the process is seen as an end of the pipe
+        theirs.close()  # so that recv raises EOFError if the process dies
         self._n_parameters: int | None = None
 
     @property
     def n_parameters(self) -> int:
-        """Those that are trained; waits until the system is built."""
+        """The number of trainable parameters; waits until the system is built."""
         if self._n_parameters is None:
             self._n_parameters = self._receive(int)
         return self._n_parameters
 
     def train(self, n_updates: int) -> Turn:
-        """Let it do some more updates than this, and time all but the first of them."""
+        """Run the warm-up updates and ``n_updates`` more, and measure the latter."""
         assert self.n_parameters
         try:
             self._pipe.send(n_updates)
         except BrokenPipeError:
-            self._say_how_it_ended()
+            self._raise_exit_status()
         return self._receive(Turn)
 
     def _receive(self, kind: type[MessageT]) -> MessageT:
         try:
             message = self._pipe.recv()
         except EOFError:
-            self._say_how_it_ended()
+            self._raise_exit_status()
         if not isinstance(message, kind):
             raise WorkerError(f"{self.setup.name}: {message}")
         return message
 
-    def _say_how_it_ended(self) -> NoReturn:
+    def _raise_exit_status(self) -> NoReturn:
         self._process.join()
         status = self._process.exitcode
         raise WorkerError(f"{self.setup.name} ended with exit status {status}; is there enough memory?")
@@ -101,7 +101,7 @@ class Worker:
 
 
 class _Pace:
-    """Stands before each update: lets a system go on, or makes it wait for its turn."""
+    """Called before each update: blocks until the system's turn."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -109,7 +109,7 @@ class _Pace:
         self._started, self._tokens_before = 0.0, 0
 
     def __call__(self, n_tgt_tokens: int) -> None:
-        """Raises EOFError when nobody will ask any more."""
+        """Wait for the turn. Raises EOFError when the parent has closed the pipe."""
         if self._n_left == 0:
             if self._n_counted:
                 self._report(n_tgt_tokens)
@@ -121,22 +121,22 @@ class _Pace:
 
     def _report(self, n_tgt_tokens: int) -> None:
         turn = Turn(n_tgt_tokens - self._tokens_before, time.perf_counter() - self._started, peak_memory_mb())
-        _give_back_freed_memory()
+        _return_freed_memory()
         self._pipe.send(turn)
 
 
-def _give_back_freed_memory() -> None:
-    """To the system. Elsewhere than on glibc nothing is done."""
+def _return_freed_memory() -> None:
+    """Return freed memory to the system; without glibc, do nothing."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
     if malloc_trim is not None:
         malloc_trim(0)
 
 
 def _work(setup: Setup, pipe: Connection) -> None:
-    """What the process does."""
+    """Run the worker process."""
     import torch
 
-    os.dup2(2, 1)  # what libraries print is not the result
+    os.dup2(2, 1)  # output of libraries must not mix with the result
     try:
         if setup.is_tuned:
             keep_freed_memory()

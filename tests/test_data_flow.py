@@ -1,4 +1,4 @@
-"""The arrows of docs/architecture.md, one call each: from a recipe to an update, from a str to its translation."""
+"""The data flow of docs/architecture.md, one call per arrow: from recipe to update, from str to translation."""
 
 from __future__ import annotations
 

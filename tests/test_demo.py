@@ -1,4 +1,4 @@
-"""The first run of a newcomer, on real text: what is missing is fetched, and the model shows what it has learned."""
+"""The demo on real text: missing corpora are downloaded, and examples are shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SENTENCES = [("A dog sees {} cats.", "Ein Hund sieht {} Katzen."), ("There are {
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder with a small Multi30k of our own, and a cache folder with nothing in it."""
+    """A data folder with a small synthetic Multi30k, and an empty cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TRANSDUCE_DATA", raising=False)
     folder = tmp_path / "data" / "multi30k"
@@ -51,7 +51,7 @@ def test_the_recipes_are_the_demos(recipe: str, corpus: str) -> None:
 
 
 def tiny(out: Path, *settings: str) -> list[object]:
-    """Arguments of a demo that takes no time and teaches nothing."""
+    """Arguments of a very short demo."""
     small = ["model.d_model=16", "model.d_k=4", "model.d_v=4", "model.d_ff=16", "data.vocab_size=300"]
     short = ["training.max_updates=6", "training.checkpoint_every_updates=3", "training.validate_every_updates=6"]
     return ["--out", out, *(argument for setting in [*small, *short, *settings] for argument in ("--set", setting))]
@@ -63,9 +63,9 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
     assert outcome.code == 0, outcome.err
     assert re.search(r"\bmulti30k/test_2016_flickr\nsacrebleu\b", outcome.out)
     assert "nrefs:1|case:mixed" in outcome.out
-    assert "\nmulti30k_bleu" in outcome.out  # as others report it for this text
+    assert "\nmulti30k_bleu" in outcome.out  # usually reported for this test set
     assert "paper_bleu" not in outcome.out
-    assert outcome.out.count("(the corpus has: ") == 10  # six updates teach nothing
+    assert outcome.out.count("(reference: ") == 10  # six updates are too few to learn
     assert says(outcome.out, run / "attention.html")
     assert (run / "attention.html").exists()
     card = (run / "model" / "README.md").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
 def test_the_sentence_to_try_is_the_shortest_example(
     transduce: CommandLine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blank lines are no examples, a quotation mark is the shell's business, and the way back in is the way in."""
+    """Blank lines are not examples, quotes are escaped for the shell, and the printed command is the one used."""
     for language, line in (("en", "It's five o'clock."), ("de", "Es ist fünf Uhr.")):
         longer = "All the others are longer." if language == "en" else "Alle anderen sind länger."
         lines = ["", "  ", line, "", *[longer] * 19, ""]
@@ -88,7 +88,7 @@ def test_the_sentence_to_try_is_the_shortest_example(
     monkeypatch.setattr(sys, "argv", ["/somewhere/transduce/__main__.py", "demo"])
     outcome = transduce("demo", "--data", data, "--corpus", "multi30k", *tiny(tmp_path / "my run"))
     assert outcome.code == 0, outcome.err
-    assert outcome.out.count("(the corpus has: ") == 10
+    assert outcome.out.count("(reference: ") == 10
     *_, last = outcome.out.splitlines()
     assert last.startswith("try it:")
     model = str(tmp_path / "my run" / "model")
@@ -119,7 +119,7 @@ def test_combinations_are_new_in_the_grammar_only(tmp_path: Path, capsys: pytest
         _print_result(result, DataConfig(**fields))  # type: ignore[arg-type]
         return capsys.readouterr().out
 
-    claim = "scores on some text: sentences with combinations of words that were never seen together in training\n"
+    claim = "scores on some text: sentences with word combinations that are not in the training data\n"
     assert claim in told(corpus="grammar")
     assert claim in told(corpus={"grammar": 2.0})
     for other in (
@@ -135,7 +135,7 @@ Fetched = list[tuple[Corpus, Path, str]]
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> Fetched:
-    """What would have been fetched."""
+    """Record the corpora that would be downloaded."""
     calls: Fetched = []
 
     def get(corpus: Corpus, folder: Path, *, direction: str, **rest: object) -> dict[str, int]:
@@ -147,7 +147,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> Fetched:
 
 
 def fetch(data: Path, corpus: str | dict[str, float], **fields: str) -> list[str]:
-    """What is told on the way."""
+    """Collect the log lines."""
     lines: list[str] = []
     config = DataConfig(corpus=corpus, **fields)  # type: ignore[arg-type]
     fetch_missing(config, data, progress=lambda name: lambda n_bytes, n_total: None, log=lines.append)
@@ -157,7 +157,7 @@ def fetch(data: Path, corpus: str | dict[str, float], **fields: str) -> list[str
 def test_only_what_is_missing_is_fetched(data: Path, fetched: Fetched) -> None:
     fetch(data, "multi30k")
     fetch(data, "grammar")
-    fetch(data, "mine")  # not in the catalogue: nothing to fetch, and the run will say what is missing
+    fetch(data, "mine")  # not in the catalogue: nothing to download, and the run will report what is missing
     assert fetched == []
     fetch(data, {"multi30k": 1.0, "libreoffice-help": 1.0}, direction="de-en")
     fetch(data, "multi30k", direction="en-fr")

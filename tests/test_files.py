@@ -52,7 +52,7 @@ def test_lines_end_at_line_feeds_alone(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"lines.txt{suffix}"
     path.write_bytes(pack(content))
     assert list(read_lines(path)) == ODD_LINES
-    path.write_bytes(pack(content + b"\n"))  # a last line end makes no further line
+    path.write_bytes(pack(content + b"\n"))  # a final line end adds no line
     assert list(read_lines(path)) == ODD_LINES
 
 
@@ -178,7 +178,7 @@ def test_manifests_of_before_and_of_now_are_read_and_of_the_future_refused(tmp_p
         write_json(manifest, before | {"format": number})
         with pytest.raises(CheckpointError, match=naming(manifest, "format", repr(number), "0 to 1")):
             verify_manifest(tmp_path, error=CheckpointError, only=["a"])
-    for number in (0, 1):  # what is wrong with the entries is seen in each
+    for number in (0, 1):  # both formats check their entries
         write_json(manifest, {"format": number, "files": {"a": before["files"]["a"] | {"bytes": 4}}})
         with pytest.raises(CheckpointError, match=naming(tmp_path / "a", 5, 4)):
             verify_manifest(tmp_path, error=CheckpointError)

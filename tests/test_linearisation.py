@@ -1,4 +1,4 @@
-"""Trees as symbols: the inverse is exact, and any symbols at all make a tree over the words."""
+"""Linearised trees: the inverse is exact, and any token sequence is repaired to a tree over the words."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_any_symbols_make_a_tree_over_the_words(tokens: list[str], words: list[s
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [
-        # The bracket that closes S closes all inside it; the word that is left stands after it.
+        # The bracket that closes S also closes all brackets inside it; the remaining word follows it.
         ("(S (NP PRP (VP VBZ )S", "(TOP (S (NP (PRP He) (VP (VBZ runs)))) (XX .))"),
         ("(S (NP PRP )NP (VP VBZ )S .", "(TOP (S (NP (PRP He)) (VP (VBZ runs))) (. .))"),
         ("(S )NP PRP VBZ . )S", "(TOP (S (PRP He) (VBZ runs) (. .)))"),

@@ -1,4 +1,4 @@
-"""The public names of the package, and that torch is imported only where it is needed."""
+"""The public names of the package, and the cost of importing it."""
 
 from __future__ import annotations
 

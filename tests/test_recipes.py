@@ -1,4 +1,4 @@
-"""Configuration is frozen and strict; recipes are a preset and what differs from it."""
+"""Configuration records are frozen and strict; recipes override a preset."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.
+"""The system of "Attention Is All You Need": from raw text to a trained Transformer and its translations.
 
 >>> import transduce
 >>> "Translator" in transduce.__all__
 True
 
-What needs torch is imported when it is first used, so ``import transduce`` is quick.
+Names that need torch are imported on first use, so ``import transduce`` is fast.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "train",
 ]
 
-_HOME_OF = {
+_LAZY_IMPORTS = {
     "Parser": "transduce.tasks",
     "Transformer": "transduce.model",
     "Translator": "transduce.tasks",
@@ -59,6 +59,6 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(importlib.import_module(_HOME_OF[name]), name)
+    if name in _LAZY_IMPORTS:
+        return getattr(importlib.import_module(_LAZY_IMPORTS[name]), name)
     raise AttributeError(f"module 'transduce' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""``python -m transduce`` is the command ``transduce``."""
+"""``python -m transduce`` runs the command ``transduce``."""
 
 from transduce.cli.main import main
 

@@ -1,4 +1,4 @@
-"""The first run of a newcomer: a Transformer learns a language in a few minutes, and shows what it has learned."""
+"""The demo: train a small Transformer within minutes, score it and show examples and attention."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PAGE_FILE = "attention.html"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A sentence of the test set, what the model makes of it, and what its translator did."""
+    """A sentence of the test set, the model's translation, and the reference."""
 
     source: str
     translation: str
@@ -53,18 +53,18 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What there is to show."""
+    """The result of a demo run."""
 
     run: RunResult
-    scores: TranslationScores | None  # None: stopped before the end, or no text to score
+    scores: TranslationScores | None  # None: interrupted, or no text to score
     examples: tuple[Example, ...]
     page: Path | None
 
 
 def demo_config(corpus: str = BUILT_IN, *, seed: int = 1, precision: Precision = "fp32") -> RunConfig:
-    """The run that shows a corpus, English to German: some minutes for the built-in one, a quarter of an hour else.
+    """Return the demo run of a corpus: some minutes for the built-in one, else a quarter of an hour.
 
-    Raises ConfigError if ``corpus`` cannot be the name of one.
+    Raises ConfigError if ``corpus`` is not a valid corpus name.
     """
     config = _grammar_config() if corpus == BUILT_IN else _real_text_config(corpus)
     training = config.training.model_copy(update={"seed": seed, "precision": precision})
@@ -72,10 +72,10 @@ def demo_config(corpus: str = BUILT_IN, *, seed: int = 1, precision: Precision =
 
 
 def _grammar_config() -> RunConfig:
-    """A model small enough for a laptop, and the recipe of section 5 scaled to some minutes.
+    """Return a small model with the recipe of section 5, scaled to a few minutes on a laptop.
 
-    Deviates: smaller; 200 updates of warm-up to 0.4 times equation 3 (a peak of 1.8e-3); no dropout, as the run ends
-    after about five epochs. Each is a field of the configuration that ``--set`` changes.
+    Deviates: smaller model; 200 warm-up updates to 0.4 times equation 3 (peak 1.8e-3); no dropout, as the run has only
+    about five epochs. ``--set`` changes each of these fields.
     """
     return RunConfig(
         model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4, p_drop=0.0),
@@ -93,10 +93,10 @@ def _grammar_config() -> RunConfig:
 
 
 def _real_text_config(corpus: str) -> RunConfig:
-    """Some 30,000 pairs of real text in a quarter of an hour on two cores.
+    """Return a run for about 30,000 pairs of real text that takes a quarter of an hour on two cores.
 
-    Deviates: smaller; 300 updates of warm-up to 0.4 times equation 3 (a peak of 1.4e-3). Two layers a side, not four of
-    the same cost: these learn to attend to the source much later.
+    Deviates: smaller model; 300 warm-up updates to 0.4 times equation 3 (peak 1.4e-3). Two layers per side, since four
+    narrower ones of the same cost learn to attend to the source much later.
     """
     return RunConfig(
         model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4),
@@ -117,34 +117,34 @@ def _real_text_config(corpus: str) -> RunConfig:
 def fetch_missing(
     config: DataConfig, data_folder: Path | None, *, progress: Callable[[str], Progress], log: Callable[[str], None]
 ) -> None:
-    """Fetch those corpora of the catalogue that are not on the disk yet, and their dev and test text.
+    """Download missing corpora of the catalogue, with their dev and test text.
 
-    Where training text is there, and other text cannot be fetched, ``log`` gets a warning: a run goes without.
+    If only dev or test text cannot be downloaded, ``log`` gets a warning and the run continues without it.
     """
     folders = data_folders(data_folder)
     for corpus in (CATALOGUE[name] for name in config.weights if name in CATALOGUE):
         if not has_training_text(corpus, config.src_language, config.tgt_language, folders):
             get_corpus(corpus, cache_folder(), direction=config.direction, progress=progress, log=log)
             continue
-        lacking = _held_out_text_lacking(corpus, config, folders)
+        missing = _missing_held_out_text(corpus, config, folders)
         try:
-            if lacking.dev or lacking.test:
-                get_corpus(lacking, cache_folder(), direction=config.direction, progress=progress, log=log)
+            if missing.dev or missing.test:
+                get_corpus(missing, cache_folder(), direction=config.direction, progress=progress, log=log)
         except (DataError, OSError) as error:
             log(f"warning: dev or test text of {corpus.name} is missing: {error}")
 
 
-def _held_out_text_lacking(corpus: Corpus, config: DataConfig, folders: Sequence[Path]) -> Corpus:
-    """A corpus of nothing but the dev and test text that a run would read if it were there."""
+def _missing_held_out_text(corpus: Corpus, config: DataConfig, folders: Sequence[Path]) -> Corpus:
+    """Return ``corpus`` reduced to the dev and test text that a run would read, but that is missing."""
     languages = config.src_language, config.tgt_language
 
-    def lacking(split: Split) -> tuple[Text, ...]:
+    def missing(split: Split) -> tuple[Text, ...]:
         if any(config.files_of(split)):
             return ()
         texts = (text for text in corpus.texts(split) if text.is_in(*languages))
         return tuple(text for text in texts if not find_text(text, *languages, folders))
 
-    return replace(corpus, train=(), dev=lacking("dev"), test=lacking("test"), further=())
+    return replace(corpus, train=(), dev=missing("dev"), test=missing("test"), further=())
 
 
 def run_demo(
@@ -158,12 +158,12 @@ def run_demo(
     while_training: AbstractContextManager[object] | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> DemoResult:
-    """Train in ``folder``, then translate some of the test set and draw the attention of it.
+    """Train in ``folder``, then translate examples of the test set and draw their attention.
 
-    Raises ConfigError for a run that is not of a translator.
+    Raises ConfigError if the run's task is not translation.
     """
     if config.data.task != "translation":
-        raise ConfigError("the demo shows a translator; for a parser: transduce train recipes/parsing-gum.toml")
+        raise ConfigError("the demo trains a translator; for a parser: transduce train recipes/parsing-gum.toml")
     run = train(
         config,
         folder,
@@ -177,7 +177,7 @@ def run_demo(
     if run.model_folder is None:
         return DemoResult(run, None, (), None)
     scores = run.scores
-    assert scores is None or isinstance(scores, TranslationScores)  # its corpora are for translation
+    assert scores is None or isinstance(scores, TranslationScores)  # the task is translation
     translator = Translator.load(run.model_folder, device=device)
     prepared = open_prepared(folder / "store")
     sources, references = prepared.text("test") or prepared.text("dev") or ([], [])

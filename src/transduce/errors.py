@@ -1,17 +1,17 @@
 """Every error that transduce raises on purpose.
 
     TransduceError
-    |-- ConfigError       a recipe, preset or setting that cannot be used
-    |-- DataError         text, a corpus or a token store that is wrong
-        |-- MissingFileError  ... because a file of text is not there
-    |-- CheckpointError   a checkpoint or model folder that is missing, corrupt or does not fit
-    |-- ShapeError        tensors whose shapes or masks cannot be right
-    |-- TreeError         a bracketed tree that cannot be read
-    |-- SearchError       a model whose probabilities cannot be searched
-    |-- TrainingError     a run that must not go on (a loss that is not finite, a folder that is taken)
-        |-- PeerError    ... because another of its processes has ended
+    |-- ConfigError       invalid recipe, preset or setting
+    |-- DataError         invalid text, corpus or token store
+        |-- MissingFileError  a text file does not exist
+    |-- CheckpointError   missing, corrupt or incompatible checkpoint or model folder
+    |-- ShapeError        inconsistent tensor shapes or masks
+    |-- TreeError         malformed bracketed tree
+    |-- SearchError       model output that cannot be searched
+    |-- TrainingError     a run that must not continue (non-finite loss, locked run folder)
+        |-- PeerError     another process of the run has ended
 
-A message is one line: what, where, what was got, what would work. The command line prints it and exits with 1.
+A message is one line: what failed, where, the value, and what would work. The command line prints it and exits with 1.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ __all__ = [
     "shown",
 ]
 
-_BRIEF = reprlib.Repr()  # its other limits, of elements and of levels, are good as they are
+_BRIEF = reprlib.Repr()  # its default limits on elements and nesting are kept
 _BRIEF.maxstring = _BRIEF.maxother = 200
 
 
 def quoted(value: object) -> str:
-    """``repr(value)`` on one line and of some hundred characters at most, however long or deep the value is.
+    """Return ``repr(value)`` on one line, shortened to a few hundred characters.
 
     >>> print(quoted("two\\nlines"), quoted({"n": [[[[[[[[]]]]]]]]}))
     'two\\nlines' {'n': [[[[[...]]]]]}
     """
     try:
         return _BRIEF.repr(value)
-    except ValueError:  # Python does not write a number of thousands of digits
+    except ValueError:  # Python refuses to print integers of thousands of digits
         return f"{type(value).__name__} of thousands of digits"
 
 
 def shown(name: object) -> str:
-    """A name that came out of a file, as it may stand in a message: as it is, or ``quoted`` where that is odd.
+    """Return a name read from a file for use in a message: unchanged if short and printable, else ``quoted``.
 
     >>> print(shown("d_model"), shown("two\\nlines"))
     d_model 'two\\nlines'
@@ -66,19 +66,19 @@ def shown(name: object) -> str:
 
 
 class TransduceError(Exception):
-    """Base of all errors raised on purpose by transduce."""
+    """Base class of all errors raised on purpose by transduce."""
 
 
 class ConfigError(TransduceError):
-    """A recipe, preset or setting cannot be used."""
+    """A recipe, preset or setting is invalid."""
 
 
 class DataError(TransduceError):
-    """Text, a corpus or a token store is wrong."""
+    """Text, a corpus or a token store is invalid."""
 
 
 class MissingFileError(DataError):
-    """A file of text is not there: ``path`` is the name that was given, ``where`` tells what it is relative to."""
+    """A text file does not exist: ``path`` is the name as given, ``where`` says what it is relative to."""
 
     def __init__(self, path: Path, *, where: str) -> None:
         self.path = path
@@ -86,24 +86,24 @@ class MissingFileError(DataError):
 
 
 class CheckpointError(TransduceError):
-    """A checkpoint or a model folder is missing, corrupt or does not fit."""
+    """A checkpoint or model folder is missing, corrupt or incompatible."""
 
 
 class SearchError(TransduceError):
-    """A model's probabilities cannot be searched: they are not numbers, or all that is allowed has none."""
+    """Model output cannot be searched: log-probabilities are NaN, or every allowed token has probability 0."""
 
 
 class ShapeError(TransduceError):
-    """Tensors have shapes, or masks, that cannot be right."""
+    """Tensor shapes or masks are inconsistent."""
 
 
 class TreeError(TransduceError):
-    """A bracketed tree cannot be read."""
+    """A bracketed tree is malformed."""
 
 
 class TrainingError(TransduceError):
-    """A training run cannot start or must not go on."""
+    """A training run cannot start or must not continue."""
 
 
 class PeerError(TrainingError):
-    """A run ends because another of its processes has ended, which says why."""
+    """The run ends because another of its processes has ended; that process reports the reason."""

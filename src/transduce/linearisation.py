@@ -1,18 +1,18 @@
-"""Trees as sequences of symbols and back: what a parser reads and writes. Section 6.3, after Vinyals et al. (2015).
+"""Linearised trees: the parser's target sequences, and back. Section 6.3, after Vinyals et al. (2015).
 
-The source is the words. The target is a walk through the tree, depth first: an opening bracket with its label, a tag in
-the place of each word, a closing bracket with the label of the one that it closes. The outermost TOP is left out.
+The source is the words. The target is the depth-first traversal of the tree: an opening bracket with its label, a tag
+for each word, and a closing bracket with the same label. The outermost TOP is omitted.
 
     He runs    (S (NP PRP )NP (VP VBZ )VP )S
 
-``leaves`` choose what stands in the place of a word. Vinyals et al. normalise tags to XX, which leaves a model nothing
-to know a word by but how many came before. With "endings" it is XX and the last letters of the word, which the model
-finds in its source: it learns sooner where in the sentence it is, and says no more than with XX.
+``leaves`` selects the token that stands for a word. Vinyals et al. normalise tags to XX; the model must then count to
+know which word it is at. With "endings" the token is XX and the last letters of the word. These are in the source, so
+they carry no additional information, but the model learns sooner to track its position in the sentence.
 
     He runs    (S (NP XX~he )NP (VP XX~ns )VP )S
 
-Deviates: the authors' code writes ``S`` and ``/S`` for the brackets. With ``(S`` and ``)S``, as Vinyals et al. have it,
-a tag is never taken for a bracket, so that every tree comes back as it was.
+Deviates: the authors' code writes brackets as ``S`` and ``/S``. ``(S`` and ``)S``, as in Vinyals et al., cannot be
+confused with tags, so every tree round-trips.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ from transduce.errors import TreeError, quoted
 from transduce.trees import ROOT_LABEL, Tree, unescaped
 
 __all__ = [
-    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "leaf_token", "linearise", "most_in_a_row",
-    "repair", "tag_of", "with_ending",
+    "ANY_TAG", "ENDING_MARK", "PUNCTUATION_TAGS", "Leaves", "delinearise", "ending_token", "leaf_token", "linearise",
+    "max_opening_run", "repair", "tag_of",
 ]  # fmt: skip
 
-# What stands in the place of a word that is no punctuation: its tag; XX for all; or XX with the end of the word.
+# The token of a word that is not punctuation: its tag, XX, or XX with the last letters of the word.
 Leaves = Literal["tags", "any", "endings"]
 
 ANY_TAG = "XX"
 ENDING_MARK = f"{ANY_TAG}~"
 N_LETTERS_OF_ENDING = 2
-# PARSEVAL leaves out words with these tags, so a parser must say which they are even where other tags are not told.
+# PARSEVAL ignores words with these tags, so they are kept even when other tags become XX.
 PUNCTUATION_TAGS = frozenset({",", ":", "``", "''", "."})
-# What a repair puts round words for which there is no bracket at all.
-UNKNOWN_PHRASE = "X"
+UNKNOWN_PHRASE = "X"  # replaces an empty label
 
 
 def linearise(tree: Tree, *, leaves: Leaves = "tags") -> list[str]:
-    """The symbols of a tree whose root is TOP.
+    """Return the tokens of a tree whose root is TOP.
 
     >>> from transduce.trees import parse_tree
     >>> " ".join(linearise(parse_tree("(TOP (S (NP (PRP He)) (VP (VBZ runs)) (. .)))"), leaves="any"))
@@ -62,22 +61,22 @@ def linearise(tree: Tree, *, leaves: Leaves = "tags") -> list[str]:
     return tokens
 
 
-def most_in_a_row(tree: Tree) -> int:
-    """How many brackets open before a word, or after one, at most; the outermost TOP is none.
+def max_opening_run(tree: Tree) -> int:
+    """Return the length of the longest run of opening brackets; the outermost TOP is not counted.
 
     >>> from transduce.trees import parse_tree
-    >>> most_in_a_row(parse_tree("(TOP (S (NP (NN dog)) (VP (VB go))))"))
+    >>> max_opening_run(parse_tree("(TOP (S (NP (NN dog)) (VP (VB go))))"))
     2
     """
-    most = n = 0
+    longest = n = 0
     for token in linearise(tree):
         n = n + 1 if token.startswith("(") else 0
-        most = max(most, n)
-    return most
+        longest = max(longest, n)
+    return longest
 
 
 def leaf_token(tag: str, word: str, leaves: Leaves) -> str:
-    """What stands in the place of a word; for punctuation, always its tag.
+    """Return the token that stands for a word; for punctuation, always its tag.
 
     >>> [leaf_token("NN", "dog", leaves) for leaves in ("tags", "any", "endings")], leaf_token(",", ",", "endings")
     (['NN', 'XX', 'XX~og'], ',')
@@ -88,15 +87,15 @@ def leaf_token(tag: str, word: str, leaves: Leaves) -> str:
         case "any":
             return ANY_TAG
         case "endings":
-            return with_ending(word)
+            return ending_token(word)
         case _:
             assert_never(leaves)
 
 
-def with_ending(word: str) -> str:
-    """XX and the last letters of a word: small, each digit 0, what is not ASCII a question mark.
+def ending_token(word: str) -> str:
+    """Return XX and the last letters of a word: lower case, digits as 0, non-ASCII characters as ``?``.
 
-    >>> [with_ending(word) for word in ("Sleeping", "I", "1984", "caf\u00e9", "n't")]
+    >>> [ending_token(word) for word in ("Sleeping", "I", "1984", "caf\u00e9", "n't")]
     ['XX~ng', 'XX~i', 'XX~00', 'XX~f?', "XX~'t"]
     """
     last = unescaped(word)[-N_LETTERS_OF_ENDING:]
@@ -104,7 +103,7 @@ def with_ending(word: str) -> str:
 
 
 def tag_of(token: str) -> str:
-    """The tag that a leaf's symbol tells: itself, but for endings.
+    """Return the tag of a leaf token: XX for an ending token, else the token itself.
 
     >>> tag_of("NN"), tag_of(","), tag_of("XX~og")
     ('NN', ',', 'XX')
@@ -113,78 +112,78 @@ def tag_of(token: str) -> str:
 
 
 def delinearise(tokens: Iterable[str], words: Sequence[str]) -> Tree:
-    """The inverse of ``linearise``. Raises TreeError where brackets do not match, or tags and words are not as many."""
-    building = _Building()
-    left = iter(words)
-    for place, token in enumerate(tokens, start=1):
+    """Invert ``linearise``. Raises TreeError if brackets do not match or the numbers of tags and words differ."""
+    builder = _TreeBuilder()
+    remaining = iter(words)
+    for number, token in enumerate(tokens, start=1):
         if token.startswith("("):
-            building.open(token[1:])
+            builder.open(token[1:])
         elif token.startswith(")"):
-            if building.innermost != token[1:]:
-                raise TreeError(f"symbol {place}, {quoted(token)}, closes {quoted(building.innermost or 'nothing')}")
-            if not building.close():
-                raise TreeError(f"symbol {place}, {quoted(token)}, closes a bracket without words")
+            if builder.innermost != token[1:]:
+                raise TreeError(f"token {number}, {quoted(token)}, closes {quoted(builder.innermost or 'nothing')}")
+            if not builder.close():
+                raise TreeError(f"token {number}, {quoted(token)}, closes a bracket without words")
         else:
-            word = next(left, None)
+            word = next(remaining, None)
             if word is None:
-                raise TreeError(f"symbol {place}, {quoted(token)}, is a tag for no word; there are {len(words)}")
-            building.add(Tree(tag_of(token), word=word))
-    if building.innermost is not None:
-        raise TreeError(f"the bracket {quoted(building.innermost)} is never closed")
-    missing = next(left, None)
+                raise TreeError(f"token {number}, {quoted(token)}, is a tag too many; there are {len(words)} words")
+            builder.add(Tree(tag_of(token), word=word))
+    if builder.innermost is not None:
+        raise TreeError(f"the bracket {quoted(builder.innermost)} is never closed")
+    missing = next(remaining, None)
     if missing is not None:
         raise TreeError(f"there is no tag for the word {quoted(missing)}")
-    return building.tree()
+    return builder.tree()
 
 
 def repair(tokens: Iterable[str], words: Sequence[str], known: Sequence[str | None] | None = None) -> Tree:
-    """A tree over all of the words, whatever the symbols: the tree they say, where they say one.
+    """Build a tree over all words from any token sequence; a valid sequence gives its own tree.
 
-    A closing bracket closes the innermost one of its label with all that is open inside it, or nothing; brackets
-    without words go; surplus tags go; words that are left are added where the symbols end.
-    ``known``: for each word the punctuation tag that it has, XX if it has none, None if that is not known.
+    A closing bracket closes the innermost open bracket of its label and all brackets inside it; if none is open it is
+    ignored. Brackets without words and surplus tags are dropped. Words without a tag are appended at the end.
+    ``known``: per word, its gold punctuation tag, XX if it is not punctuation, None if unknown.
     Raises TreeError if there are no words.
     """
     if not words:
-        raise TreeError("there is no word to make a tree of")
-    building = _Building()
+        raise TreeError("a tree needs at least one word, got none")
+    builder = _TreeBuilder()
     known = known or [None] * len(words)
     n_words = 0
     for token in tokens:
         if token.startswith("("):
-            building.open(token[1:])
+            builder.open(token[1:])
         elif token.startswith(")"):
-            if token[1:] in building.open_labels:
-                while building.innermost != token[1:]:
-                    building.close()
-                building.close()
+            if token[1:] in builder.open_labels:
+                while builder.innermost != token[1:]:
+                    builder.close()
+                builder.close()
         elif n_words < len(words):
-            building.add(Tree(_settled(tag_of(token), known[n_words]), word=words[n_words]))
+            builder.add(Tree(_corrected_tag(tag_of(token), known[n_words]), word=words[n_words]))
             n_words += 1
-    for place in range(n_words, len(words)):
-        building.add(Tree(known[place] or ANY_TAG, word=words[place]))
-    while building.innermost is not None:
-        building.close()
-    return building.tree()
+    for i in range(n_words, len(words)):
+        builder.add(Tree(known[i] or ANY_TAG, word=words[i]))
+    while builder.innermost is not None:
+        builder.close()
+    return builder.tree()
 
 
-def _settled(tag: str, known: str | None) -> str:
-    """The tag of a word, where something is known of its punctuation."""
+def _corrected_tag(tag: str, known: str | None) -> str:
+    """Return ``known`` if it is given and the two disagree on punctuation, else ``tag``."""
     if known is None or (known not in PUNCTUATION_TAGS and tag not in PUNCTUATION_TAGS):
         return tag
     return known
 
 
-class _Building:
-    """A tree from its brackets, one after the other."""
+class _TreeBuilder:
+    """Builds a tree bracket by bracket."""
 
     def __init__(self) -> None:
         self.open_labels: list[str] = []
-        self._children: list[list[Tree]] = [[]]  # of the root, and of each open bracket
+        self._children: list[list[Tree]] = [[]]  # children of the root and of each open bracket
 
     @property
     def innermost(self) -> str | None:
-        """The label of the innermost open bracket."""
+        """Return the label of the innermost open bracket, if any."""
         return self.open_labels[-1] if self.open_labels else None
 
     def open(self, label: str) -> None:
@@ -195,7 +194,7 @@ class _Building:
         self._children[-1].append(node)
 
     def close(self) -> bool:
-        """Close the innermost bracket; whether there was a word in it."""
+        """Close the innermost bracket, dropping it if it is empty; return whether it held a word."""
         label, children = self.open_labels.pop(), self._children.pop()
         if children:
             self.add(Tree(label, tuple(children)))

@@ -1,6 +1,6 @@
-"""Presets as functions (the paper's models and small ones), and the reading of TOML recipes.
+"""Presets (the paper's models and two small ones) and TOML recipes.
 
-A recipe may name a preset and override single fields::
+A recipe may name a preset and override its fields::
 
     preset = "tiny"
     [data]
@@ -21,12 +21,12 @@ from transduce.config import RunConfig, TrainingConfig, TransformerConfig, confi
 from transduce.config.migrations import renamed
 from transduce.config.record import Tagged
 from transduce.errors import ConfigError, quoted, shown
-from transduce.files import where_looked
+from transduce.files import cwd_note
 
 __all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
 
 
-MOST_BYTES = 1 << 20
+MAX_RECIPE_BYTES = 1 << 20
 
 
 def base() -> RunConfig:
@@ -43,7 +43,7 @@ def big() -> RunConfig:
 
 
 def small() -> RunConfig:
-    """3 + 3 layers of width 256: for a laptop, or corpora of some hundred thousand pairs."""
+    """3 + 3 layers, d_model 256: for a laptop, or corpora of a few hundred thousand pairs."""
     return RunConfig(
         model=TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4),
         training=TrainingConfig(max_updates=20_000, max_tokens_per_batch=4000, warmup_steps=2000),
@@ -51,7 +51,7 @@ def small() -> RunConfig:
 
 
 def tiny() -> RunConfig:
-    """4 + 4 layers of width 128 with dropout 0.3: for corpora of some ten thousand pairs."""
+    """4 + 4 layers, d_model 128, dropout 0.3: for corpora of tens of thousands of pairs."""
     return RunConfig(
         model=TransformerConfig(
             n_encoder_layers=4, n_decoder_layers=4, d_model=128, d_ff=256, n_heads=4, d_k=32, d_v=32, p_drop=0.3
@@ -61,7 +61,7 @@ def tiny() -> RunConfig:
 
 
 def _varied(*, model: Mapping[str, Any] | None = None, training: Mapping[str, Any] | None = None) -> RunConfig:
-    """The base model with some fields changed."""
+    """Return the base model with some fields changed."""
     return RunConfig(model=TransformerConfig(**(model or {})), training=TrainingConfig(**(training or {})))
 
 
@@ -93,7 +93,7 @@ PRESETS: dict[str, Callable[[], RunConfig]] = {**TABLE_3, "small": small, "tiny"
 
 
 def preset(name: str) -> RunConfig:
-    """A preset by name. Raises ConfigError, naming the nearest one, if there is none.
+    """Return a preset by name. Raises ConfigError, with the closest known name, for an unknown one.
 
     >>> preset("tiny").model.d_model
     128
@@ -108,15 +108,15 @@ def _warn(line: str) -> None:
 
 
 def read_recipe(path: Path, settings: Iterable[str] = (), *, log: Callable[[str], None] = _warn) -> RunConfig:
-    """The run that a TOML recipe describes, with ``table.key=value`` settings on top.
+    """Read a TOML recipe and apply ``table.key=value`` settings to it.
 
-    ``log`` receives a line about each key that has another name now; without it, that is a FutureWarning.
-    Raises ConfigError if the file is missing, is not TOML, says nothing, or has an unknown key or a bad value.
+    ``log`` receives a warning for each renamed key; the default is a FutureWarning.
+    Raises ConfigError if the file is missing, empty or not TOML, or has an unknown key or an invalid value.
     """
     values = _read_toml(path)
     if all(value == {} for value in values.values()):
         raise ConfigError(
-            f'recipe {path} says nothing; a recipe names a preset, as in preset = "tiny", and its text, as in [data] '
+            f'recipe {path} sets nothing; a recipe names a preset, as in preset = "tiny", and its text, as in [data] '
             'corpus = "multi30k"; see the folder recipes/'
         )
     name = values.pop("preset", "base")
@@ -126,38 +126,37 @@ def read_recipe(path: Path, settings: Iterable[str] = (), *, log: Callable[[str]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    """What is in a recipe. Raises ConfigError if it is not there or no TOML."""
+    """Parse a recipe. Raises ConfigError if it is missing or not TOML."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ConfigError(f"recipe {path} has more than {MOST_BYTES:,} bytes; a recipe is a file of some lines")
+            content = stream.read(MAX_RECIPE_BYTES + 1)
+        if len(content) > MAX_RECIPE_BYTES:
+            raise ConfigError(f"recipe {path} has more than {MAX_RECIPE_BYTES:,} bytes; a recipe has a few dozen lines")
         return tomllib.loads(content.decode("utf-8-sig"))
     except IsADirectoryError as error:
-        hint = f"; to go on with the run in it: train --resume --out {path}" if (path / "run.json").exists() else ""
+        hint = f"; to resume the run in it: train --resume --out {path}" if (path / "run.json").exists() else ""
         raise ConfigError(f"recipe {path} cannot be read: it is a folder{hint}") from error
     except OSError as error:
-        where = where_looked(path) if isinstance(error, FileNotFoundError) else ""
+        where = cwd_note(path) if isinstance(error, FileNotFoundError) else ""
         raise ConfigError(
             f"recipe {path} cannot be read: {error.strerror or error}{f' ({where})' if where else ''}"
-            + (f'; {path} is a preset, which a recipe names: preset = "{path}"' if str(path) in PRESETS else "")
+            + (f'; {path} is a preset: write preset = "{path}" in a recipe' if str(path) in PRESETS else "")
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"recipe {path} is not UTF-8: {error.reason}") from error
-    except (ValueError, RecursionError) as error:  # brackets without end, or a number of thousands of digits
-        hint = "" if path.suffix == ".toml" else "; a recipe is a file as those in recipes/*.toml"
-        raise ConfigError(f"recipe {path} is not valid TOML: {_told(error)}{hint}") from error
+    except (ValueError, RecursionError) as error:  # deep nesting, or a number of thousands of digits
+        hint = "" if path.suffix == ".toml" else "; a recipe is a file like those in recipes/*.toml"
+        raise ConfigError(f"recipe {path} is not valid TOML: {_reason(error)}{hint}") from error
 
 
-def _told(error: Exception) -> str:
-    """What is wrong with TOML."""
-    return "its brackets stand too deep in each other" if isinstance(error, RecursionError) else str(error)
+def _reason(error: Exception) -> str:
+    return "brackets are nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def with_settings(config: RunConfig, settings: Iterable[str], *, log: Callable[[str], None] = _warn) -> RunConfig:
-    """A run with single fields changed; each setting is ``table.key=value`` with a TOML value (bare words are strings).
+    """Return ``config`` with ``table.key=value`` settings applied; values are TOML, bare words are strings.
 
-    ``log``: as for ``read_recipe``.
+    ``log``: see ``read_recipe``.
 
     >>> with_settings(tiny(), ["training.max_updates=5", "data.direction=de-en"]).training.max_updates
     5
@@ -177,17 +176,17 @@ def _toml_value(text: str) -> Any:
         values = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text.strip()
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or brackets without end
-        raise ConfigError(f"--set: {quoted(text)} cannot be read: {_told(error)}") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deep nesting
+        raise ConfigError(f"--set: {quoted(text)} cannot be read: {_reason(error)}") from None
     return values["value"] if len(values) == 1 else text.strip()
 
 
 def _override(
     config: RunConfig, values: Mapping[str, Any], *, where: str | Path, log: Callable[[str], None]
 ) -> RunConfig:
-    """``config`` with the given fields of its tables replaced, checked as a whole.
+    """Return ``config`` with the given fields replaced, and validate the result.
 
-    Where a table comes to be of another kind (``model.system``), what that has not is left behind.
+    When a table changes its kind (``model.system``), fields that the new kind does not have are dropped.
     """
     merged: dict[str, Any] = config.model_dump()
     for table, fields in values.items():
@@ -195,8 +194,8 @@ def _override(
             fields, changes = renamed(table, fields)
             for old, new, value in changes:
                 log(f"warning: {where}: {table}.{old} is now {table}.{new}; write {new} = {quoted(value)}")
-            now = getattr(config, table)
-            merged[table] = (now.kept_with(fields) if isinstance(now, Tagged) else merged[table]) | fields
+            current = getattr(config, table)
+            merged[table] = (current.carried_over(fields) if isinstance(current, Tagged) else merged[table]) | fields
         else:
             merged[table] = fields
     return config_from_mapping(RunConfig, merged, where=where)

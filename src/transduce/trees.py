@@ -14,16 +14,16 @@ __all__ = [
 ]  # fmt: skip
 
 ROOT_LABEL, TRACE = "TOP", "-NONE-"
-ESCAPES = "written -LRB- and -RRB-"
-MOST_OPEN = 1_000_000  # brackets in each other: memory for more is not given to a line that is no tree
-ROOT_LABELS = frozenset({"ROOT", "S1", ROOT_LABEL})  # what treebanks and parsers call the outermost bracket
+ESCAPE_HINT = "written -LRB- and -RRB-"
+MAX_OPEN_BRACKETS = 1_000_000  # nesting limit: bounds the memory that malformed input can take
+ROOT_LABELS = frozenset({"ROOT", "S1", ROOT_LABEL})  # labels of the outermost bracket in treebanks and parser output
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
-    """A labelled node over children, or over one word (a part of speech).
+    """A tree node: a label with children, or a part-of-speech tag with one word.
 
-    Nothing here is recursive: a parser may write a thousand brackets into each other.
+    No method is recursive, since parser output may nest thousands of brackets.
     """
 
     label: str
@@ -37,7 +37,7 @@ class Tree:
             )
 
     def __str__(self) -> str:
-        """On one line."""
+        """Return the tree in Penn brackets on one line."""
         parts: list[str] = []
         stack: list[Tree | str] = [self]
         while stack:
@@ -66,7 +66,7 @@ class Tree:
         return tuple((node.label, len(node.children), node.word) for node in self.nodes())
 
     def nodes(self) -> Iterator[Tree]:
-        """Itself and all below it, each before its children, from left to right."""
+        """Yield all nodes in pre-order."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -74,7 +74,7 @@ class Tree:
             stack.extend(reversed(node.children))
 
     def leaves(self) -> Iterator[Tree]:
-        """The parts of speech, from left to right.
+        """Yield the part-of-speech nodes from left to right.
 
         >>> [leaf.word for leaf in parse_tree("(S (NP (PRP He)) (VP (VBZ runs)))").leaves()]
         ['He', 'runs']
@@ -82,14 +82,14 @@ class Tree:
         return (node for node in self.nodes() if node.word is not None)
 
     def words(self) -> list[str]:
-        """Of its leaves."""
+        """Return the words of the leaves from left to right."""
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
 
 def parse_tree(text: str) -> Tree:
-    """Read one bracketed tree; the outer label may be missing, as in the treebank's files.
+    """Parse one bracketed tree; the outermost label may be missing, as in Penn Treebank files.
 
-    Raises TreeError, with line and column, where the brackets do not make one tree.
+    Raises TreeError, with line and column, if the text is not exactly one tree.
 
     >>> parse_tree("( (S (VP (VB Go))))").children
     (<Tree (S (VP (VB Go)))>,)
@@ -100,13 +100,13 @@ def parse_tree(text: str) -> Tree:
         raise TreeError("line 1, column 1: expected '(', got nothing")
     another = next(tokens, None)
     if another is not None:
-        token, place = another
-        raise TreeError(f"{place}: the tree has ended, got {quoted(token)}")
+        token, location = another
+        raise TreeError(f"{location}: the tree has ended, got {quoted(token)}")
     return tree
 
 
 def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
-    """All trees of a file, however they are broken into lines. Raises TreeError, with line and column.
+    """Yield the trees of a file, whatever its line breaks. Raises TreeError, with line and column.
 
     >>> [str(tree) for tree in parse_trees(["( (S (VB Go)))  (S", "  (VB Stop))"])]
     ['( (S (VB Go)))', '(S (VB Stop))']
@@ -115,7 +115,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
 
 
 def parse_wordless_trees(lines: Iterable[str], *, first_line: int = 1) -> Iterator[Tree | None]:
-    """The same, where brackets may hold no word: they are left out, and None stands for a tree of nothing else.
+    """Yield the trees of a file without their empty brackets; None for a tree with no words at all.
 
     >>> list(parse_wordless_trees(["(TOP (S (NP) (VB Go)))", "(TOP )"]))
     [<Tree (TOP (S (VB Go)))>, None]
@@ -124,10 +124,10 @@ def parse_wordless_trees(lines: Iterable[str], *, first_line: int = 1) -> Iterat
 
 
 def tree_or_none(line: str, *, number: int = 1) -> Tree | None:
-    """What PARSEVAL sees on a line: None where it has no word, as parsers write it that found none: "", "()", "(TOP )".
+    """Parse one line for PARSEVAL; None for a line without words, such as "", "()" or "(TOP )".
 
-    Several brackets side by side get a ``TOP`` over them, which counts for nothing.
-    Raises TreeError, with the column and the line's ``number``, where brackets do not match.
+    Several trees side by side are joined under a ``TOP`` node, which PARSEVAL does not count.
+    Raises TreeError, with the column and the line's ``number``, if brackets do not match.
     """
     trees = [tree for tree in parse_wordless_trees([line], first_line=number) if tree is not None]
     if len(trees) > 1:
@@ -136,28 +136,28 @@ def tree_or_none(line: str, *, number: int = 1) -> Tree | None:
 
 
 def plain(tree: Tree) -> Tree:
-    """What parsers are trained and judged on: no function tags, no traces or brackets over nothing else, root ``TOP``.
+    """Return the tree as used in training and evaluation: root ``TOP``, no function tags, traces or empty brackets.
 
-    Brackets without a label go, what is in them stays. Raises TreeError if nothing is left.
+    Brackets without a label are replaced by their children. Raises TreeError if nothing is left.
 
     >>> str(plain(parse_tree("( (S (NP-SBJ-1 (-NONE- *)) (VP=2 (VB Go) (PRT (RP on)))))")))
     '(TOP (S (VP (VB Go) (PRT (RP on)))))'
     """
-    kept = _rebuilt(tree)
+    kept = _normalised(tree)
     while len(kept) == 1 and kept[0].word is None and kept[0].label in ROOT_LABELS:
         kept = kept[0].children
     if not kept:
-        raise TreeError("nothing but traces is in the tree")
+        raise TreeError("the tree holds nothing but traces")
     return Tree(ROOT_LABEL, kept)
 
 
-def _rebuilt(tree: Tree) -> tuple[Tree, ...]:
-    """The tree without tags, traces and brackets without a label."""
+def _normalised(tree: Tree) -> tuple[Tree, ...]:
+    """Remove function tags, traces and brackets without a label; may leave no tree, or several."""
     done: list[list[Tree]] = [[]]
     stack: list[tuple[Tree, bool]] = [(tree, False)]
     while stack:
-        node, is_left = stack.pop()
-        if is_left:
+        node, is_visited = stack.pop()
+        if is_visited:
             children = tuple(done.pop())
             label = without_function_tags(node.label)
             done[-1] += [Tree(label, children)] if children and label else children
@@ -172,7 +172,7 @@ def _rebuilt(tree: Tree) -> tuple[Tree, ...]:
 
 
 def without_function_tags(label: str) -> str:
-    """A constituent's label up to the first ``-`` or ``=``; one that begins so stays as it is.
+    """Return a label up to the first ``-`` or ``=``; a label that starts with one is unchanged.
 
     >>> without_function_tags("NP-SBJ-1"), without_function_tags("VP=2"), without_function_tags("-LRB-")
     ('NP', 'VP', '-LRB-')
@@ -186,7 +186,7 @@ _ESCAPED = {
 
 
 def escape_brackets(word: str) -> str:
-    """A word as it stands in a tree: round brackets would be read as those of the tree.
+    """Escape the round brackets in a word, which would otherwise be read as tree brackets.
 
     >>> escape_brackets("("), escape_brackets("f(x)"), escape_brackets("[")
     ('-LRB-', 'f-LRB-x-RRB-', '[')
@@ -195,7 +195,7 @@ def escape_brackets(word: str) -> str:
 
 
 def unescaped(word: str) -> str:
-    r"""A word of a tree as people write it.
+    r"""Undo the Penn Treebank's escapes in a word.
 
     >>> unescaped("-LRB-"), unescaped("-LCB-"), unescaped(r"1\/2")
     ('(', '{', '1/2')
@@ -204,9 +204,9 @@ def unescaped(word: str) -> str:
 
 
 def sentence_of_words(words: Iterable[str]) -> str:
-    r"""Words of a tree between blanks, as people write them, so that every reader finds as many.
+    r"""Join the words of a tree with spaces, unescaped, so that splitting on whitespace gives the same number of words.
 
-    Blanks within a word, which only Unicode calls so, go; a word of nothing else becomes U+FFFD.
+    Unicode whitespace inside a word is removed; a word of nothing but whitespace becomes U+FFFD.
 
     >>> sentence_of_words(["about", "10\u00a0000", "\u00a0", "dogs"])
     'about 10000 \ufffd dogs'
@@ -215,7 +215,7 @@ def sentence_of_words(words: Iterable[str]) -> str:
 
 
 def split_words(line: str) -> list[str]:
-    """What stands between the blanks of ASCII: others, as that in ``10 000``, are part of a word.
+    """Split on ASCII whitespace; other whitespace, as in ``10 000``, is part of a word.
 
     >>> split_words(" about 10\u00a0000 dogs")
     ['about', '10\xa0000', 'dogs']
@@ -228,27 +228,27 @@ _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
 
 
 def _tokens(lines: Iterable[str], first_line: int = 1) -> Iterator[tuple[str, str]]:
-    """Brackets and words, each with its place in words."""
+    """Yield brackets and words, each with its location: "line 1, column 1"."""
     for number, line in enumerate(lines, start=first_line):
         for match in _TOKEN.finditer(line):
             yield match.group(), f"line {number}, column {match.start() + 1}"
 
 
 def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator[Tree | None]:
-    """The trees that the brackets make, one after the other; reads no token past the end of each.
+    """Yield the trees in turn, reading no token past the end of each.
 
-    Where it is not strict, brackets without a word go; None is a tree of such alone.
+    Unless ``is_strict``, brackets without words are dropped, and None is yielded for a tree without words.
     """
     open_nodes: list[_OpenNode] = []
-    for token, place in tokens:
+    for token, location in tokens:
         if token == "(":
-            if len(open_nodes) == MOST_OPEN:
-                raise TreeError(f"{place}: {MOST_OPEN:,} brackets are open already; no tree is so deep")
-            open_nodes.append(_OpenNode(place))
+            if len(open_nodes) == MAX_OPEN_BRACKETS:
+                raise TreeError(f"{location}: more than {MAX_OPEN_BRACKETS:,} brackets are open; no tree is so deep")
+            open_nodes.append(_OpenNode(location))
         elif not open_nodes:
-            raise TreeError(f"{place}: expected '(', got {quoted(token)}; outside of brackets there are only blanks")
+            raise TreeError(f"{location}: expected '(', got {quoted(token)} outside of all brackets")
         elif token != ")":
-            open_nodes[-1].take(token, place)
+            open_nodes[-1].add_token(token, location)
         else:
             closed = open_nodes.pop()
             node = closed.as_tree(is_strict=is_strict)
@@ -258,33 +258,33 @@ def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator
                 open_nodes[-1].has_brackets = True
                 open_nodes[-1].children += [] if node is None else [node]
     if open_nodes:
-        raise TreeError(f"{open_nodes[-1].place}: the bracket {quoted(open_nodes[-1].label)} is never closed")
+        raise TreeError(f"{open_nodes[-1].location}: the bracket {quoted(open_nodes[-1].label)} is never closed")
 
 
 class _OpenNode:
-    """A bracket that is being read."""
+    """An opened bracket that is not closed yet."""
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, location: str) -> None:
+        self.location = location
         self.label = ""
         self.word: str | None = None
         self.children: list[Tree] = []
-        self.has_brackets = False  # one without words is no child
+        self.has_brackets = False  # also true after an empty bracket, which adds no child
 
-    def take(self, token: str, place: str) -> None:
-        """A label, or the word after it."""
+    def add_token(self, token: str, location: str) -> None:
+        """Set the label or the word."""
         if not self.label and not self.has_brackets:
             self.label = token
         elif self.word is None and not self.has_brackets:
             self.word = token
         else:
-            raise TreeError(f"{place}: expected '(' or ')', got {quoted(token)}")
+            raise TreeError(f"{location}: expected '(' or ')', got {quoted(token)}")
 
     def as_tree(self, *, is_strict: bool) -> Tree | None:
-        """The node, now that its bracket has ended; None if there is no word in it."""
+        """Return the node of the closed bracket; None if it holds no word."""
         if self.word is not None and self.has_brackets:
             raise TreeError(
-                f"{self.place}: the bracket {quoted(self.label)} has a word, {quoted(self.word)}, and other brackets"
+                f"{self.location}: the bracket {quoted(self.label)} has a word, {quoted(self.word)}, and other brackets"
             )
         if self.word is not None:
             return Tree(self.label, word=self.word)
@@ -292,6 +292,6 @@ class _OpenNode:
             return Tree(self.label, tuple(self.children))
         if is_strict:
             raise TreeError(
-                f"{self.place}: the bracket {quoted(self.label)} is empty; brackets that are words are {ESCAPES}"
+                f"{self.location}: the bracket {quoted(self.label)} is empty; brackets that are words are {ESCAPE_HINT}"
             )
         return None

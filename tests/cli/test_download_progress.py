@@ -1,4 +1,4 @@
-"""Downloads where there is no terminal: plain lines, not too many; and a command line that starts at once."""
+"""Download progress without a terminal: a limited number of plain lines; and a fast start of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From two files to a translator: the first hour of a person with text of their own."""
+"""``transduce init``: from the user's two files to a trained translator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lines_of(path: Path) -> list[str]:
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two files, in which commands are called."""
+    """Return a working folder with two text files."""
     pairs = list(generate_pairs("train", n_pairs=400, seed=5))
     (tmp_path / "my.en").write_text("".join(pair.en + "\n" for pair in pairs), encoding="utf-8")
     (tmp_path / "my.de").write_text("".join(pair.de + "\n" for pair in pairs), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is told of doubtful translations: once for each kind, and how many at the end."""
+"""Warnings about doubtful translations: one of each kind, and a count at the end."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
     assert says(told[0], 2, "longer", "source")
     assert says(told[1], 3, "shorter")
     assert says(told[2], 4, "1,024")
-    assert len({re.sub(r"\d+", "", line) for line in told}) == 4  # each kind has its own words
+    assert len({re.sub(r"\d+", "", line) for line in told}) == 4  # each kind has its own message
     told.clear()
-    warnings.tell_counts()
+    warnings.log_counts()
     (line,) = told
     assert says(line, re.compile("^warning: "), 2, 6, "longer")
 

@@ -185,7 +185,7 @@ def test_the_language_of_a_score(transduce: CommandLine, tmp_path: Path) -> None
 
 
 def test_translations_that_could_not_be_written(transduce: CommandLine, tmp_path: Path) -> None:
-    """It is found out before the model is even read: there is none here."""
+    """The error comes before the model is loaded: there is none here."""
     text = tmp_path / "text"
     text.write_text("one\n")
     arguments = ["evaluate", tmp_path / "no model", "--src", text, "--ref", text, "--out"]
@@ -239,7 +239,7 @@ def test_there_is_nothing_to_resume(transduce: CommandLine, micro_recipe: Path, 
     refused(transduce("train", "--resume", "--out", run), *told)
     refused(transduce("train", micro_recipe, "--resume", "--out", run, "--device", "cpu"), *told)
     assert list(tmp_path.iterdir()) == []
-    # Killed while it prepared the text: what is left is no run yet, and does not stand in the way of one.
+    # Killed during preparation: the leftovers are not a run yet, and do not prevent one.
     (run / ".store.999999999.tmp").mkdir(parents=True)
     (run / "lock.json").write_text("")
     refused(transduce("train", micro_recipe, "--resume", "--out", run, "--device", "cpu"), *told)
@@ -297,7 +297,7 @@ def test_a_missing_file_says_where_it_was_looked_for(
     refused(transduce("train", "no.toml"), "no.toml", "No such file or directory", here)
     absolute = transduce("score", "--ref", here / "a.en", "a.en")
     refused(absolute, here / "a.en", "No such file or directory")
-    assert absolute.err.count(str(here)) == 1  # it was not looked for anywhere else
+    assert absolute.err.count(str(here)) == 1  # the only place that was searched
 
 
 def test_a_folder_of_somebody_else_is_not_touched(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What stands where a model should is told by what it is, with what would work."""
+"""Paths that are not model folders: the error says what they are and what would work."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_files_and_folders_that_are_none_of_ours(transduce: CommandLine, micro_m
 
 
 def linked(model: Path, folder: Path) -> Path:
-    """A model folder of links into another folder, as tools make them that keep large files in one place."""
+    """A model folder of links into another folder, as created by tools that share large files."""
     (folder / "kept").mkdir(parents=True)
     (folder / "model").mkdir()
     for number, path in enumerate(sorted(model.iterdir())):

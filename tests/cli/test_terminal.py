@@ -1,4 +1,4 @@
-"""What a person at a terminal has: a prompt with history, a bar, completion. Each with a terminal of its own."""
+"""Terminal features: prompt with history, progress bar, completion. Each test opens its own terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_until(terminal: int, words: bytes) -> bytes:
 
 
 def at_a_prompt(cache: Path, *typed: tuple[bytes, bytes]) -> None:
-    """Type each of them, and wait for the answer."""
+    """Type each line and wait for the output."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "xterm"}
     process = subprocess.Popen(
@@ -80,12 +80,12 @@ def test_old_and_long_lines_are_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 BAR = """
 import sys, time
 from transduce.cli.progress import LineProgress
-from transduce.cli.output import say
+from transduce.cli.output import echo
 with LineProgress("translating", 2) as progress:
     for line in ("one", "two"):
         print(line, flush=True)
         progress.advance()
-    say("warning: odd")
+    echo("warning: odd")
 """
 
 
@@ -94,7 +94,7 @@ from transduce.cli.progress import TrainingProgress
 from transduce.config import TrainingConfig
 from transduce.training import SkipRecord, UpdateRecord, Score, ValidationRecord
 with TrainingProgress(TrainingConfig(max_updates=1000)) as progress:
-    progress.tell("[bold]text")
+    progress.log("[bold]text")
     for update in (100, 200):
         progress(UpdateRecord(update, 1, 2.5, 2.0, 1e-3, 1.0, 7, 7, 1234.0, update / 10, True))
     progress(ValidationRecord(200, 2.0, {"f1": Score(50.0)}, True, 20.0))
@@ -108,12 +108,12 @@ from transduce.cli.progress import DownloadProgress
 with DownloadProgress() as progress:
     for name in ("a.tgz", "b.tgz"):
         progress.of_file(name)(1_000_000, 2_000_000)
-    progress.tell("told")
+    progress.log("told")
 """
 
 
 def on_a_terminal(program: str, **environment: str) -> tuple[str, bytes, list[str]]:
-    """What a program writes to a terminal at stderr, to stdout, and to a stderr that is no terminal."""
+    """Run a program; return its output to a terminal on stderr, to stdout, and to a stderr that is not a terminal."""
     ours, theirs = pty.openpty()
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
     command = [sys.executable, "-c", f"{program}import sys; print('the end', file=sys.stderr)"]
@@ -141,7 +141,7 @@ def test_a_bar_is_on_stderr_alone() -> None:
 def test_a_run_has_a_bar_with_its_news_above() -> None:
     seen, out, plain = on_a_terminal(TRAINING)
     assert out == b""
-    # The bar is drawn again below each line: what is told comes in its order, and once.
+    # The bar is redrawn below each line: log lines appear in order, and once.
     assert [line.strip() for line in re.split(r"[\r\n]+", seen) if line.strip() in TOLD] == list(TOLD)
     assert re.search(r"update 200 [━╸╺]+\s+20% loss 2\.500  1,234 tokens/s  lr 1\.00e-03 0:00:0\d 0:01:20 left", seen)
     updates = [PLAIN.format(100, "-:--:--"), PLAIN.format(200, "0:01:20")]

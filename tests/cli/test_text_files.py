@@ -1,4 +1,4 @@
-"""Text that is read from files and stdin, and written to files and stdout."""
+"""Text input from files and stdin, output to files and stdout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from said import naming, says
-from transduce.cli.text_output import part_of, written_lines
+from transduce.cli.text_output import line_writer, part_path
 from transduce.errors import DataError
 from transduce.files import write_text
 from transduce.tasks import ScoredText, Translation
@@ -91,7 +91,7 @@ def test_an_evaluation_does_not_overwrite_what_it_reads(
 
 
 class Interrupted:
-    """A translator of three lines, after which somebody presses Ctrl-C."""
+    """A translator that is interrupted by Ctrl-C after three lines."""
 
     src_language, search, max_source_tokens = "en", None, 9
 
@@ -112,20 +112,20 @@ def test_a_part_of_a_translation_does_not_look_whole(
     outcome = transduce("translate", micro_model, "--out", out, stdin=b"a\nb\nc\nd\n")
     assert outcome.code == 130
     assert out.read_text() == "of before\n"
-    assert part_of(out).read_text() == "A\nB\nC\n"
+    assert part_path(out).read_text() == "A\nB\nC\n"
     told, last = outcome.err.splitlines()
-    assert says(told, out, 3, part_of(out))
+    assert says(told, out, 3, part_path(out))
     assert last == "interrupted"
     compressed = tmp_path / "out.gz"
     assert transduce("translate", micro_model, "--out", compressed, stdin=b"a\nb\nc\nd\n").code == 130
-    assert gzip.decompress(part_of(compressed).read_bytes()) == b"A\nB\nC\n"
+    assert gzip.decompress(part_path(compressed).read_bytes()) == b"A\nB\nC\n"
     assert transduce("translate", micro_model, "--out", out, stdin=b"a\nb\n").code == 0
     assert out.read_text() == "A\nB\n"
-    assert not part_of(out).exists()
+    assert not part_path(out).exists()
 
 
 def test_nothing_is_left_of_what_has_no_line(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), written_lines(tmp_path / "new" / "out"):
+    with pytest.raises(KeyError), line_writer(tmp_path / "new" / "out"):
         raise KeyError
     assert list(tmp_path.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_a_full_disk_is_told_with_the_line(tmp_path: Path, suffix: str) -> None:
     full.symlink_to("/dev/full")
     with (
         pytest.raises(DataError, match=naming(full, re.compile(r"\b[01]\b"), "No space left")),
-        written_lines(full) as write,
+        line_writer(full) as write,
     ):
         write("a line")
     assert Path("/dev/full").is_char_device()
@@ -147,9 +147,9 @@ def test_a_full_disk_is_told_with_the_line(tmp_path: Path, suffix: str) -> None:
 def test_lines_to_a_descriptor_come_after_what_it_has(tmp_path: Path) -> None:
     with (tmp_path / "target").open("wb", buffering=0) as target:
         target.write(b"of before\n")
-        with written_lines(Path(f"/dev/fd/{target.fileno()}")) as write:
+        with line_writer(Path(f"/dev/fd/{target.fileno()}")) as write:
             write("a line")
-        with pytest.raises(KeyError), written_lines(Path(f"/dev/fd/{target.fileno()}")):
+        with pytest.raises(KeyError), line_writer(Path(f"/dev/fd/{target.fileno()}")):
             raise KeyError
         target.write(b"of after\n")
     assert (tmp_path / "target").read_text() == "of before\na line\nof after\n"
@@ -160,7 +160,7 @@ def test_a_device_stays_a_device(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with written_lines(pipe) as write:
+    with line_writer(pipe) as write:
         write("a line")
     assert os.read(reader, 99) == b"a line\n"
     write_text(pipe, "more")
@@ -176,7 +176,7 @@ def test_dash_is_stdin(transduce: CommandLine, micro_model: Path, tmp_path: Path
     expected = transduce("score", "--ref", text, other, "--json").out
     assert transduce("score", "--ref", text, "-", "--json", stdin=other.read_bytes()).out == expected
     assert transduce("score", "--ref", "-", other, "--json", stdin=text.read_bytes()).out == expected
-    assert "has +" in transduce("score", "--ref", text, text, "--against", "-", stdin=other.read_bytes()).out
+    assert ": +" in transduce("score", "--ref", text, text, "--against", "-", stdin=other.read_bytes()).out
     short = transduce("score", "--ref", text, "-", stdin=b"")
     assert (short.code, says(short.err, "stdin", 0, text, 1)) == (1, True)
     assert says(transduce("score", "--ref", text, "-", stdin=b"\xff\n").err, "stdin:1", "UTF-8")
@@ -232,7 +232,7 @@ def test_what_is_being_written_is_not_written_through_a_link(tmp_path: Path, kin
             part.mkdir()
     with (
         pytest.raises(DataError, match=naming(part, "regular file")),
-        written_lines(tmp_path / "out") as write,
+        line_writer(tmp_path / "out") as write,
     ):
         write("line")
     assert (tmp_path / "precious").read_text() == "precious"

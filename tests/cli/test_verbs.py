@@ -1,4 +1,4 @@
-"""Each verb as a person calls it: results on stdout, the rest on stderr, and the promised JSON keys."""
+"""Every verb: results on stdout, everything else on stderr, and the documented JSON keys."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_translate_in_other_precisions(transduce: CommandLine, micro_model: Path
     exact = transduce("translate", micro_model, "--json", stdin=b"The dog sleeps.\n")
     scores = [json.loads(result.out)["score"] for result in (outcome, exact)]
     assert scores[0] == pytest.approx(scores[1], rel=0.1)
-    assert scores[0] != scores[1]  # it was another precision indeed
+    assert scores[0] != scores[1]  # the precisions do differ
     together = transduce("translate", micro_model, micro_model, stdin=b"The dog sleeps.\n")
     assert together.out == transduce("translate", micro_model, stdin=b"The dog sleeps.\n").out
     refused = transduce("translate", micro_model, "--precision", "fp8")
@@ -318,7 +318,7 @@ def test_parseval(transduce: CommandLine, tmp_path: Path) -> None:
 
 
 def test_every_verb_and_flag_is_known() -> None:
-    """The surface of the command line is frozen: a change here is a change for users, and belongs into the README."""
+    """The options of the command line are frozen: a change affects users and must be documented in the README."""
     import typer
 
     from transduce.cli.verbs import app
@@ -382,13 +382,13 @@ def test_every_verb_and_flag_is_known() -> None:
             "--beam",
             "--buffer",
             "--device",
-            "--free",
             "--json",
             "--precision",
             "--pretty",
             "--raw",
             "--svg",
             "--trees",
+            "--unconstrained",
         ],
         "parseval": ["--details", "--json", "--plain"],
         "prepare": ["--data", "--json", "--out", "--set", "--treebank"],

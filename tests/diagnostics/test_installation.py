@@ -1,4 +1,4 @@
-"""Installations and machines that are not as they should be, made up of numbers and small files."""
+"""Findings about faulty installations and machines, simulated by numbers and small files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_more_threads_than_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    n_cores = machine.cores_to_use(tmp_path, tmp_path)
+    n_cores = machine.available_cores(tmp_path, tmp_path)
     monkeypatch.setattr(torch, "get_num_threads", lambda: n_cores + 3)
     monkeypatch.setenv("OMP_NUM_THREADS", str(n_cores + 3))
     [finding] = machine.examine_threads(tmp_path, tmp_path)
@@ -74,11 +74,11 @@ def test_the_share_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     group.mkdir(parents=True)
     (proc / "self" / "cgroup").write_text("0::/box/inner\n")
     (proc / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 32000000 kB\n")
-    assert machine.cores_to_use(proc, tmp_path / "groups") == 16
+    assert machine.available_cores(proc, tmp_path / "groups") == 16
     (group / "cpu.max").write_text("250000 100000\n")
-    assert machine.cores_to_use(proc, tmp_path / "groups") == 3
+    assert machine.available_cores(proc, tmp_path / "groups") == 3
     (group / "cpu.max").write_text("max 100000\n")
-    assert machine.cores_to_use(proc, tmp_path / "groups") == 16
+    assert machine.available_cores(proc, tmp_path / "groups") == 16
     [finding] = machine.examine_memory(proc, tmp_path / "groups")
     assert (finding.status, re.findall(r"[\d.]+ GB", finding.message)) == ("good", ["32.8 GB"])
     (group / "memory.max").write_text("4000000000\n")
@@ -96,9 +96,9 @@ def test_the_share_of_an_older_container(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "cpu").mkdir()
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("200000\n")
     (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
-    assert machine.cores_to_use(tmp_path, tmp_path) == 2
+    assert machine.available_cores(tmp_path, tmp_path) == 2
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
-    assert machine.cores_to_use(tmp_path, tmp_path) == 16
+    assert machine.available_cores(tmp_path, tmp_path) == 16
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("8000000000")
     (tmp_path / "memory" / "memory.usage_in_bytes").write_text("1000000000")

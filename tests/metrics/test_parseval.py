@@ -1,4 +1,4 @@
-"""PARSEVAL: each rule by a sentence counted by hand, and all of them against a second, plainer implementation."""
+"""PARSEVAL: each rule on a sentence counted by hand, and all rules against a second, simpler implementation."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def plainly(gold: Tree, test: Tree) -> tuple[str, int, int, int, int]:
 
 
 def random_tree(draw: random.Random, words: list[tuple[str, str]]) -> Tree:
-    """Over the given tagged words, with any brackets."""
+    """Draw random brackets over the given tagged words."""
     if len(words) == 1 and draw.random() < 0.7:
         return Tree(words[0][0], word=words[0][1])
     label = draw.choice(["NP", "VP", "PRT", "ADVP", "S-X", "TOP", "NP-SBJ=1", ":", "-A"])

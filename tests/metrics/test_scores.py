@@ -19,13 +19,13 @@ REFERENCES = ["Ein Hund schläft im Garten.", "Zwei Kinder spielen mit dem Hand-
 
 
 def bleu_of_matches(matches: str) -> float:
-    """From how many n-grams of each order are right, of how many; nothing is shorter than its reference."""
+    """Compute BLEU from matches and totals of each n-gram order; no brevity penalty."""
     precisions = [int(right) / int(n) for right, n in (each.split("/") for each in matches.split())]
     return 100 * math.prod(precisions) ** 0.25
 
 
 def chrf2_by_definition() -> float:
-    """Precision and recall of character n-grams without spaces, each averaged over n from 1 to 6."""
+    """Compute chrF from precision and recall of character n-grams without spaces, averaged over n from 1 to 6."""
     recalls, precisions = [], []
     for n in range(1, 7):
         counts = []

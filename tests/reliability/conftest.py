@@ -1,4 +1,4 @@
-"""The fuzzer is a program and a package of its own, not a module of tests; tests use its ways to damage a file."""
+"""Makes the fuzzer, a separate program and package, importable for tests that use its ways to damage a file."""
 
 from __future__ import annotations
 

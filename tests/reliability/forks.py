@@ -1,7 +1,7 @@
-"""Runs commands in children that begin at once, since all is imported before: one JSON list of arguments a line.
+"""A fork server for commands: children start quickly, since everything is imported before.
 
-Each line names a log file and the arguments of ``transduce``. Written back, a line each: the number of the child, and
-how it ended, as the system tells it.
+Each input line is a JSON list: a log file and the arguments of ``transduce``. Each output line is a process id or an
+exit status as of ``os.waitpid``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fuzz transduce: ``python tests/reliability/fuzz.py --cases 2000``.
 
-One case again, with its command and what was wrong: ``fuzz.py --only 'recipe/set/model.d_ff#3' --scratch NEW``; its
-folder is NEW/lane-0/case afterwards.
+To repeat one case and print its command and failure: ``fuzz.py --only 'recipe/set/model.d_ff#3' --scratch NEW``; its
+folder is then NEW/lane-0/case.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fuzzing.lanes import play_all  # noqa: E402
 from fuzzing.report import as_markdown, as_table  # noqa: E402
 from fuzzing.sources import Sources, make_sources  # noqa: E402
 
-# Else each child would import them anew. Some are of one version of a library.
+# Imported here so that children need not. Some exist only in some versions of a library.
 IMPORTED_BEFORE = (
     "torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.diagnostics", "transduce.demo",
     "transduce.cli.main", "transduce.cli.progress", "rich.progress", "pydantic.type_adapter", "typer._adapters",

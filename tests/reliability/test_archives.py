@@ -1,4 +1,4 @@
-"""Archives and packages that are damaged or made by an enemy: the right text or one line, nothing written elsewhere."""
+"""Damaged and malicious archives and packages: correct text or a one-line error, and nothing written elsewhere."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _refused(archive: Path, members: Mapping[str, str], folder: Path) -> str:
-    """The one line that an archive is refused with; nothing is written."""
+    """Return the one-line error for an archive; nothing is written."""
     with pytest.raises(DataError) as caught:
         unpack(archive, members, folder)
     assert _files(folder) == {}
@@ -98,7 +98,7 @@ def _refused(archive: Path, members: Mapping[str, str], folder: Path) -> str:
 
 
 def _holds(compress: Compress, n_cases: int, folder: Path) -> dict[str, int]:
-    """Damage an archive in many ways: what is unpacked is the right text, or nothing."""
+    """Damage an archive in many ways: unpacking gives the correct text or nothing."""
     good = compress(_good_tar())
     archive, out = folder / "a.tgz", folder / "out"
     archive.write_bytes(good)
@@ -176,7 +176,7 @@ def test_what_a_killed_process_was_unpacking_goes(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*MEMBERS, other.name}
 
 
-# Checksums that nobody published
+# Checksums that are not published
 
 
 def _corpus(address: str) -> Corpus:
@@ -222,7 +222,7 @@ def test_a_ledger_with_an_odd_entry(entry: object, tmp_path: Path) -> None:
         get_corpus(_corpus(address), tmp_path / "data", from_folder=tmp_path)
 
 
-# Enemies
+# Malicious archives
 
 
 WANTED = {"in/a.en": "a.en"}

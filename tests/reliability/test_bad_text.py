@@ -1,4 +1,4 @@
-"""Text as it comes: whatever stands in a line, it stays one line, in its place. What cannot be used is told by line."""
+"""Unusual text: any line stays one line at its position, and errors name the line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.reliability
 CommandLine = Callable[..., Any]
 Arguments = list[object]
 
-# Characters at which other programs end a line, or stop altogether, and what tokenizers and models have never seen.
+# Characters that other programs treat as line or file ends, and characters unknown to tokenizers and models.
 ODD_LINES = [
     "The dog sleeps.",
     "",
@@ -78,14 +78,14 @@ def file_of(path: Path, lines: Sequence[bytes | str], *, end: bytes = b"\n") -> 
 
 
 def lines_of(out: str) -> list[str]:
-    """Split at line feeds alone, as ``wc`` and ``paste`` do."""
+    """Split at line feeds only, as ``wc`` and ``paste`` do."""
     assert out.endswith("\n") or not out
     return out.split("\n")[:-1]
 
 
 @cache
 def small_translator() -> Translator:
-    """It has learned nothing, so that it writes anything."""
+    """A model with random weights, whose output is arbitrary."""
     tokenizer = train_bpe(["the dog sleeps", "ein Hund schläft"] * 2, vocab_size=280)
     torch.manual_seed(3)
     config = ModelConfig(
@@ -94,7 +94,7 @@ def small_translator() -> Translator:
     )  # fmt: skip
     model = Transformer(config)
     with torch.no_grad():
-        model.target.embedding.weight.normal_(std=3.0)  # no symbol is much likelier than others, whatever was read
+        model.target.embedding.weight.normal_(std=3.0)  # varied output: no token dominates, whatever the input
     search = SearchConfig(beam_size=2, n_best=2, max_extra_tokens=4)
     return Translator(model.eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
 
@@ -134,7 +134,7 @@ def test_lines_of_stdin_keep_their_places(transduce: CommandLine, model: Path, t
     readable = [line.decode("utf-8", "replace") for line in ODD_BYTES]
     assert written == [translator.translate([line], search=greedy)[0] for line in readable]
     assert written[1:4] == ["", "", ""]
-    assert len(set(written)) > len(written) // 2  # it does not write the same everywhere
+    assert len(set(written)) > len(written) // 2  # the output varies
     warned = [line for line in outcome.err.splitlines() if "UTF-8" in line]
     first = len(ODD_BYTES) - N_INVALID + 1
     assert [line.split()[2] for line in warned] == [str(first + n) for n in range(N_INVALID)]
@@ -263,7 +263,7 @@ def test_an_evaluation_is_of_the_same_lines(
 
 # prepare and train
 
-# What is read is kept or dropped for a reason; every pair has its number on both sides.
+# Each line read is kept, or dropped for a reason; every pair has its number on both sides.
 KEPT = [
     line for line in ODD_LINES if not any(unicodedata.category(char) == "Cc" and not char.isspace() for char in line)
 ]
@@ -379,7 +379,7 @@ ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
 @settings(max_examples=60)
 @given(st.lists(st.tuples(ANY_TEXT | st.binary(max_size=8), ANY_TEXT | st.binary(max_size=8)), min_size=1, max_size=12))
 def test_any_pairs_stay_pairs(pairs: list[tuple[str | bytes, str | bytes]]) -> None:
-    """Through files, cleaning and the store: what is kept is what stood on that line, on both sides."""
+    """Through files, cleaning and the store, kept pairs are those of their line, on both sides."""
     tokenizers = small_translator().tokenizers
     sides = [numbered([pair[side] for pair in [("kept", "kept"), *pairs]], "line") for side in (0, 1)]
     raw = [[line.replace(b"\n", b" ") for line in side] for side in sides]
@@ -430,7 +430,7 @@ def test_long_lines_are_cut_and_their_neighbours_are_not(transduce: CommandLine,
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG_LINES)
 def test_a_megabyte_in_a_line(transduce: CommandLine, model: Path, tmp_path: Path, kind: str) -> None:
-    """Everything takes it, in seconds, and in the memory that a megabyte needs."""
+    """Every verb handles it within seconds, with memory proportional to its size."""
     lines = ["The dog sleeps.", LONG_LINES[kind], "The cat sees a tree."]
     text = file_of(tmp_path / "text", lines)
     for form in (["--n-best", 2, "--beam", 2], ["--json", "--beam", 1]):

@@ -1,4 +1,4 @@
-"""Whatever is typed, closed, full, gone or odd: results are not mixed with remarks, and errors are one line."""
+"""Unusual arguments, streams and signals: results are not mixed with messages, and errors are one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 from said import says
 from transduce.cli.main import run
-from transduce.cli.output import LONGEST_LINE, echo, json_line, visible
+from transduce.cli.output import MAX_LINE_CHARACTERS, echo, json_line, visible
 from transduce.config import (
     DataConfig,
     ModelConfig,
@@ -59,10 +59,10 @@ def command(*arguments: object, closed: tuple[int, ...] = (), **options: Any) ->
 
 
 def the_error(outcome: Any) -> str:
-    """The one line that a command in this process says of its error."""
+    """Run a command in this process and return its one-line error."""
     assert outcome.code == 1, outcome
     [line] = [line for line in outcome.err.splitlines() if line.startswith("error")]
-    assert len(line) <= LONGEST_LINE + 100
+    assert len(line) <= MAX_LINE_CHARACTERS + 100
     assert outcome.err.isprintable() or outcome.err.replace("\n", "").isprintable()
     return str(line)
 
@@ -89,7 +89,7 @@ def test_without_any_stream_a_run_is_trained_and_files_are_whole(micro_recipe: P
     assert done.stdout.endswith(b"model: " + os.fsencode(tmp_path / "run" / "model") + b"\n")
     config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
     assert config["training"]["max_updates"] == 10
-    # The scores, which nobody can read, are an error; the model is there all the same.
+    # Scores that cannot be printed are an error; the model is written nevertheless.
     silent = command("train", micro_recipe, "--out", tmp_path / "silent", *settings, closed=(0, 1))
     assert silent.returncode == 1
     assert silent.stderr.splitlines()[-1] == b"error: stdout cannot be written: it is closed"
@@ -103,9 +103,7 @@ def test_a_closed_stdin_is_told(micro_model: Path, tmp_path: Path) -> None:
     for arguments in (["translate", micro_model, "--device", "cpu"], ["score", "--ref", text, "-"]):
         done = command(*arguments, closed=(0,), input=None)
         assert done.returncode == 1
-        assert (
-            done.stderr == b"error: stdin cannot be read: it is closed; give it a text, as in < FILE, or name a file\n"
-        )
+        assert done.stderr == b"error: stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file\n"
 
 
 @pytest.mark.parametrize("verb", [["model", "tiny"], ["--help"], ["--version"], ["corpus", "list"]])
@@ -120,7 +118,7 @@ def test_a_result_that_cannot_be_written_is_told(verb: list[str]) -> None:
 def test_a_closed_stdout_is_told_before_the_work(micro_model: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("one two three\n")
-    told = b"error: stdout cannot be written: it is closed; give it a file, as in > FILE\n"
+    told = b"error: stdout cannot be written: it is closed; redirect it, as in > FILE\n"
     for arguments in (
         ["translate", micro_model, "--in", text],
         ["translate", micro_model, "--in", text, "--out", "-"],
@@ -229,15 +227,15 @@ def test_how_many_updates_may_be_skipped(transduce: CommandLine, micro_recipe: P
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "says nothing; a recipe names a preset"),
-        (b"# later\n\n[data]\n[model]\n", "says nothing"),
+        (b"", "sets nothing; a recipe names a preset"),
+        (b"# later\n\n[data]\n[model]\n", "sets nothing"),
         (b"[data]\nn_pairs = " + b"9" * 4301, "not valid TOML: Exceeds the limit"),
-        (b"a = " + b"[" * 3000, "not valid TOML: its brackets stand too deep"),
+        (b"a = " + b"[" * 3000, "not valid TOML: brackets are nested too deeply"),
         (b"a" + b".a" * 3000 + b" = 1", "unknown key a"),
         (b'"<name>" = 1', "unknown key <name>; known are model"),
         (b'[model]\n"[key]" = 1', r"unknown key model.[key]"),
         (b'"\\u001b[31m" = 1', r"unknown key '\x1b[31m'"),
-        (b'[data]\ncorpus = "files"\ntrain_tsv = "a\\u0000b"', "no file has a NUL in its name"),
+        (b'[data]\ncorpus = "files"\ntrain_tsv = "a\\u0000b"', "a file name without NUL"),
         (b'[data]\ncorpus = "' + b"a" * 10_000 + b'"', "at most 100 characters"),
         ("preset = 'tiny'\n".encode("utf-16"), "is not UTF-8"),
         (b"# " + b"a" * (1 << 20), "has more than 1,048,576 bytes"),
@@ -261,7 +259,7 @@ def test_a_recipe_with_a_byte_order_mark_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("training.seed=" + "[" * 3000, "its brackets stand too deep"),
+        ("training.seed=" + "[" * 3000, "brackets are nested too deeply"),
         ("training.seed=" + "9" * 4301, "Exceeds the limit"),
         ("data.train_tsv=caf\udce9", "valid string"),
         ("training.seed=1\nx=2", "valid integer, got '1\\nx=2'"),
@@ -315,7 +313,7 @@ def test_paths_that_nothing_can_be_at(
     for path in (loop, loop / "x", file / "x", tmp_path / ("n" * 300), ""):
         told = the_error(transduce(*(path if word == "{}" else named.get(word, word) for word in words)))
         assert path == "" or str(path) in told
-        assert "not foreseen" not in told
+        assert "this is a bug" not in told
     assert {path.name for path in tmp_path.iterdir()} == {"loop", "file"}
 
 
@@ -323,7 +321,7 @@ def test_paths_that_nothing_can_be_at(
 def test_a_name_without_room_is_refused_before_the_work(
     transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
 ) -> None:
-    """What is added to it while the file is written would make it too long."""
+    """The temporary name during writing would be too long."""
     if words[1] == "--resume" or words[0] == "attention":
         pytest.skip("reads it, or is one file")
     named = {"MODEL": micro_run / "model", "RUN": micro_run, "RECIPE": micro_recipe, "{}": tmp_path / ("n" * 250)}
@@ -396,14 +394,14 @@ def test_names_that_have_to_be_utf8_are_refused_before_the_work(
     assert not list(folder.iterdir())
 
 
-# What is shown
+# Output
 
 
 def test_lines_have_no_controls_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
     echo(f"warning: {CONTROLS}")
     said = capsys.readouterr().err
     assert said == "warning: \\x1b[2J\\x07\\x00\\r\\n\\x7f\\x9b\\u202e\\u2066\\u2028\\ud800\n"
-    assert len(visible("x" * 10**6)) < LONGEST_LINE + 10
+    assert len(visible("x" * 10**6)) < MAX_LINE_CHARACTERS + 10
     assert visible(f"{'x' * 10**6}; try --this").endswith("; try --this")
     assert visible("Süßes 犬 🐕 — «x»") == "Süßes 犬 🐕 — «x»"
 
@@ -446,7 +444,7 @@ def test_a_drawing_is_xml_whatever_its_words_are() -> None:
     assert "a\ufffd&b" in words
 
 
-# Mistakes of ours
+# Internal errors
 
 
 def test_what_nobody_foresaw_is_one_line(
@@ -497,7 +495,7 @@ def test_an_interrupt_while_modules_are_read(
 
 
 def heed_hang_ups() -> None:
-    """In a child: else it ignores them where these tests were begun under nohup."""
+    """Run in a child process: this one ignores the signals if the tests run under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -539,7 +537,7 @@ def test_a_hang_up_saves(micro_recipe: Path, tmp_path: Path) -> None:
     run_folder = tmp_path / "run"
     with start("train", micro_recipe, "--out", run_folder, *LONG) as process:
         said_until(process, "update 3 ")
-        for _ in range(3):  # a terminal that goes sends it more than once
+        for _ in range(3):  # a closing terminal sends it more than once
             process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 129, err

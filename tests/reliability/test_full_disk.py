@@ -1,4 +1,4 @@
-"""A disk without room: one clear line, exit code 1, and the run goes on from the checkpoint of before."""
+"""A full disk: one clear line, exit code 1, and the run resumes from the previous checkpoint."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def assert_same_model(run: Path, expected: Path) -> None:
 
 
 def test_files_that_may_not_grow(micro_recipe: Path, tmp_path: Path) -> None:
-    """A limit for the size of files between that of the weights and that of the moments."""
+    """A file size limit between the size of the weights and that of the moments."""
     run, whole = tmp_path / "run", tmp_path / "whole"
     assert train(micro_recipe, whole).returncode == 0
     sizes = {path.name: path.stat().st_size for path in checkpoint_folders(whole / "checkpoints")[-1].iterdir()}
@@ -74,7 +74,7 @@ def test_files_that_may_not_grow(micro_recipe: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """A disk of so many bytes, for those who may mount one."""
+    """A small disk, if mounting is permitted."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = shutil.which("mount")
@@ -92,7 +92,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 
 
 def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Path, tmp_path: Path) -> None:
-    """Room for the text and for one checkpoint, and for two only when something was thrown away."""
+    """Space for the text and one checkpoint, and for two only after something is removed."""
     whole = tmp_path / "whole"
     assert train(micro_recipe, whole).returncode == 0
     size = {name: sum(path.stat().st_size for path in (whole / name).rglob("*")) for name in ("store", "checkpoints")}
@@ -117,7 +117,7 @@ def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Pa
 
 
 def test_no_room_for_a_batch_that_is_not_finite(micro_recipe: Path, tmp_path: Path) -> None:
-    """What is wrong with the run is told all the same."""
+    """Problems of the run are reported nevertheless."""
     arguments = ["train", str(micro_recipe), "--out", str(tmp_path / "run"), "--device", "cpu"]
     store = tmp_path / "store"
     prepared = [sys.executable, "-m", "transduce", "prepare", str(micro_recipe), "--out", str(store)]

@@ -1,4 +1,4 @@
-"""Killed at any moment, a run goes on from its last complete checkpoint and ends as if nothing had been."""
+"""A run killed at any moment resumes from its last complete checkpoint and ends like an undisturbed one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ max_extra_tokens = 3
 
 
 class Forks:
-    """A process that starts commands at once; see ``forks.py``."""
+    """A process that forks commands quickly; see ``forks.py``."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -66,14 +66,14 @@ class Forks:
         self._server = subprocess.Popen([sys.executable, str(script)], env=environment, **pipes)
 
     def start(self, log: Path, *arguments: object) -> int:
-        """Start a command; returns the number of its process."""
+        """Start a command; return its process id."""
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps([str(log), *map(str, arguments)]) + "\n")
         self._server.stdin.flush()
         return int(self._line())
 
     def wait(self, seconds: float = 120.0) -> int | None:
-        """How the command ended, as ``os.waitpid`` has it; None if it goes on."""
+        """Return the exit status as of ``os.waitpid``; None while it runs."""
         assert self._server.stdout is not None
         ready, _, _ = select.select([self._server.stdout], [], [], seconds)
         return int(self._line()) if ready else None
@@ -96,7 +96,7 @@ def forks() -> Iterator[Forks]:
 
 
 def last_complete(run: Path) -> int:
-    """The update of the newest checkpoint that can be used; 0 where there is none."""
+    """Return the update of the newest usable checkpoint; 0 if there is none."""
     for path in checkpoint_folders(run / "checkpoints")[::-1]:
         try:
             verify_checkpoint(path)
@@ -125,7 +125,7 @@ def records_in(run: Path) -> list[dict[str, Any]]:
 
 
 def survive(forks: Forks, folder: Path, n_kills: int) -> None:
-    """Kill runs at random moments, resume each, and compare those that end with one that was never disturbed."""
+    """Kill runs at random moments, resume each, and compare the results with an undisturbed run."""
     recipe = folder / "recipe.toml"
     recipe.write_text(RECIPE.format(folder=folder), encoding="utf-8")
     for name, n_pairs in (("train", 300), ("dev", 6)):

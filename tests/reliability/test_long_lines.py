@@ -1,4 +1,4 @@
-"""Lines without end, and what unpacks to them: bounded memory and time, whatever stands in them."""
+"""Huge lines, plain and compressed: bounded memory and time, whatever their content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.cleaning import CleaningRules, clean
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.errors import DataError
-from transduce.files import LONGEST_LINE, CutLine, read_lines
+from transduce.files import MAX_LINE_BYTES, TruncatedLine, read_lines
 from transduce.tasks import Translator
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, put_together
 from transduce.text import Segment, train_bpe
@@ -28,7 +28,7 @@ from transduce.view import attention_of_translation
 pytestmark = pytest.mark.reliability
 
 CommandLine = Callable[..., Any]
-TOO_LONG = LONGEST_LINE + 1
+TOO_LONG = MAX_LINE_BYTES + 1
 MEGABYTE = 1 << 20
 MOST_MB = 1000  # above what a process takes that has read a model and one sentence
 KINDS = {
@@ -49,14 +49,14 @@ def file_with_a_long_line(path: Path, *, n_bytes: int = TOO_LONG) -> Path:
 
 def test_a_line_that_is_too_long_is_refused_or_cut(tmp_path: Path) -> None:
     path = file_with_a_long_line(tmp_path / "text")
-    with pytest.raises(DataError, match=naming("text:2", f"{LONGEST_LINE:,}")):
+    with pytest.raises(DataError, match=naming("text:2", f"{MAX_LINE_BYTES:,}")):
         list(read_lines(path))
     first, cut, last = read_lines(path, escape_invalid=True)
     assert (first, last) == ("a dog", "the end")
-    assert isinstance(cut, CutLine)
+    assert isinstance(cut, TruncatedLine)
     assert len(cut) < 10_000
-    path = file_with_a_long_line(tmp_path / "just fits", n_bytes=LONGEST_LINE - 1)
-    assert [len(line) for line in read_lines(path)] == [5, LONGEST_LINE - 1, 7]
+    path = file_with_a_long_line(tmp_path / "just fits", n_bytes=MAX_LINE_BYTES - 1)
+    assert [len(line) for line in read_lines(path)] == [5, MAX_LINE_BYTES - 1, 7]
 
 
 def test_training_leaves_it_out_and_says_where(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_every_line_has_its_translation(transduce: CommandLine, micro_model: Pat
     outcome = transduce("translate", micro_model, "--device", "cpu", "--beam", 1, stdin=stdin)
     assert outcome.code == 0
     assert outcome.out.count("\n") == 3
-    assert says(outcome.err, re.compile("^warning: "), 2, f"{LONGEST_LINE:,}")
+    assert says(outcome.err, re.compile("^warning: "), 2, f"{MAX_LINE_BYTES:,}")
     assert "UTF-8" not in outcome.err
 
 
@@ -84,7 +84,7 @@ def test_evaluation_refuses_it_by_name(transduce: CommandLine, micro_model: Path
     for verb in (["score", "--ref", path, path], ["evaluate", micro_model, "--src", path, "--ref", path]):
         outcome = transduce(*verb)
         assert outcome.code == 1
-        assert says(outcome.err, re.compile("^error: "), f"{path}:2", f"{LONGEST_LINE:,}")
+        assert says(outcome.err, re.compile("^error: "), f"{path}:2", f"{MAX_LINE_BYTES:,}")
 
 
 def test_the_beginning_is_enough_to_know_that_a_text_is_too_long() -> None:
@@ -113,7 +113,7 @@ def test_a_megabyte_of_anything_takes_seconds(micro_model: Path, kind: str) -> N
     search = translator.search.model_copy(update={"beam_size": 1, "n_best": 1, "max_extra_tokens": 0})
     started = time.monotonic()
     [translation] = translator.translate_lines([KINDS[kind]], search=search)
-    assert time.monotonic() - started < 20  # about 2 where nothing else runs; what is quadratic takes hours
+    assert time.monotonic() - started < 20  # about 2 on an idle machine; a quadratic algorithm takes hours
     assert translation.is_truncated == (kind != "spaces")
 
 
@@ -152,7 +152,7 @@ sys.exit(done.returncode)
 
 
 def peak_mb(*arguments: object, feeder: str, code: int = 0) -> int:
-    """Of a command that reads what the shell commands of ``feeder`` write."""
+    """Measure a command that reads the output of the shell commands of ``feeder``."""
     with subprocess.Popen(["/bin/sh", "-c", feeder], stdout=subprocess.PIPE) as feeding:
         done = subprocess.run(
             [sys.executable, "-c", PEAK, sys.executable, "-m", "transduce", *map(str, arguments)],

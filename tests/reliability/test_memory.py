@@ -1,4 +1,4 @@
-"""What does not fit into memory is refused in one line, before anything of it is built."""
+"""Models that do not fit into memory are rejected in one line, before anything is built."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_limits_of_both_versions_and_of_all_groups_above(tmp_path: Path) -> None
 
 
 def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
-    """The group is named from outside, and mounted without what is above it."""
+    """The group's name is that of the host, and its parents are not mounted."""
     mounts = f"31 23 0:28 /docker/4711 {tmp_path}/seen rw - cgroup cgroup rw,memory\n"
     proc = fake_machine(tmp_path, "4:memory:/docker/4711/job\n", mounts=mounts)
     limit_of(tmp_path / "seen" / "job", {"memory.limit_in_bytes": 10**9, "memory.usage_in_bytes": 10**8})
@@ -149,7 +149,7 @@ def test_what_training_takes_is_counted() -> None:
 
 
 def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them has all of a model, or a part of it where it is divided; what is free is for those that are here."""
+    """Each process holds a full model, or a shard of it; the free memory is shared by the local processes."""
     config, training, device = config_with(), TrainingConfig(), torch.device("cpu")
     whole = model_memory.bytes_to_train(config, training)
     parts = model_memory.bytes_to_train(config, training, n_parts=4)
@@ -215,7 +215,7 @@ def test_a_limit_of_address_space(micro_recipe: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_group() -> Iterator[Path]:
-    """A control group of version 1 with 900 MB, for those who may make one."""
+    """A control group of version 1 with 900 MB, if creating one is permitted."""
     inner = Path("/proc/self/cgroup").read_text() if Path("/proc/self/cgroup").exists() else ""
     place = next((line.split(":", 2)[2] for line in inner.splitlines() if line.split(":")[1] == "memory"), None)
     if place is None:
@@ -242,7 +242,7 @@ def test_a_small_container(small_group: Path, micro_recipe: Path, tmp_path: Path
     assert says(error_of(done), re.compile(r"\b[\d,.]+ GB\b"), re.compile(r"\b[\d,.]+ GB\b"))
 
 
-# Curves that cannot be written
+# TensorBoard files that cannot be written
 
 
 @pytest.mark.skipif(not TensorBoardEvents.is_available(), reason="TensorBoard is not installed")
@@ -268,7 +268,7 @@ from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, tell=print)
+events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, log=print)
 for update in range(50):
     events(UpdateRecord(update, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
 events.close()

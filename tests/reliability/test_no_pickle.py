@@ -1,4 +1,4 @@
-"""No pickle is ever read or written: whoever gives somebody a model, a store or a run cannot run a program there."""
+"""No pickle is ever read or written: a model, store or run from an untrusted source cannot execute code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Load = Callable[[Path], object]
 
 
 class Malice:
-    """Whoever unpickles it makes a folder: the witness."""
+    """Unpickling this object creates a folder, the witness."""
 
     def __init__(self, witness: Path) -> None:
         self.witness = witness
@@ -120,7 +120,7 @@ def each_file_is_refused(source: Path, copy: Path, payload: bytes, load: Load, *
 def test_model_folders(micro_model: Path, tmp_path: Path, payload: bytes) -> None:
     each_file_is_refused(micro_model, tmp_path / "model", payload, Translator.load, exempt=("README.md",))
     card = Path(shutil.copytree(micro_model, tmp_path / "with card")) / "README.md"
-    card.write_bytes(payload)  # it is for people; nothing reads it
+    card.write_bytes(payload)  # never read by transduce
     Translator.load(card.parent)
 
 
@@ -183,7 +183,7 @@ def test_the_verbs(transduce: CommandLine, micro_run: Path, micro_model: Path, t
     is_text = payload.isascii()  # and has as good a score as any
     for arguments in (["score", "--ref", bad, bad], ["evaluate", micro_model, "--src", bad, "--ref", bad]):
         assert transduce(*arguments).code == (0 if is_text else 1)
-    outcome = transduce("translate", micro_model, stdin=payload)  # it is text like any other
+    outcome = transduce("translate", micro_model, stdin=payload)  # ordinary text
     assert outcome.code == 0
     assert outcome.out.count("\n") == len(io.BytesIO(payload).readlines())
 

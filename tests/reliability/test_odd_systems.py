@@ -1,4 +1,4 @@
-"""Systems as they are: folders of other users, disks without locks, clocks that go back, processes that are gone."""
+"""Unusual systems: folders of other users, disks without locks, clocks that run backwards, dead processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _require_refusal(done: subprocess.CompletedProcess[str], path: str) -> None:
 
 @pytest.fixture
 def roots_run(micro_run: Path, micro_recipe: Path, tmp_path: Path) -> Path:
-    """A copy of a run that everybody may read and nobody but root may write."""
+    """A copy of a run that everyone may read and only root may write."""
     for folder in (tmp_path, *tmp_path.parents):  # pytest closes its own
         if not folder.stat().st_mode & 0o001 and folder.owner() == "root" and "pytest-of" in str(folder):
             folder.chmod(0o755)
@@ -144,7 +144,7 @@ def _records(run: Path) -> list[list[tuple[str, Any]]]:
 
 
 def _same(run: Path, other: Path) -> bool:
-    """Whether two runs have the same newest weights and moments, and the same records but for times."""
+    """Return whether two runs have the same newest weights and moments, and the same records except times."""
     tensors = [
         {**read_tensors(newest / "model.safetensors"), **read_tensors(newest / "optimizer.safetensors")}
         for newest in (checkpoint_folders(each / "checkpoints")[-1] for each in (run, other))
@@ -169,7 +169,7 @@ def test_files_of_the_future(micro_run: Path, tmp_path: Path) -> None:
     assert _same(run, micro_run)
 
 
-# One of two processes is gone
+# One of two processes dies
 
 
 def _trainer(out: Path, recipe: Path) -> list[str]:
@@ -186,7 +186,7 @@ def _workers(launcher: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_sharded_run_of_which_one_process_is_killed(victim: int, micro_recipe: Path, tmp_path: Path) -> None:
-    """In updates and in checkpoints, which are written after each update; whoever is left ends, and the run resumes."""
+    """During updates and checkpoints (written after each update): the other process ends, and the run resumes."""
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(micro_recipe.read_text().replace("checkpoint_every_updates = 10", "checkpoint_every_updates = 1"))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""Trees as no treebank has them: the right figures or one line, in bounded time."""
+"""Malformed and extreme trees: correct figures or a one-line error, in bounded time."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_pipe_for_both(gold: Path, tmp_path: Path, transduce: CommandLine) -> 
 
 
 def _chain(n_levels: int, *, has_words: bool) -> bytes:
-    """Brackets in each other, over one word or each with a word more."""
+    """Nested brackets, over one word or each with one more word."""
     opening = b"(S (NN a) " if has_words else b"(S "
     return opening * n_levels + b"(NN a)" + b")" * n_levels
 
@@ -113,7 +113,7 @@ def _chain(n_levels: int, *, has_words: bool) -> bytes:
 @pytest.mark.parametrize("depth", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("has_words", [False, True])
 def test_very_deep_trees(depth: int, has_words: bool, tmp_path: Path, transduce: CommandLine) -> None:
-    """With a word in each bracket there are as many spans: they are not compared each with each."""
+    """With a word in each bracket there are as many spans; comparing all pairs would be quadratic."""
     path = tmp_path / "deep"
     path.write_bytes(_chain(depth, has_words=has_words) + b"\n")
     figures = _figures(transduce, path, path)

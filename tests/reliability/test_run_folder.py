@@ -1,4 +1,4 @@
-"""A run folder that somebody else was at: nothing is written through it, lost with it, or taken for what it is not."""
+"""Run folders changed by others: nothing is written through links, lost, or mistaken for something else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def problems(folder: Path) -> list[str]:
 
 
 def resume(folder: Path, max_updates: int = 31, **options: Any) -> list[str]:
-    """Go on with a run; returns what it told."""
+    """Resume a run; return its log lines."""
     told: list[str] = []
     config = read_run_config(folder)
     longer = config.training.model_copy(update={"max_updates": max_updates, "validation_bleu": False})
@@ -58,7 +58,7 @@ def everything_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# links, pipes and folders in the place of files
+# links, pipes and folders instead of files
 
 
 KINDS: dict[str, Callable[[Path, Path], object]] = {
@@ -98,7 +98,7 @@ def test_a_run_does_not_begin_through_what_is_no_file(
     precious.write_text("precious")
     (tmp_path / "run").mkdir()
     KINDS[kind](tmp_path / "run" / name, precious)
-    if name.startswith("."):  # a leftover, and no more
+    if name.startswith("."):  # only a leftover
         assert train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True).reason == "interrupted"
     else:
         outcome = transduce("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu")
@@ -186,7 +186,7 @@ def test_folders_of_others_are_not_written(own_run: Path, tmp_path: Path, monkey
         resume(own_run)
 
 
-# what the run was begun with
+# the settings that the run was started with
 
 
 def set_lr_factor(values: dict[str, Any]) -> None:
@@ -261,7 +261,7 @@ def test_the_length_is_fixed_where_the_learning_rate_knows_it(micro_recipe: Path
 
 
 def asked_after(n_questions: int) -> Callable[[], bool]:
-    """Whether to stop: not at the first so many times."""
+    """Return whether to stop: False for the first calls."""
     questions = iter([False] * n_questions)
     return lambda: next(questions, True)
 
@@ -396,7 +396,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_from(own_run: Path, micro_re
 
 @pytest.fixture
 def read_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores are read row by row, as large ones are."""
+    """Read stores row by row, as large ones are."""
     monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
 
 

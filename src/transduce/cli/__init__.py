@@ -1,5 +1,5 @@
-"""The command line: a thin skin. Each verb parses, calls one public function and prints.
+"""The command line. Each verb parses its arguments, calls one public function and prints the result.
 
-Results go to stdout, progress and warnings to stderr. Exit 0: good; 1: a problem with a value, a file or data,
-told in one line; 2: an unknown verb or flag; 128 + n: stopped by signal n.
+Results go to stdout, progress and warnings to stderr. Exit codes: 0 success; 1 a problem with a value, a file or data,
+reported in one line; 2 an unknown verb or option; 128 + n stopped by signal n.
 """

@@ -18,12 +18,12 @@ __all__ = ["attention"]
 
 def attention(
     folder: options.Model,
-    src: Annotated[str, Option(help="A sentence to translate.", show_default=False)],
-    tgt: Annotated[str | None, Option(help="Its translation. Default: the model's own.")] = None,
-    out: Annotated[Path, Option(help="The page to write; - is stdout.")] = Path("attention.html"),
+    src: Annotated[str, Option(help="Translate this sentence.", show_default=False)],
+    tgt: Annotated[str | None, Option(help="Use this translation instead of the model's.")] = None,
+    out: Annotated[Path, Option(help="Write the HTML page to this file; - is stdout.")] = Path("attention.html"),
     device: options.Device = "auto",
 ) -> None:
-    """Draw the attention of a translation: one self-contained HTML page, every layer and head. Figures 3 to 5."""
+    """Draw the attention weights of a translation, all layers and heads, as one HTML page. Figures 3 to 5."""
     from transduce.tasks import Translator
     from transduce.view import attention_of_translation, write_attention_page
     from transduce.view.attention_page import attention_page

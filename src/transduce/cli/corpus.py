@@ -12,26 +12,26 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.output import print_json, print_line
 from transduce.cli.paths import Verb, require_folder
-from transduce.config import LARGEST_SEED, MOST_PAIRS
+from transduce.config import MAX_PAIRS, MAX_SEED
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["app"]
 
 ABOUT = ("size", "licence", "source")
 
-app = typer.Typer(help="Corpora: what there is, and text on the disk.", no_args_is_help=True)
+app = typer.Typer(help="List the known corpora and download or generate them.", no_args_is_help=True)
 
 
 @app.command("list", cls=Verb)
 def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
-    """Name the corpora, with languages, size, licence, source, and the pairs of languages that are on this machine."""
+    """List the corpora with their languages, size, licence and source, and the language pairs on this machine."""
     from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, Corpus, data_folders, directions_here, find_trees
 
     folders = data_folders(data)
     built_in = Corpus(
         BUILT_IN, languages=("en", "de"), licence="MIT",
         size="30,000 pairs by default, up to a million and more; dev 500; test 1,000",
-        source="built in: made from a seed by a grammar of our own, with English trees",
+        source="built in: generated from a seed by a grammar, with English trees",
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
     for corpus in (built_in, *CATALOGUE.values()):
@@ -49,15 +49,13 @@ def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
         print_line(f"{row['name']}  ({', '.join(row['languages'])}{where})")
         _print_about(row)
     print_line()
-    print_line('Treebanks, for data.task = "parsing"; in a data folder as trees/NAME/train.ptb')
+    print_line('Treebanks, for data.task = "parsing"; a data folder holds them as trees/NAME/train.ptb')
     for row in treebanks:
         print_line(f"{row['name']}{'  (here)' if row['is_here'] else ''}")
         _print_about(row)
     print_line()
-    print_line("Data folders, in the order in which they are looked into: " + ", ".join(map(str, folders)))
-    print_line(
-        'Own text: files that a recipe names (corpus = "files"), or folder NAME in a data folder (corpus = "NAME")'
-    )
+    print_line("Data folders, in search order: " + ", ".join(map(str, folders)))
+    print_line('Your own text: files named in a recipe (corpus = "files"), or DATA_FOLDER/NAME (corpus = "NAME")')
 
 
 def _about(entry: object, *names: str) -> dict[str, Any]:
@@ -71,31 +69,32 @@ def _print_about(row: Mapping[str, Any]) -> None:
 
 @app.command("get", cls=Verb)
 def get_named_corpus(
-    name: Annotated[str, Argument(help="Which corpus; see 'corpus list'.", show_default=False)],
+    name: Annotated[str, Argument(help="The corpus; see 'corpus list'.", show_default=False)],
     out: Annotated[
         Path | None,
         Option(
-            help="The data folder to put it into. Default: the user's cache. For grammar: a new folder to write.",
+            help="Write to this data folder (for grammar, a new folder). Default: the user's cache.",
             show_default=False,
         ),
     ] = None,
     from_folder: Annotated[
         Path | None,
-        Option("--from", help="Take it from a copy on the disk (plain, .gz or .xz) instead of the network."),
+        Option("--from", help="Read the files from this folder (plain, .gz or .xz) instead of downloading."),
     ] = None,
     direction: Annotated[
-        str | None, Option(help="Fetch what these two languages need, as in en-de. Default: all.")
+        str | None, Option(help="Get only this language pair, as in en-de. Default: all languages.")
     ] = None,
     pairs: Annotated[
-        int | None, Option(min=1, max=MOST_PAIRS, help="Training pairs of the grammar corpus. Default: 30,000.")
+        int | None,
+        Option(min=1, max=MAX_PAIRS, help="Generate this many training pairs (grammar only). Default: 30,000."),
     ] = None,
     seed: Annotated[
         int | None,
-        Option(min=0, max=LARGEST_SEED, help="Of the grammar corpus: others make other sentences. Default: 1."),
+        Option(min=0, max=MAX_SEED, help="Generate from this random seed (grammar only). Default: 1."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Bring a corpus to the disk: download it, or make it. A download goes on where it was stopped, and is verified."""
+    """Download a corpus, or generate the built-in one. Downloads are resumed and verified."""
     from transduce.cli.progress import DownloadProgress
     from transduce.config import DataConfig, nearest_name
     from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, cache_folder, get_corpus, write_grammar_corpus
@@ -105,7 +104,7 @@ def get_named_corpus(
     if name == BUILT_IN:
         _refuse(name, {"--from": from_folder, "--direction": direction})
         if out is None:
-            raise ConfigError("the grammar corpus is built in and need not be fetched; to have it as files, name --out")
+            raise ConfigError("the grammar corpus is built in; to write it to files, name a folder with --out")
         defaults = DataConfig()
         pairs = defaults.n_pairs if pairs is None else pairs
         seed = defaults.corpus_seed if seed is None else seed
@@ -125,7 +124,7 @@ def get_named_corpus(
     else:
         if name in TREEBANKS:
             raise ConfigError(
-                f"{name} is a treebank, and those are not fetched; put the trees of {TREEBANKS[name].source}, into"
+                f"{name} is a treebank and cannot be downloaded here; put the trees of {TREEBANKS[name].source}, into"
                 f" DIR/trees/{TREEBANKS[name].folder} as train.ptb, dev.ptb and test.ptb, and train with --data DIR"
             )
         raise ConfigError(f"no corpus is called {quoted(name)}; {nearest_name(name, [BUILT_IN, *CATALOGUE])}")
@@ -136,7 +135,7 @@ def get_named_corpus(
 
 
 def _refuse(name: str, options: Mapping[str, object]) -> None:
-    """Raises ConfigError for an option that is given and says nothing about this corpus."""
+    """Raise ConfigError for a given option that does not apply to this corpus."""
     for option, value in options.items():
         if value is not None:
-            raise ConfigError(f"{option} does not go with {name}, got {option} {value}; leave it out")
+            raise ConfigError(f"{option} does not apply to {name}, got {option} {value}; omit it")

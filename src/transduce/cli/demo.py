@@ -15,7 +15,7 @@ from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
-from transduce.config import LARGEST_SEED
+from transduce.config import MAX_SEED
 from transduce.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -26,24 +26,22 @@ __all__ = ["demo"]
 
 
 def demo(
-    corpus: Annotated[
-        str, Option(help="What to learn from: see 'corpus list'. It is fetched when it is not there.")
-    ] = "grammar",
+    corpus: Annotated[str, Option(help="Train on this corpus, downloaded if missing; see 'corpus list'.")] = "grammar",
     data: options.Data = None,
-    out: Annotated[Path | None, Option(help="The run folder. Default: runs/demo-<time>.")] = None,
+    out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/demo-<time>.")] = None,
     minutes: Annotated[
         float | None,
         Option(
             callback=options.check_minutes,
-            help="Train for this time. Default: 1,300 updates, and 15 minutes for real text.",
+            help="Train for this many minutes. Default: 1,300 updates; 15 minutes for real text.",
         ),
     ] = None,
-    seed: Annotated[int, Option(min=0, max=LARGEST_SEED, help="Of the first weights and the order of batches.")] = 1,
+    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed.")] = 1,
     settings: options.Settings = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Watch a Transformer learn to translate: corpus, tokenizer, training, BLEU, examples and an attention page."""
+    """Train a small Transformer from scratch; print its BLEU and examples, and draw its attention."""
     from transduce.cli.progress import DownloadProgress, TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.demo import demo_config, fetch_missing, run_demo
@@ -58,15 +56,15 @@ def demo(
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     if (folder / RUN_FILE).exists():
         raise TrainingError(
-            f"{folder} holds a run already; go on with it by: transduce train --resume --out {folder}; or name another"
+            f"{folder} already holds a run; resume it with: transduce train --resume --out {folder}; or name another"
             " --out"
         )
     require_folder("--out", folder)
-    require_utf8_name("--out", folder)  # of TensorBoard's files
+    require_utf8_name("--out", folder)  # required by TensorBoard
     with DownloadProgress() as download:
         fetch_missing(config.data, data, progress=download.of_file, log=download.log)
     echo(f"run folder: {folder}")
-    asked = StopRequest()
+    stop_request = StopRequest()
     with TrainingProgress(config.training) as progress:
         result = run_demo(
             folder,
@@ -74,13 +72,13 @@ def demo(
             data_folder=data,
             device=device,
             listeners=[progress],
-            should_stop=asked,
-            while_training=asked,
+            should_stop=stop_request,
+            while_training=stop_request,
             log=progress.log,
         )
     if result.run.reason == "interrupted":
         echo_stopped(result.run.updates, folder)
-        return asked.exit_code
+        return stop_request.exit_code
     if json:
         print_json(
             {
@@ -97,7 +95,7 @@ def demo(
 
 
 def _print_result(result: DemoResult, data: DataConfig) -> None:
-    """Examples, scores, and what to do next."""
+    """Print examples, scores and the next command."""
     from transduce.corpora import BUILT_IN
 
     for example in result.examples:
@@ -105,13 +103,13 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
         print_line(f"  {example.source}")
         print_line(f"  {example.translation}")
         if example.translation != example.reference:
-            print_line(f"  (the corpus has: {example.reference})")
+            print_line(f"  (reference: {example.reference})")
     if result.scores is not None:
-        told = f"scores on {result.run.scored_text}"
+        heading = f"scores on {result.run.scored_text}"
         if list(data.weights) == [BUILT_IN] and not any(data.files_of("test")):
-            told += ": sentences with combinations of words that were never seen together in training"
+            heading += ": sentences with word combinations that are not in the training data"
         print_line()
-        print_line(told)
+        print_line(heading)
         print_scores(result.scores)
     print_line()
     if result.page is not None:
@@ -122,5 +120,5 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
 
 
 def _program() -> str:
-    """How this program was called, to be called so again."""
+    """Return the command that this program was started with."""
     return "python -m transduce" if Path(sys.argv[0]).name == "__main__.py" else shlex.quote(sys.argv[0])

@@ -18,15 +18,15 @@ def doctor(
         list[str] | None,
         Argument(
             metavar="WHAT",
-            help="A run, model, prepared, checkpoint or corpus folder, the name of a corpus, a recipe, a .tsv or"
-            " .ptb file, or two text files. Default: the installation.",
+            help="A run, model, prepared, checkpoint or corpus folder, a corpus name, a recipe, a .tsv or .ptb file,"
+            " or two text files. Default: the installation.",
             show_default=False,
         ),
     ] = None,
     data: options.Data = None,
     json: options.Json = False,
 ) -> int:
-    """Say what is wrong, and what would help: with the installation, with text line by line, with a run or model."""
+    """Find problems in the installation, in text, or in a run or model, and suggest fixes."""
     from transduce.diagnostics import examine, examine_installation
     from transduce.diagnostics.finding import counted
 

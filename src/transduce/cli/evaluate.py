@@ -23,19 +23,22 @@ __all__ = ["evaluate"]
 def evaluate(
     folders: options.Models,
     src: Annotated[
-        Path | None, Option(help="Source text, a sentence a line (plain, .gz or .xz; - is stdin).", show_default=False)
+        Path | None,
+        Option(help="Translate this text line by line (plain, .gz or .xz; - is stdin).", show_default=False),
     ] = None,
-    ref: Annotated[Path | None, Option(help="References, aligned line by line.", show_default=False)] = None,
+    ref: Annotated[
+        Path | None, Option(help="Score against these references, aligned line by line.", show_default=False)
+    ] = None,
     text: Annotated[
-        str | None, Option(help="Instead of the two: a text in a data folder, as in multi30k/test_2017_flickr.")
+        str | None, Option(help="Use this test set of a data folder instead, as in multi30k/test_2017_flickr.")
     ] = None,
     data: options.Data = None,
     out: Annotated[
         Path | None,
-        Option(help="Also write the translations to this file; with -, to stdout, and the scores to stderr."),
+        Option(help="Also write the translations to this file; - writes them to stdout and the scores to stderr."),
     ] = None,
     split: Annotated[
-        bool, Option("--split", help="Translate long lines a sentence at a time, as the verb translate does.")
+        bool, Option("--split", help="Split long lines into sentences, as 'transduce translate' does.")
     ] = False,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
@@ -47,10 +50,10 @@ def evaluate(
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Translate a test set and score it: sacreBLEU and chrF. Its lines are taken as they are.
+    """Translate a test set and score it with sacreBLEU and chrF. Lines are not split by default.
 
-    The tokenised BLEUs stand beside them on request, and for texts that others report them for: multi30k_bleu for
-    Multi30k, paper_bleu for newstest.
+    Tokenised BLEUs are added on request, and where papers report them:
+    multi30k_bleu for Multi30k, paper_bleu for newstest.
     """
     from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
     from transduce.files import write_lines
@@ -63,19 +66,19 @@ def evaluate(
     require_not_read(out, src, option="--src")
     require_not_read(out, ref, option="--ref")
     require_stdin_once({"--src": src, "--ref": ref})
-    require_model_folders(folders, rerank, reads_text_by="--src {}")
+    require_model_folders(folders, rerank, text_usage="--src {}")
     pairs: list[tuple[str, str]] = []
-    if src is not None and ref is not None:  # before the model is read
+    if src is not None and ref is not None:  # checked before the model is loaded
         has_stdin = STANDARD in (src, ref)
         pairs = list(zip(*aligned_lines(src, ref), strict=True) if has_stdin else read_aligned_files(src, ref))
     translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
-        places, languages = data_folders(data), (translator.src_language, translator.tgt_language)
-        found = find_text(text_named(text), *languages, places)
-        if found is None:
-            raise DataError(f"there is no {text} in {' and '.join(languages)} in {', '.join(map(str, places))}")
-        pairs = list(read_aligned_files(*found))
+        searched, languages = data_folders(data), (translator.src_language, translator.tgt_language)
+        files = find_text(text_named(text), *languages, searched)
+        if files is None:
+            raise DataError(f"no {text} in {' and '.join(languages)} found in {', '.join(map(str, searched))}")
+        pairs = list(read_aligned_files(*files))
         known = text_named(text)
         also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]

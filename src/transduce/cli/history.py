@@ -1,4 +1,4 @@
-"""What was typed at a prompt: the arrow keys bring it back, in later sittings, too."""
+"""The input history of a prompt, kept between sessions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ except ImportError:  # not on Windows
 
 __all__ = ["history_file", "line_history"]
 
-N_LINES_KEPT = 1000
-MOST_CHARACTERS = 2000  # of a line that is kept: longer ones were pasted
+MAX_HISTORY_LINES = 1000
+MAX_CHARACTERS = 2000  # longer lines were pasted and are not kept
 
 
 def history_file(name: str) -> Path:
-    """Where the history of a prompt is kept: in the user's cache folder, for the user alone."""
+    """Return the history file of a prompt, in the user's cache folder."""
     return cache_folder() / f"{name}.history"
 
 
 @contextmanager
 def line_history(name: str) -> Iterator[None]:
-    """Editing and history for ``input()`` while the block lasts, where there is a line editor.
+    """Enable line editing and history for ``input()`` within the block, if readline is available.
 
-    A history that cannot be read or written is none: nothing is said of it.
+    Errors in reading or writing the history are ignored.
     """
     if readline is None:
         yield
@@ -41,19 +41,19 @@ def line_history(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError, RuntimeError):  # of the latter: there is no home folder
+        with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
             _write(path)
 
 
 def _write(path: Path) -> None:
     assert readline is not None
-    for place in reversed(range(readline.get_current_history_length())):
-        if len(readline.get_history_item(place + 1) or "") > MOST_CHARACTERS:
-            readline.remove_history_item(place)
+    for index in reversed(range(readline.get_current_history_length())):
+        if len(readline.get_history_item(index + 1) or "") > MAX_CHARACTERS:
+            readline.remove_history_item(index)
     if not readline.get_current_history_length():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     path.chmod(0o600)
-    readline.set_history_length(N_LINES_KEPT)
+    readline.set_history_length(MAX_HISTORY_LINES)
     readline.write_history_file(path)

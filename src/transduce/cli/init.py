@@ -19,27 +19,28 @@ __all__ = ["init"]
 
 def init(
     src: Annotated[
-        Path | None, Option(help="Sentences in one language, one a line (plain, .gz or .xz).", show_default=False)
+        Path | None,
+        Option(help="Read source sentences from this file, one per line (plain, .gz or .xz).", show_default=False),
     ] = None,
-    tgt: Annotated[
-        Path | None, Option(help="Their translations: line N of one file translates line N of the other.")
-    ] = None,
-    tsv: Annotated[Path | None, Option(help="Instead of the two: one file, source TAB target.")] = None,
+    tgt: Annotated[Path | None, Option(help="Read their translations from this file, aligned line by line.")] = None,
+    tsv: Annotated[Path | None, Option(help="Read source TAB target from this file instead.")] = None,
     direction: Annotated[
         str | None,
-        Option(help="The two languages, as in en-de. Default: what the names say, as in my.en, or the text."),
+        Option(
+            help="Set the two languages, as in en-de. Default: taken from the file names, as in my.en, or the text."
+        ),
     ] = None,
     minutes: Annotated[
-        float, Option(callback=options.check_minutes, help="How long the training may take on this machine.")
+        float, Option(callback=options.check_minutes, help="Plan for this many minutes of training on this machine.")
     ] = 60.0,
-    out: Annotated[Path, Option(help="The recipe to write; its text goes into a folder beside it.")] = Path("my.toml"),
+    out: Annotated[Path, Option(help="Write the recipe to this file, and its text beside it.")] = Path("my.toml"),
     max_dropped_share: Annotated[
-        float, Option(min=0, max=1, help="The share of the pairs that cleaning may leave out.")
+        float, Option(min=0, max=1, help="Let cleaning drop at most this fraction of the pairs.")
     ] = 0.3,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Write a recipe for text of your own: dev and test held out, a model for the amount of text and the time."""
+    """Write a recipe for your own text: hold out dev and test, and choose a model by text size and time."""
     text_files = _checked_files(src, tgt, tsv)
     for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv), ("--out", out)):
         require_utf8_name(option, path)
@@ -50,29 +51,29 @@ def init(
     from transduce.tasks import OwnText, new_recipe
 
     text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
-    found = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
+    result = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
     if json:
         print_json(
             {
-                "recipe": str(found.recipe),
-                "text": str(found.text),
-                "train_pairs": found.n_train,
-                "dev_pairs": found.n_dev,
-                "test_pairs": found.n_test,
-                "left_out_pairs": found.n_left_out,
-                "updates": found.config.training.max_updates,
-                "expected_minutes": round(found.minutes, 2),
+                "recipe": str(result.recipe),
+                "text": str(result.text),
+                "train_pairs": result.n_train,
+                "dev_pairs": result.n_dev,
+                "test_pairs": result.n_test,
+                "left_out_pairs": result.n_left_out,
+                "updates": result.config.training.max_updates,
+                "expected_minutes": round(result.minutes, 2),
             }
         )
         return
-    model = found.config.model
-    print_line(f"recipe: {found.recipe}, its text: {found.text}")
+    model = result.config.model
+    print_line(f"recipe: {result.recipe}, its text: {result.text}")
     print_line(
         f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of {model.d_model}, "
-        f"{found.config.training.max_updates:,} updates, {found.n_epochs:.1f} times through the text: about "
-        f"{found.minutes:.0f} minutes on this machine"
+        f"{result.config.training.max_updates:,} updates, {result.n_epochs:.1f} epochs: about "
+        f"{result.minutes:.0f} minutes on this machine"
     )
-    for line in f"next: {found.command}".split("\n"):  # it can be copied, whatever the names of files are
+    for line in f"next: {result.command}".split("\n"):  # a quoted file name may contain a line feed
         print_line(line)
 
 
@@ -85,15 +86,15 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
 
 
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
-    """The source and the target language. Raises ConfigError if nothing tells them."""
+    """Return the source and target language. Raises ConfigError if they cannot be determined."""
     if direction is not None:
-        found = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
-        refused = "--direction should be two languages, as in en-de, got"
-        if found is None:
-            raise ConfigError(f"{refused} {quoted(direction)}")
-        if found[1] == found[2]:
-            raise ConfigError(f"{refused} the same twice: {quoted(direction)}")
-        return found[1], found[2]
+        match = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
+        expected = "--direction should be two languages, as in en-de, got"
+        if match is None:
+            raise ConfigError(f"{expected} {quoted(direction)}")
+        if match[1] == match[2]:
+            raise ConfigError(f"{expected} the same twice: {quoted(direction)}")
+        return match[1], match[2]
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text
 
@@ -103,15 +104,16 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
         in_names = [language_in_name(path) for path in files]
         if in_names[0] and in_names[1] and in_names[0] != in_names[1]:
             return in_names[0], in_names[1]
-    told = _languages_of_text(files)
-    if told is None:
-        raise ConfigError("neither names nor lines of the text tell its languages; say them, as in --direction en-de")
-    echo(f"the text looks like {language_name(told[0])} and {language_name(told[1])}: direction {told[0]}-{told[1]}")
-    return told
+    detected = _languages_of_text(files)
+    if detected is None:
+        raise ConfigError("cannot tell the languages from file names or text; name them, as in --direction en-de")
+    src, tgt = detected
+    echo(f"the text looks like {language_name(src)} and {language_name(tgt)}: direction {src}-{tgt}")
+    return detected
 
 
 def _languages_of_text(files: list[Path]) -> tuple[str, str] | None:
-    """The languages that most lines are in; None where that is not clear."""
+    """Detect the two languages of the text; None if they are unclear or the same."""
     from transduce.corpora.checks import column_part, two_file_part
     from transduce.corpora.languages import SpreadSample, languages_of
 

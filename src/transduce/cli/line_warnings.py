@@ -1,4 +1,4 @@
-"""What may be wrong with translations: each kind is told once, when it is first seen, and counted at the end."""
+"""Warnings about translations: each kind is logged once, when first seen, and counted at the end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LineWarnings"]
 
-# For the mark of a translation: what is told of the first line, and what of all.
-_WORDS = {
+# For each flag of a translation: the message for the first line, and the one for the final count.
+_MESSAGES = {
     "is_long": (
         "has a sentence longer than any source of the training text; expect a poor translation",
         "with a sentence longer than any source of the training text",
@@ -22,15 +22,15 @@ _WORDS = {
         "with a translation far shorter than those of the training text",
     ),
     "lacks_masks": (
-        "has something to be left as it is (a URL, a tag, ...) that the model did not place; it was put where the "
-        "source has it",
-        "where something to be left as it is was put where the source has it",
+        "has masked text (a URL, a tag, ...) that the model did not place; it was inserted at its position in the "
+        "source",
+        "where masked text was inserted at its position in the source",
     ),
 }
 
 
 class LineWarnings:
-    """Watches translations as they come."""
+    """Logs warnings about a stream of translations."""
 
     def __init__(self, log: Callable[[str], object], *, max_source_tokens: int) -> None:
         self._log, self._max_source_tokens = log, max_source_tokens
@@ -38,19 +38,19 @@ class LineWarnings:
         self._counts: Counter[str] = Counter()
 
     def observe(self, translation: Translation) -> None:
-        """The translation of the next line. That text was cut off is told of every line."""
+        """Check the translation of the next line. Truncation is logged for every line."""
         self._n_lines += 1
         if translation.is_truncated:
             limit = f"{self._max_source_tokens:,} tokens"
             self._log(f"warning: line {self._n_lines} is longer than {limit}; its end was cut off")
-        for mark, (of_first, _) in _WORDS.items():
-            if getattr(translation, mark):
-                self._counts[mark] += 1
-                if self._counts[mark] == 1:
-                    self._log(f"warning: line {self._n_lines} {of_first}")
+        for flag, (first_message, _) in _MESSAGES.items():
+            if getattr(translation, flag):
+                self._counts[flag] += 1
+                if self._counts[flag] == 1:
+                    self._log(f"warning: line {self._n_lines} {first_message}")
 
-    def tell_counts(self) -> None:
-        """What was seen more than once."""
-        for mark, (_, of_all) in _WORDS.items():
-            if self._counts[mark] > 1:
-                self._log(f"warning: {self._counts[mark]:,} of {self._n_lines:,} lines {of_all}")
+    def log_counts(self) -> None:
+        """Log the count of each warning that occurred more than once."""
+        for flag, (_, count_message) in _MESSAGES.items():
+            if self._counts[flag] > 1:
+                self._log(f"warning: {self._counts[flag]:,} of {self._n_lines:,} lines {count_message}")

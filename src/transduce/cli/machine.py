@@ -1,4 +1,4 @@
-"""The machine that a command runs on: its device, and how its memory is handed out."""
+"""Device, precision and allocator settings of a command."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from transduce.errors import ConfigError, quoted
 
 __all__ = ["chosen_device", "chosen_precision", "keep_freed_memory"]
 
-# mallopt's names for its parameters, from glibc's malloc.h.
+# Parameters of mallopt, from glibc's malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
 
 def chosen_device(name: str) -> str:
-    """The device that a name means, with memory set up for it. Raises ConfigError if torch does not know or have it."""
+    """Resolve ``--device`` and configure the allocator. Raises ConfigError for an unknown or missing device."""
     from transduce.tasks.devices import usable_device
 
     device = usable_device(name)
@@ -25,14 +25,14 @@ def chosen_device(name: str) -> str:
 
 
 def chosen_precision(name: str, device: str) -> InferencePrecision:
-    """The precision that a name on the command line means. Raises ConfigError if it means none."""
+    """Resolve ``--precision``. Raises ConfigError for an unknown name, or int8 on a device without it."""
     from transduce.model import fast_precision, has_int8_products
 
     match name:
         case "auto":
             return fast_precision(device)
         case "int8" if not has_int8_products(device):
-            raise ConfigError(f"--precision int8: {device} has no products of int8 (on x86, VNNI); use bf16 or fp32")
+            raise ConfigError(f"--precision int8: {device} has no int8 kernels (on x86, VNNI); use bf16 or fp32")
         case "fp32" | "bf16" | "int8":
             return name
         case _:
@@ -40,15 +40,15 @@ def chosen_precision(name: str, device: str) -> InferencePrecision:
 
 
 def keep_freed_memory() -> None:
-    """Ask the C library to keep freed memory for the next step instead of giving it back to the system.
+    """Make glibc keep freed memory instead of returning it to the system; without glibc, do nothing.
 
-    A step frees and asks for the same large buffers again; by default glibc returns them to the kernel each time, which
-    clears their pages anew. Elsewhere than on glibc nothing is done.
+    Each step frees and allocates the same large buffers. By default glibc returns them to the kernel, which clears the
+    pages again.
     """
     if not sys.platform.startswith("linux"):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(M_MMAP_MAX, 0)  # large buffers come from the heap, too
-        mallopt(M_TRIM_THRESHOLD, -1)  # never; any number would be a limit
+        mallopt(M_MMAP_MAX, 0)  # allocate large buffers on the heap
+        mallopt(M_TRIM_THRESHOLD, -1)  # never return memory
         mallopt(M_TOP_PAD, 64 << 20)

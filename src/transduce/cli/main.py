@@ -1,4 +1,4 @@
-"""The entry point, and how errors and signals become one line and an exit code."""
+"""The entry point: turns errors and signals into one-line messages and exit codes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 import transduce
 from transduce.cli.output import echo, echo_error
-from transduce.cli.signals import Ended, end_by_signals
+from transduce.cli.signals import EndedBySignal, exit_on_signals
 from transduce.cli.streams import discard_stdout, open_streams
 from transduce.errors import DataError, PeerError, TransduceError
 
 __all__ = ["main", "run"]
 
-TRACEBACK = "TRANSDUCE_TRACEBACK"  # a variable of the environment
+TRACEBACK = "TRANSDUCE_TRACEBACK"  # environment variable
 
 
 def main() -> None:
     """The entry point of the command ``transduce``."""
     open_streams()
-    if hasattr(signal, "SIGPIPE"):  # where the reader of our output goes away ("... | head"), end as other filters do
+    if hasattr(signal, "SIGPIPE"):  # if the reader of stdout exits ("... | head"), terminate like other filters
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    end_by_signals()
+    exit_on_signals()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Whatever goes wrong is told in one line."""
+    """Run one command line and return its exit code. Every error is reported in one line."""
     try:
         _require_working_folder()
         return _run(arguments)
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
     except TransduceError as error:
         echo_error(str(error))
         return 1
-    except Ended as end:
+    except EndedBySignal as end:
         echo(f"ended by {signal.Signals(end.number).name}")
         return 128 + end.number
     except KeyboardInterrupt:
@@ -60,34 +60,34 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             traceback.print_exc()
-        echo_error(_unforeseen(error))
+        echo_error(_internal_error_message(error))
         return 1
 
 
 def _require_working_folder() -> None:
-    """Raises DataError if somebody has removed it: then the libraries of torch would end the process."""
+    """Raise DataError if the working folder was removed, in which case torch's libraries would abort the process."""
     try:
         os.getcwd()
     except FileNotFoundError as error:
-        raise DataError("the working folder is not there any more; change to another, as in: cd") from error
+        raise DataError("the working folder does not exist any more; change to another, as in: cd") from error
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """The same, where what goes wrong beside the command line itself is raised."""
+    """Run one command line. Invalid arguments are reported here, all other errors are raised."""
     import typer
 
-    from transduce.cli.verbs import app  # late, so that nothing is opened before ``main`` has looked at the streams
+    from transduce.cli.verbs import app  # late: ``main`` must set up the streams before any file is opened
 
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:
         message = error.format_message()
-        # A bad value is a problem of the value; all else that the parser refuses is a verb or flag it does not know.
+        # An invalid value exits with 1, an unknown verb or option with 2.
         is_value = type(error) is typer.BadParameter
         context = getattr(error, "ctx", None)
-        where_to_read_on = "" if context is None or is_value else f" See: {context.command_path} --help"
+        help_hint = "" if context is None or is_value else f" See: {context.command_path} --help"
         if message:
-            echo_error(message + where_to_read_on)
+            echo_error(message + help_hint)
         return 1 if is_value else error.exit_code
     except typer.Exit as exit:
         return exit.exit_code
@@ -96,17 +96,17 @@ def _run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _unforeseen(error: Exception) -> str:
-    """What is said of an error that is none of ours: memory that does not suffice, or a mistake in this program."""
-    words = " ".join(str(error).split())
+def _internal_error_message(error: Exception) -> str:
+    """Return the message for an unexpected exception: out of memory, or a bug in transduce."""
+    reason = " ".join(str(error).split())
     if _is_out_of_memory(error):
-        return f"memory does not suffice{f' ({words})' if words else ''}"
+        return f"out of memory{f' ({reason})' if reason else ''}"
     home = Path(transduce.__file__).parent
-    ours = [each for each in traceback.extract_tb(error.__traceback__) if home in Path(each.filename).parents]
-    where = f" ({Path(ours[-1].filename).relative_to(home)}, line {ours[-1].lineno})" if ours else ""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if home in Path(each.filename).parents]
+    where = f" ({Path(frames[-1].filename).relative_to(home)}, line {frames[-1].lineno})" if frames else ""
     return (
-        f"{type(error).__name__}: {words or 'without a word'}{where}; this was not foreseen: {TRACEBACK}=1 shows where "
-        "it happened, for a report"
+        f"{type(error).__name__}: {reason or 'no message'}{where}; this is a bug: {TRACEBACK}=1 prints the traceback "
+        "for a report"
     )
 
 

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import echo, print_json
-from transduce.config import LARGEST_VOCABULARY
+from transduce.config import MAX_VOCABULARY_SIZE
 from transduce.recipes import PRESETS, preset, read_recipe
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["model"]
 
-LONGEST = 10**9  # sentence that anything is counted at
+MAX_LENGTH = 10**9
 
 
 def model(
@@ -29,12 +29,16 @@ def model(
     ],
     vocab_size: Annotated[
         int | None,
-        Option(min=4, max=LARGEST_VOCABULARY, help="Of both sides. Default: 37,000, or the recipe's or the model's."),
+        Option(
+            min=4,
+            max=MAX_VOCABULARY_SIZE,
+            help="Set the vocabulary size of both sides. Default: 37,000, or that of the recipe or model.",
+        ),
     ] = None,
-    length: Annotated[int, Option(min=1, max=LONGEST, help="Sentence length that attention is counted at.")] = 32,
+    length: Annotated[int, Option(min=1, max=MAX_LENGTH, help="Count attention FLOPs at this sentence length.")] = 32,
     json: options.Json = False,
 ) -> None:
-    """Show a model: its module tree with shapes, its parameters, and what a token costs."""
+    """Show a model: module tree with shapes, parameter counts, and training FLOPs per token."""
     import torch
 
     from transduce.model import cost_of, describe
@@ -46,18 +50,18 @@ def model(
     if json:
         print_json({"name": name, **asdict(cost), "config": config.model_dump()})
         return
-    with torch.device("meta"):  # shapes without memory
+    with torch.device("meta"):  # shapes without allocating memory
         tree = describe(task.build_model(config, None))
     print(tree)
     print()
     print(f"parameters                    {cost.parameters:>16,}")
     print(f"  without embeddings          {cost.parameters_without_embeddings:>16,}")
-    print(f"training FLOPs a target token {cost.flops_per_token:>16,}")
-    print(f"  and attention at length {length:<4}{cost.attention_flops_per_token:>16,}")
+    print(f"training FLOPs / target token {cost.flops_per_token:>16,}")
+    print(f"  attention at length {length:<8}{cost.attention_flops_per_token:>16,}")
 
 
 def _config(name: str) -> tuple[ModelConfig, Task[Any]]:
-    """The architecture that a name on the command line means, and what it is for."""
+    """Return the architecture and the task of a preset, recipe or model folder."""
     from transduce.tasks import task_of
     from transduce.tasks.model_folder import read_model_config
 

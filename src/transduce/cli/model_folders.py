@@ -1,4 +1,4 @@
-"""Folders that stand where a model should: what they are, and what would work. Imports no torch."""
+"""Error messages for paths that are not model folders. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ __all__ = ["require_model_folder", "require_model_folders"]
 MODEL_FILES = ("config.json", "model.safetensors")
 
 
-def require_model_folder(path: Path, *, reads_text_by: str = "") -> None:
-    """Raises CheckpointError, with what to use instead, if ``path`` is clearly something else than a model folder.
+def require_model_folder(path: Path, *, text_usage: str = "") -> None:
+    """Raise CheckpointError, saying what to use instead, if ``path`` is clearly not a model folder.
 
-    What is wrong inside of one is for its reader to tell. ``reads_text_by`` is how the command is given a file of text:
-    ``"--in {}"``.
+    Problems inside a model folder are left to its reader. ``text_usage`` shows how the command takes a text file, such
+    as ``"--in {}"``.
     """
-    about = _about_file(path, reads_text_by) if path.is_file() else _about_folder(path)
-    if about is not None:
-        raise CheckpointError(about)
+    message = _describe_file(path, text_usage) if path.is_file() else _describe_folder(path)
+    if message is not None:
+        raise CheckpointError(message)
 
 
-def require_model_folders(paths: Iterable[Path], *others: Path | None, reads_text_by: str = "") -> None:
-    """The same for several, of which some may not be named at all."""
+def require_model_folders(paths: Iterable[Path], *others: Path | None, text_usage: str = "") -> None:
+    """Apply ``require_model_folder`` to several paths; None is skipped."""
     for path in (*paths, *others):
         if path is not None:
-            require_model_folder(path, reads_text_by=reads_text_by)
+            require_model_folder(path, text_usage=text_usage)
 
 
-def _about_file(path: Path, reads_text_by: str) -> str:
+def _describe_file(path: Path, text_usage: str) -> str:
     if all((path.parent / name).is_file() for name in MODEL_FILES):
         return f"{path} is a file of a model folder; name the folder: {path.parent}"
-    text = f"; if it is the text to read: {reads_text_by.format(path)}, or < {path}" if reads_text_by else ""
+    text = f"; if it is the text to read: {text_usage.format(path)}, or < {path}" if text_usage else ""
     return f"{path} is a file and not a folder; name a model, as in RUN/model{text}"
 
 
-def _about_folder(path: Path) -> str | None:
-    """What a folder is that is no model folder, or that there is none; None if it may be one."""
+def _describe_folder(path: Path) -> str | None:
+    """Say what a folder is that is not a model folder, or that it does not exist; None if it may be a model folder."""
     if not path.exists():
-        is_to_come = path.name == "model" and _is_run(path.parent)
-        nothing = "there is nothing of that name; name a model, as in RUN/model"
-        return f"{path} is not a folder: {_about_run(path.parent) if is_to_come else nothing}"
+        is_not_made_yet = path.name == "model" and _is_run(path.parent)
+        missing = "it does not exist; name a model, as in RUN/model"
+        return f"{path} is not a folder: {_describe_run(path.parent) if is_not_made_yet else missing}"
     if _is_run(path):
-        return _about_run(path)
+        return _describe_run(path)
     if any((path / name).is_file() for name in ("state.json", "optimizer.safetensors")):
-        return f"{path} is a checkpoint of a run and no model; {_model_of(path.parent.parent)}"
+        return f"{path} is a checkpoint of a run, not a model; {_model_hint(path.parent.parent)}"
     if any(path.glob("update-*/state.json")):
-        return f"{path} holds the checkpoints of a run and no model; {_model_of(path.parent)}"
+        return f"{path} holds the checkpoints of a run, not a model; {_model_hint(path.parent)}"
     if (path / "prepared.json").is_file():
-        used = f"train one on it: transduce train RECIPE --store {path}"
-        return f"{path} is prepared text and no model; {_model_of(path.parent) if _is_run(path.parent) else used}"
+        usage = f"train a model on it: transduce train RECIPE --store {path}"
+        return f"{path} is prepared text, not a model; {_model_hint(path.parent) if _is_run(path.parent) else usage}"
     if (path / "store.json").is_file():
-        return f"{path} is a token store, a part of prepared text, and no model"
+        return f"{path} is a token store, a part of prepared text, not a model"
     if not any((path / name).exists() for name in (*MODEL_FILES, "manifest.json")):
         inside = [each for each in sorted(path.iterdir()) if (each / MODEL_FILES[0]).is_file()]
-        hint = f"; there is {inside[0]}" if inside else ", as in RUN/model"
+        hint = f": it contains {inside[0]}" if inside else ", as in RUN/model"
         return f"{path} is a folder without {' and '.join(MODEL_FILES)}; name a model{hint}"
     return None
 
@@ -65,14 +65,14 @@ def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file()
 
 
-def _about_run(run: Path) -> str:
-    return f"{run} is a run folder; {_model_of(run)}"
+def _describe_run(run: Path) -> str:
+    return f"{run} is a run folder; {_model_hint(run)}"
 
 
-def _model_of(run: Path) -> str:
-    """Where the model of a run is, or how one is made."""
+def _model_hint(run: Path) -> str:
+    """Say where the model of a run is, or how to create it."""
     if (run / "model" / MODEL_FILES[0]).is_file():
         return f"its model is {run / 'model'}"
     if any(run.glob("checkpoints/update-*")):
-        return f"it has no model yet: transduce average {run} makes one of its checkpoints"
+        return f"it has no model yet: create it with transduce average {run}"
     return f"it has no model and no checkpoint yet: transduce train --resume --out {run}"

@@ -1,4 +1,4 @@
-"""The models that a command line names, ready to search."""
+"""Loading the models named on a command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["load_translator", "requested_search"]
 def load_translator(
     folders: Sequence[Path], *, device: str, precision: str, rerank: Path | None, weight: float
 ) -> Translator | Reranker:
-    """The models of ``folders`` that write together, and the reverse model that chooses among what they wrote.
+    """Load an ensemble of models, with an optional reverse model for reranking.
 
     Raises ConfigError or CheckpointError.
     """
@@ -35,7 +35,7 @@ def load_translator(
 def requested_search(
     search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None
 ) -> SearchConfig:
-    """A model's way to search, with what was asked for. Raises ConfigError."""
+    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones."""
     from transduce.tasks.translator import search_with
 
     return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)

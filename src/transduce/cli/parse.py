@@ -28,21 +28,18 @@ NO_TREE = "()"
 
 def parse(
     folder: options.Model,
-    raw: Annotated[
-        bool, Option("--raw", help="Lines are text as people write it; cut into words as treebanks do.")
-    ] = False,
+    raw: Annotated[bool, Option("--raw", help="Read raw text and tokenize it as treebanks do.")] = False,
     trees: Annotated[
         Path | None,
         Option(
-            help="Instead of stdin: the sentences of these trees (- is stdin), of which punctuation is known, as in"
-            " evaluations.",
+            help="Parse the sentences of these trees (- is stdin) with their gold punctuation, as in evaluation.",
             show_default=False,
         ),
     ] = None,
-    pretty: Annotated[bool, Option("--pretty", help="Each tree on several lines, indented.")] = False,
+    pretty: Annotated[bool, Option("--pretty", help="Print each tree indented, on several lines.")] = False,
     svg: Annotated[Path | None, Option(help="Also draw the first tree to this file.", show_default=False)] = None,
-    free: Annotated[
-        bool, Option("--free", help="Search without constraint, and repair what is no tree afterwards.")
+    unconstrained: Annotated[
+        bool, Option("--unconstrained", help="Search without the tree constraint and repair invalid output.")
     ] = False,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
@@ -50,15 +47,15 @@ def parse(
         int,
         Option(
             min=1,
-            max=options.MOST_LINES,
-            help="Sentences read before the first is parsed: 1 answers each, more is faster.",
+            max=options.MAX_BUFFER_LINES,
+            help="Read this many lines before parsing; 1 answers each line at once, more is faster.",
         ),
     ] = 1000,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Parse stdin, a sentence a line with blanks between its words, to one tree in Penn brackets for each line.
+    """Parse sentences from stdin, one per line with spaces between words, to one Penn tree per line.
 
     On a terminal, type sentences at a prompt.
     """
@@ -67,17 +64,18 @@ def parse(
     from transduce.view.trees import draw_tree, indented
 
     if raw and trees is not None:
-        raise ConfigError("--raw and --trees exclude each other: trees have words already")
+        raise ConfigError("--raw and --trees exclude each other: trees are tokenized already")
     if svg == STANDARD:
-        raise ConfigError("--svg -: trees go to stdout already; name a file to draw to")
+        raise ConfigError("--svg -: stdout is used for the trees; name a file")
     if svg is not None:
         require_writable("--svg", svg)
     require_writable("stdout", STANDARD)
     if trees is not None and trees != STANDARD:
-        open_binary(trees).close()  # before the model is read
-    require_model_folder(folder, reads_text_by="transduce parse MODEL < {}")
+        open_binary(trees).close()  # checked before the model is loaded
+    require_model_folder(folder, text_usage="transduce parse MODEL < {}")
     device = chosen_device(device)
-    parser = Parser.load(folder, device=device, precision=chosen_precision(precision, device), is_constrained=not free)
+    precision = chosen_precision(precision, device)
+    parser = Parser.load(folder, device=device, precision=precision, is_constrained=not unconstrained)
     search = requested_search(parser.search, n_best=None, beam=beam, alpha=alpha)
     is_typed = trees is None and is_interactive()
     lines = typed_lines("en", history="parse") if is_typed else piped_lines()
@@ -85,7 +83,7 @@ def parse(
     chunk, is_drawn = 1 if is_typed else buffer, False
     for number, result in enumerate(parser.parse_tagged(sentences, search=search, chunk_lines=chunk), start=1):
         if result.is_truncated:
-            echo(f"warning: sentence {number} is too long to be read whole; its tree has all words")
+            echo(f"warning: sentence {number} is too long: the model read its beginning, the tree has all words")
         if svg is not None and not is_drawn and result.tree is not None:
             write_text(svg, draw_tree(result.tree))
             is_drawn = True
@@ -98,7 +96,7 @@ def parse(
             print(indented(result.tree) if pretty else tree)
         sys.stdout.flush()
     if svg is not None and not is_drawn:
-        echo(f"there is no sentence with a word, so {svg} was not drawn")
+        echo(f"no sentence has words, so {svg} was not drawn")
 
 
 def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Iterator[TaggedWords]:

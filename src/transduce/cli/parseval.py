@@ -1,4 +1,4 @@
-"""``transduce parseval``. Imports no torch: it starts at once."""
+"""``transduce parseval``. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 __all__ = ["parseval"]
 
-MOST_TOLD = 10  # lines that are no trees, one by one
+MAX_WARNINGS = 10  # malformed lines reported one by one
 
 
 def parseval(
-    gold: Annotated[Path, Argument(metavar="GOLD", help="Trees, one a line; - is stdin.", show_default=False)],
-    test: Annotated[Path, Argument(metavar="TEST", help="A parser's trees, aligned line by line.", show_default=False)],
+    gold: Annotated[Path, Argument(metavar="GOLD", help="Gold trees, one per line; - is stdin.", show_default=False)],
+    test: Annotated[Path, Argument(metavar="TEST", help="Parser output, aligned line by line.", show_default=False)],
     plain: Annotated[
         bool,
         Option(
             "--plain",
-            help="Take trees as parsers are trained on them: any root is TOP, no function tags and no traces; they may"
-            " stand on several lines.",
+            help="Normalise trees as for training: root TOP, no function tags or traces; a tree may span lines.",
         ),
     ] = False,
-    details: Annotated[bool, Option("--details", help="Also each sentence's own figures.")] = False,
+    details: Annotated[bool, Option("--details", help="Also print the figures of each sentence.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision and F1, crossing brackets, tags.
+    """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision, F1, crossing brackets, tags.
 
-    Percentages are of sums over valid sentences. A sentence whose words differ in the two files is an error and in no
-    total: a figure is worth something where errors are 0. A line of TEST that is no tree is an error, too.
+    Percentages are over valid sentences. A sentence whose words differ, or a
+    malformed line of TEST, counts as an error and is excluded: figures are
+    comparable only if there are no errors.
     """
     from transduce.metrics import parseval as compare
-    from transduce.metrics.parseval import lines_of_details
+    from transduce.metrics.parseval import detail_lines
 
     require_stdin_once({"GOLD": gold, "TEST": test})
-    if gold.is_fifo() and test.is_fifo() and gold.samefile(test):  # to open it again, with no writer left, never ends
+    if gold.is_fifo() and test.is_fifo() and gold.samefile(test):  # opening it again, without a writer, would block
         raise ConfigError(f"GOLD and TEST cannot both be {gold}: a pipe can be read once; name a file for one of them")
     gold_trees, test_trees = _gold_trees(gold, is_plain=plain), _test_trees(test, is_plain=plain)
     if len(gold_trees) != len(test_trees):
@@ -59,37 +59,37 @@ def parseval(
         print_json({**asdict(result.all), "length_40": asdict(result.length_40), **sentences})
         return
     if details:
-        print("\n".join(lines_of_details(result.sentences)), end="\n\n")
+        print("\n".join(detail_lines(result.sentences)), end="\n\n")
     print_parseval(result)
 
 
 def _gold_trees(path: Path, *, is_plain: bool) -> list[Tree | None]:
-    """Raises TreeError for a line that is no tree."""
+    """Read gold trees. Raises TreeError for a malformed line."""
     trees: list[Tree | None] = []
     for tree in _trees(path, is_plain=is_plain):
         if isinstance(tree, TreeError):
             raise TreeError(
-                f"{name_of(path)}: {tree}; here trees stand one a line, with --plain on any lines"
+                f"{name_of(path)}: {tree}; expected one tree per line; --plain reads trees that span lines"
             ) from tree
         trees.append(tree)
     return trees
 
 
 def _test_trees(path: Path, *, is_plain: bool) -> list[Tree | TreeError | None]:
-    """Whatever a parser has written goes into the figures; what is no tree is told."""
+    """Read parser output, warning about malformed lines."""
     trees = list(_trees(path, is_plain=is_plain))
-    wrong = [tree for tree in trees if isinstance(tree, TreeError)]
-    for error in wrong[:MOST_TOLD]:
+    errors = [tree for tree in trees if isinstance(tree, TreeError)]
+    for error in errors[:MAX_WARNINGS]:
         echo(f"warning: {name_of(path)}: {error}; the sentence counts as an error")
-    if len(wrong) > MOST_TOLD:
-        echo(f"warning: {len(wrong):,} of {len(trees):,} lines of {name_of(path)} are no trees and count as errors")
+    if len(errors) > MAX_WARNINGS:
+        echo(f"warning: {len(errors):,} of {len(trees):,} lines of {name_of(path)} are malformed and count as errors")
     return trees
 
 
 def _trees(path: Path, *, is_plain: bool) -> Iterator[Tree | TreeError | None]:
-    """Of each line, or with ``is_plain`` of all of the file.
+    """Yield the tree of each line, or a TreeError; with ``is_plain``, the trees of the whole file.
 
-    Raises DataError for one that is no tree among the latter: nobody knows where the next begins.
+    The latter raises DataError for a malformed tree, since the start of the next one is unknown.
     """
     from transduce.trees import tree_or_none
 

@@ -1,4 +1,4 @@
-"""The places that a command line names: whether they can be used at all, known before the work begins."""
+"""Checks of the paths on a command line, made before the work begins."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from transduce.files import created_folder, descriptor_named
 
 __all__ = ["Verb", "require_folder", "require_utf8_name", "require_writable"]
 
-HERE = Path()
-LONGEST_ADDITION = ".{}.4294967295.tmp"  # what is added to a name while the file or folder of that name is written
+CURRENT_FOLDER = Path()
+LONGEST_SUFFIX = ".{}.4294967295.tmp"  # the temporary name while a file or folder is written
 
 
 class Verb(TyperCommand):
-    """A verb that does not begin with a path that no system can have anything at."""
+    """A command that rejects empty and impossible paths."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the arguments of a command line. Raises BadParameter for such a path."""
+        """Parse the arguments. Raises BadParameter for an invalid path."""
         given = list(args)
         rest: list[str] = super().parse_args(ctx, args)
         for parameter in self.params:
@@ -41,8 +41,8 @@ class Verb(TyperCommand):
 
 
 def _problem_of(path: Path, given: Sequence[str]) -> str | None:
-    """Why there can be nothing at ``path``, read from the words ``given``; None if there can."""
-    if path == HERE and not any(_means_here(word) for word in given):
+    """Return why ``path``, parsed from the arguments ``given``, is invalid, or None."""
+    if path == CURRENT_FOLDER and not any(_names_current_folder(word) for word in given):
         return "the name is empty; name a file or a folder"
     try:
         path.stat()
@@ -52,17 +52,17 @@ def _problem_of(path: Path, given: Sequence[str]) -> str | None:
     return None
 
 
-def _means_here(word: str) -> bool:
-    """Whether a word of the command line names the folder where it is called: ``.``, ``./``, ``--out=.``."""
+def _names_current_folder(word: str) -> bool:
+    """Return whether an argument names the current folder: ``.``, ``./``, ``--out=.``."""
     name = word.rpartition("=")[2]
-    return name != "" and Path(name) == HERE
+    return name != "" and Path(name) == CURRENT_FOLDER
 
 
 def require_writable(option: str, path: Path | None) -> None:
-    """Raises ConfigError if an option's file cannot be written, before there is anything to write; None is stdout."""
+    """Raise ConfigError if the file of an option cannot be written; None is stdout."""
     if path is None or path == STANDARD:
         if not is_stdout_open():
-            raise ConfigError("stdout cannot be written: it is closed; give it a file, as in > FILE")
+            raise ConfigError("stdout cannot be written: it is closed; redirect it, as in > FILE")
         return
     try:
         if path.is_dir():
@@ -71,9 +71,9 @@ def require_writable(option: str, path: Path | None) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if descriptor_named(path) is not None:
             return
-        if path.is_file() or not path.exists():  # else it is a pipe or a device, which is there already
+        if path.is_file() or not path.exists():  # else it is an existing pipe or device
             target = path.resolve()
-            _require_room_in_name(target)
+            _require_short_name(target)
             with created_folder(target.parent):
                 tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
@@ -81,32 +81,32 @@ def require_writable(option: str, path: Path | None) -> None:
 
 
 def require_folder(option: str, path: Path) -> None:
-    """Raises ConfigError if the folder of an option cannot be made or written, before there is anything to write."""
+    """Raise ConfigError if the folder of an option cannot be created or written."""
     try:
         if path.exists() and not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         target = path.resolve()
-        _require_room_in_name(target)
-        place = next(each for each in (target, *target.parents) if os.path.lexists(each))
-        if not place.is_dir():
+        _require_short_name(target)
+        existing = next(each for each in (target, *target.parents) if os.path.lexists(each))
+        if not existing.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(place, os.W_OK | os.X_OK):
+        if not os.access(existing, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(f"{option} {path} cannot be written: {error.strerror}; name a folder") from error
 
 
-def _require_room_in_name(target: Path) -> None:
-    """Raises OSError if the name is too long for what is added to it on the way."""
-    with suppress(FileNotFoundError, NotADirectoryError):  # of the latter, who makes the folder tells
-        os.lstat(target.with_name(LONGEST_ADDITION.format(target.name)))
+def _require_short_name(target: Path) -> None:
+    """Raise OSError if the temporary name of ``target`` would be too long."""
+    with suppress(FileNotFoundError, NotADirectoryError):  # NotADirectoryError is reported when the folder is created
+        os.lstat(target.with_name(LONGEST_SUFFIX.format(target.name)))
 
 
 def require_utf8_name(option: str, path: Path | None) -> None:
-    """Raises ConfigError for a path that is to be written down, or given to a library, as text, and is none."""
+    """Raise ConfigError for a path that is not valid UTF-8, where it must be stored as text or passed to a library."""
     if path is None:
         return
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
-        raise ConfigError(f"{option} {path} is not UTF-8, as it has to be here; rename it") from None
+        raise ConfigError(f"{option} {path} is not valid UTF-8, which is required here; rename it") from None

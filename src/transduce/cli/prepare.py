@@ -16,21 +16,23 @@ __all__ = ["prepare"]
 
 
 def prepare(
-    recipe: Annotated[Path, Argument(help="A TOML recipe; its data table says which text.", show_default=False)],
-    out: Annotated[Path, Option(help="The prepared folder to write; must be new or empty.", show_default=False)],
+    recipe: Annotated[Path, Argument(help="The TOML recipe; only its data table is used.", show_default=False)],
+    out: Annotated[
+        Path, Option(help="Write the prepared data to this folder, which must be new or empty.", show_default=False)
+    ],
     data: options.Data = None,
     treebank: options.Treebank = None,
     settings: options.Settings = None,
     json: options.Json = False,
 ) -> None:
-    """Make training data: learn the tokenizer, and encode text to a token store. Section 5.1."""
+    """Prepare training data: learn the tokenizer and encode the text to a token store. Section 5.1."""
     from transduce.recipes import read_recipe
     from transduce.tasks import prepare as prepare_text
     from transduce.tasks import task_of
 
     changes = [*(settings or ()), *options.treebank_settings(treebank)]
     run = read_recipe(recipe, changes, log=echo)
-    task_of(run)  # one that there is
+    task_of(run)  # raises ConfigError for an unknown task
     require_folder("--out", out)
     with paths_in_recipe(recipe):
         prepared = prepare_text(run.data, out, data_folder=data, log=echo)

@@ -1,4 +1,4 @@
-"""How what takes long looks: bars on a terminal, plain lines elsewhere. All on stderr. Imports no torch."""
+"""Progress display on stderr: bars on a terminal, plain lines elsewhere. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DownloadProgress", "LineProgress", "PlainLines", "TrainingProgress"]
 
-SECONDS_A_LINE = 30.0
+LOG_INTERVAL_S = 30.0
 
 
 class _Display(LiveBars):
-    """Bars, or what is told instead."""
+    """Progress bars on a terminal, log lines elsewhere."""
 
     def log(self, line: str) -> None:
-        """A line for people; above the bars on a terminal."""
+        """Print a line on stderr, above the bars if they are shown."""
         if self.is_live:
             self.print_above(visible(line))
         else:
@@ -34,14 +34,14 @@ class _Display(LiveBars):
 
 
 class TrainingProgress(_Display):
-    """A listener of a run: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
+    """Training listener: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
         columns = bars.TaskProgressColumn(), "{task.fields[figures]}", bars.TimeElapsedColumn(), "{task.fields[left]}"
         super().__init__(*columns, is_live=is_first_process() and sys.stderr.isatty(), bar_width=None)
         self._show = self.add("training", total=1.0, figures="", left="", visible=False)
-        self._first: tuple[float, float] | None = None  # share done and time at the first record of this sitting
+        self._first: tuple[float, float] | None = None  # fraction done and time at the session's first record
 
     def __call__(self, record: Record) -> None:
         """Show one record."""
@@ -57,10 +57,10 @@ class TrainingProgress(_Display):
             case SkipRecord():
                 self.log(f"warning: {record.message}")
             case CheckpointRecord():
-                pass  # too many to tell; metrics.jsonl has them
+                pass  # too frequent; metrics.jsonl has them
 
     def _show_update(self, record: UpdateRecord) -> None:
-        done = self._share_done(record)
+        done = self._fraction_done(record)
         left = f"{_clock(self._seconds_left(done, record.elapsed_s))} left"
         figures = f"loss {record.loss_nats:.3f}  {record.tgt_tokens_per_s:,.0f} tokens/s  lr {record.learning_rate:.2e}"
         update = f"update {record.update:,}"
@@ -71,7 +71,7 @@ class TrainingProgress(_Display):
 
             echo(f"{update}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
 
-    def _share_done(self, record: UpdateRecord) -> float:
+    def _fraction_done(self, record: UpdateRecord) -> float:
         done = record.update / self.config.max_updates
         if self.config.max_minutes is not None:
             done = max(done, record.elapsed_s / (60 * self.config.max_minutes))
@@ -85,7 +85,7 @@ class TrainingProgress(_Display):
 
 
 def _clock(seconds: float) -> str:
-    """Hours, minutes and seconds.
+    """Format seconds as hours, minutes and seconds.
 
     >>> _clock(3725)
     '1:02:05'
@@ -97,47 +97,47 @@ def _clock(seconds: float) -> str:
 
 
 class LineProgress(_Display):
-    """Lines done, of so many in all if that is known: ``with LineProgress("translating", 7) as progress: ...``."""
+    """Number of lines done, of ``n_lines`` if known: ``with LineProgress("translating", 7) as progress: ...``."""
 
-    def __init__(self, what: str, n_lines: int | None, *, is_wanted: bool = True) -> None:
+    def __init__(self, what: str, n_lines: int | None, *, is_enabled: bool = True) -> None:
         columns = bars.MofNCompleteColumn(), "lines", bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
-        super().__init__(*columns, is_live=is_wanted and sys.stderr.isatty(), bar_width=None)
+        super().__init__(*columns, is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
 
     def advance(self) -> None:
-        """One more line is done."""
+        """Count one line as done."""
         self._show(advance=1)
 
 
 class DownloadProgress(_Display):
-    """What is fetched, file by file: ``with DownloadProgress() as progress: ...``."""
+    """Progress of downloads, one bar per file: ``with DownloadProgress() as progress: ...``."""
 
     def __init__(self) -> None:
         columns = bars.DownloadColumn(), bars.TransferSpeedColumn(), bars.TimeRemainingColumn()
         super().__init__(*columns, is_live=sys.stderr.isatty())
 
     def of_file(self, name: str) -> Callable[[int, int | None], None]:
-        """A display for a file; what is returned moves it to so many bytes, of so many in all if that is known."""
+        """Add a bar for a file; return its update function, which takes the bytes done and the total if known."""
         if not self.is_live:
             return PlainLines(name, log=echo)
         show = self.add(name)
-        return lambda n_bytes, n_bytes_in_all: show(completed=n_bytes, total=n_bytes_in_all)
+        return lambda n_bytes, total: show(completed=n_bytes, total=total)
 
 
 class PlainLines:
-    """A line when a file begins, at each tenth of it, or after half a minute."""
+    """Logs the progress of a file at its start, at every tenth, and every half minute."""
 
     def __init__(self, name: str, *, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
         self._log, self._clock = log, clock
-        self._told_tenth, self._told_at = -1, 0.0
+        self._logged_tenth, self._logged_at = -1, 0.0
 
-    def __call__(self, n_bytes: int, n_bytes_in_all: int | None) -> None:
-        """So many bytes are here, of so many in all if that is known."""
-        tenth = 10 * n_bytes // n_bytes_in_all if n_bytes_in_all else 0
+    def __call__(self, n_bytes: int, total: int | None) -> None:
+        """Report the bytes done, and the total if known."""
+        tenth = 10 * n_bytes // total if total else 0
         now = self._clock()
-        if tenth <= self._told_tenth and now < self._told_at + SECONDS_A_LINE:
+        if tenth <= self._logged_tenth and now < self._logged_at + LOG_INTERVAL_S:
             return
-        of_all = f" of {n_bytes_in_all / 1e6:,.1f} MB ({n_bytes / n_bytes_in_all:.0%})" if n_bytes_in_all else " MB"
-        self._log(f"{self.name}: {n_bytes / 1e6:,.1f}{of_all}")
-        self._told_tenth, self._told_at = tenth, now
+        of_total = f" of {total / 1e6:,.1f} MB ({n_bytes / total:.0%})" if total else " MB"
+        self._log(f"{self.name}: {n_bytes / 1e6:,.1f}{of_total}")
+        self._logged_tenth, self._logged_at = tenth, now

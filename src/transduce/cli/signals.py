@@ -1,7 +1,7 @@
-"""Signals that end a command: at once, or for a run, after what it does is saved. A second one does not wait.
+"""Signals that stop a command: immediately, or for a training run after saving. A second signal exits at once.
 
-They are Ctrl-C (SIGINT), SIGTERM, and SIGHUP, which says that the terminal has gone; where it is ignored, as under
-``nohup``, it stays so.
+The signals are SIGINT (Ctrl-C), SIGTERM, and SIGHUP (the terminal has closed), unless SIGHUP is ignored, as under
+``nohup``.
 """
 
 from __future__ import annotations
@@ -16,107 +16,108 @@ from typing import Self
 
 from transduce.cli.output import echo
 
-__all__ = ["Ended", "StopRequest", "end_by_signals"]
+__all__ = ["EndedBySignal", "StopRequest", "exit_on_signals"]
 
 HANGUP: int | None = getattr(signal, "SIGHUP", None)  # not on Windows
-# A terminal that goes sends SIGHUP through its shell, too, and a session that ends sends SIGTERM with it.
+# A closing terminal may send SIGHUP twice (through its shell), or SIGTERM with it: within this time they count as one.
 HANGUP_S = 1.0
 
 
-class Ended(SystemExit):
-    """The command was ended by a signal: what is half written is removed on the way out, as after a Ctrl-C."""
+class EndedBySignal(SystemExit):
+    """The command was stopped by a signal; raised so that cleanup runs, as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
         self.number = number
 
 
-class _Requests:
-    """The signals that have come, and whether one of them is a second request."""
+class _StopSignals:
+    """Tells a second stop request from repeated signals of one hang-up."""
 
     def __init__(self) -> None:
         self.first: int | None = None
-        self._came = 0.0
+        self._first_time = 0.0
 
     def is_second(self, number: int) -> bool:
-        """Take note of a signal. What a single hang-up sends within a moment is one request."""
+        """Record a signal; return whether it is a second request. The signals of one hang-up count as one."""
         now = time.monotonic()
         if self.first is None:
-            self.first, self._came = number, now
+            self.first, self._first_time = number, now
             return False
-        return HANGUP not in (number, self.first) or now - self._came >= HANGUP_S
+        return HANGUP not in (number, self.first) or now - self._first_time >= HANGUP_S
 
 
-def end_by_signals() -> None:
-    """Let SIGTERM and SIGHUP end this process as a Ctrl-C does. The second one ends it as it is."""
-    requests = _Requests()
+def exit_on_signals() -> None:
+    """Make SIGTERM and SIGHUP raise, as Ctrl-C does; a second one exits without cleanup."""
+    received = _StopSignals()
 
-    def end(number: int, frame: FrameType | None) -> None:
-        is_first = requests.first is None
-        if requests.is_second(number):
+    def handle(number: int, frame: FrameType | None) -> None:
+        is_first = received.first is None
+        if received.is_second(number):
             os._exit(128 + number)
         if is_first:
-            raise Ended(number)
+            raise EndedBySignal(number)
 
-    for number in _honoured(signal.SIGTERM):
-        signal.signal(number, end)
+    for number in _handled_signals(signal.SIGTERM):
+        signal.signal(number, handle)
 
 
-def _honoured(*others: int) -> list[int]:
-    """These signals, and SIGHUP unless whoever started this process wants it ignored."""
-    is_wanted = HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN
-    return [*others, *([HANGUP] if HANGUP is not None and is_wanted else [])]
+def _handled_signals(*others: int) -> list[int]:
+    """Return these signals, and SIGHUP unless it is ignored."""
+    if HANGUP is None or signal.getsignal(HANGUP) is signal.SIG_IGN:
+        return list(others)
+    return [*others, HANGUP]
 
 
 class StopRequest:
-    """Whether somebody asked to stop, and by which signal. All of them ask while the ``with`` block lasts.
+    """A graceful stop request: within the ``with`` block, the first signal sets it and a second one exits.
 
-    Python runs its own handlers between its own instructions, so a process that waits for others, or that computes for
-    long in a library, would not see a second signal. A thread does: the system writes each signal into a pipe.
+    Python runs signal handlers between bytecode instructions, so a process that waits for others or runs long in a
+    library would not see the second signal. A thread does: it reads the signals from a pipe (``set_wakeup_fd``).
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._earlier: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
-        self._earlier_fd = -1
+        self._previous_handlers: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
+        self._previous_fd = -1
         self._pipe: tuple[int, int] | None = None
 
     def __call__(self) -> bool:
-        """True once asked."""
+        """Return whether a stop was requested."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """128 + the signal's number."""
+        """128 + the signal number."""
         return 128 + (self.signal or 0)
 
     def __enter__(self) -> Self:
-        asking = _honoured(signal.SIGINT, signal.SIGTERM)
-        for number in asking:
-            self._earlier[number] = signal.signal(number, self._ask)
+        handled = _handled_signals(signal.SIGINT, signal.SIGTERM)
+        for number in handled:
+            self._previous_handlers[number] = signal.signal(number, self._handle)
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[1], False)
-        self._earlier_fd = signal.set_wakeup_fd(self._pipe[1])
-        threading.Thread(target=_end_at_the_second, args=(self._pipe[0], asking), daemon=True).start()
+        self._previous_fd = signal.set_wakeup_fd(self._pipe[1])
+        threading.Thread(target=_exit_on_second_signal, args=(self._pipe[0], handled), daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        signal.set_wakeup_fd(self._earlier_fd)
-        for number, handler in self._earlier.items():
+        signal.set_wakeup_fd(self._previous_fd)
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
         if self._pipe is not None:
             os.close(self._pipe[1])  # ends the thread, which closes the other end
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
-            echo("stopping after this batch and saving; once more to stop at once")
+            echo("stopping after this batch and saving; send the signal again to stop at once")
 
 
-def _end_at_the_second(pipe: int, asking: list[int]) -> None:
-    """Read signals as they come. What a process leaves half written is no file of a run, and swept away by the next."""
-    requests = _Requests()
+def _exit_on_second_signal(pipe: int, handled: list[int]) -> None:
+    """Read signal numbers from a pipe and exit at the second request. The next session removes temporary files."""
+    received = _StopSignals()
     while byte := os.read(pipe, 1):
-        if byte[0] in asking and requests.is_second(byte[0]):
+        if byte[0] in handled and received.is_second(byte[0]):
             os._exit(128 + byte[0])
     os.close(pipe)

@@ -1,4 +1,4 @@
-"""The three standard streams: there, whatever the caller has closed, and good for any text."""
+"""The three standard streams: always open, even if the caller closed them, and safe for any text."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from transduce.errors import DataError
 __all__ = ["discard_stdout", "is_stdout_open", "open_streams"]
 
 STDIN, STDOUT, STDERR = 0, 1, 2
-# The wrong way round for the first two: to read from what was closed, or to write to it, stays an error.
-WAYS = {STDIN: os.O_WRONLY, STDOUT: os.O_RDONLY, STDERR: os.O_WRONLY}
+# Modes for the null device; reversed for stdin and stdout, so that using a closed one remains an error.
+NULL_MODES = {STDIN: os.O_WRONLY, STDOUT: os.O_RDONLY, STDERR: os.O_WRONLY}
 
 
 def open_streams() -> None:
-    """Give this process all three streams, before it opens anything else.
+    """Open all three streams, before any other file is opened.
 
-    A descriptor that the caller has closed is put on the null device: else the next file to be opened would get its
-    number, and what is said on stderr would land in it. To read from a closed stdin, or to write to a closed stdout, is
-    an error; what is written to a stderr that is closed, full or gone is lost, as there is nobody left to tell.
+    A descriptor that the caller closed is redirected to the null device; else the next opened file would get its number
+    and receive what is printed on stderr. Reading a closed stdin and writing a closed stdout are errors; output to a
+    closed or full stderr is discarded.
     """
-    is_missing = {descriptor: _is_missing(descriptor) for descriptor in WAYS}
-    for descriptor, way in WAYS.items():  # in order: the lowest free number is the one that is given out
+    is_missing = {descriptor: _is_missing(descriptor) for descriptor in NULL_MODES}
+    for descriptor, mode in NULL_MODES.items():  # in order, since open takes the lowest free number
         if is_missing[descriptor]:
-            os.open(os.devnull, way)
+            os.open(os.devnull, mode)
             os.set_inheritable(descriptor, True)
     stdin: object = sys.stdin
     if is_missing[STDIN] or stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_ClosedInput()), encoding="utf-8")
-    # Text is UTF-8, whatever the terminal's settings; what is not even text, as the name of a file may be, is escaped.
-    sys.stdout = _text(_Results("stdout", STDOUT, is_closed=is_missing[STDOUT]), encoding="utf-8")
+    # Output is UTF-8 whatever the locale; lone surrogates, as in undecodable file names, are escaped.
+    sys.stdout = _text(_StrictOutput("stdout", STDOUT, is_closed=is_missing[STDOUT]), encoding="utf-8")
     stderr: Any = sys.stderr
-    sys.stderr = _text(_Remarks(STDERR, "w", closefd=False), encoding=getattr(stderr, "encoding", None) or "utf-8")
+    sys.stderr = _text(_LossyOutput(STDERR, "w", closefd=False), encoding=getattr(stderr, "encoding", None) or "utf-8")
 
 
 def is_stdout_open() -> bool:
-    """Whether there is a stdout that takes what is written: the caller may have closed it."""
+    """Return whether stdout is open; the caller may have closed it."""
     stdout: object = sys.stdout
     raw = getattr(getattr(stdout, "buffer", None), "raw", None)
-    return stdout is not None and not (isinstance(raw, _Results) and raw.is_closed)
+    return stdout is not None and not (isinstance(raw, _StrictOutput) and raw.is_closed)
 
 
 def discard_stdout() -> None:
-    """Throw away what could not be written, which Python would try again at its end."""
+    """Discard buffered output that could not be written; else Python would write it again at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, STDOUT)
     os.close(null)
@@ -74,27 +74,27 @@ class _ClosedInput(io.RawIOBase):
     """A stdin that the caller has closed."""
 
     def readable(self) -> bool:
-        """As every input."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """Of the null device that stands in its place."""
+        """Return the descriptor, which is redirected to the null device."""
         return STDIN
 
     def readinto(self, buffer: Any) -> int:
         """Raises DataError."""
-        raise DataError("stdin cannot be read: it is closed; give it a text, as in < FILE, or name a file")
+        raise DataError("stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file")
 
 
-class _Results(io.FileIO):
-    """An output that must not lose anything: it raises DataError, with its name, where it cannot write."""
+class _StrictOutput(io.FileIO):
+    """An output stream that raises DataError, with its name, if it cannot write."""
 
     def __init__(self, label: str, descriptor: int, *, is_closed: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._label, self.is_closed = label, is_closed
 
     def write(self, data: Any) -> int:
-        """Some of the bytes; how many."""
+        """Write some of the bytes; return how many."""
         try:
             return super().write(data)
         except BlockingIOError:
@@ -104,11 +104,11 @@ class _Results(io.FileIO):
             raise DataError(f"{self._label} cannot be written: {why}") from error
 
 
-class _Remarks(io.FileIO):
-    """An output for remarks: none of them is worth ending for, where the terminal is gone or the disk is full."""
+class _LossyOutput(io.FileIO):
+    """An output stream that ignores errors: the terminal may be gone or the disk full."""
 
     def write(self, data: Any) -> int:
-        """All of the bytes, or none, without a word."""
+        """Write the bytes, or discard them on an error."""
         try:
             return super().write(data)
         except BlockingIOError:

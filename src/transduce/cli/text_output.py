@@ -1,4 +1,4 @@
-"""Lines that a command writes: to stdout, or to a file that has its name only when all of it is there."""
+"""Line output of commands: to stdout, or to a file that gets its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -15,63 +15,63 @@ from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
 from transduce.files import created_folder, open_in_place, open_regular
 
-__all__ = ["is_terminal", "part_of", "require_not_read", "written_lines"]
+__all__ = ["is_terminal", "line_writer", "part_path", "require_not_read"]
 
 
-def part_of(path: Path) -> Path:
-    """The name of an output file while it is written."""
+def part_path(path: Path) -> Path:
+    """Return the name of an output file while it is being written."""
     target = path.resolve()
     return target.with_name(f"{target.name}.part")
 
 
 def is_terminal(out: Path | None) -> bool:
-    """Whether what is written is seen on a terminal at once."""
+    """Return whether output goes to a terminal."""
     return out in (None, STANDARD) and sys.stdout.isatty()
 
 
 def require_not_read(out: Path | None, read: Path | None, *, option: str = "--in") -> None:
-    """Raises ConfigError if the file of ``--out`` is that of another option, or becomes it while it is written."""
+    """Raise ConfigError if ``--out``, or its partial file, is the file that another option reads."""
     if out is None or read is None or STANDARD in (out, read) or not read.is_file():
         return
-    for path in (out, part_of(out)):
+    for path in (out, part_path(out)):
         if path.is_file() and path.samefile(read):
             raise ConfigError(f"--out {out} would overwrite {read}, which {option} reads; name another file")
 
 
 @contextmanager
-def written_lines(out: Path | None) -> Iterator[Callable[[str], None]]:
-    """What writes a line: to stdout for None and ``-``, else to a file, compressed where its name is .gz or .xz.
+def line_writer(out: Path | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that writes a line: to stdout for None and ``-``, else to a file (plain, .gz or .xz).
 
-    A file is written as ``NAME.part``, line by line, and gets its name when the block ends without an error. After an
-    error or a Ctrl-C it stays a part, and says how many lines it has. A pipe, a device or what ``/dev/stdout`` names is
-    written to as it is.
+    A file is written as ``NAME.part`` and renamed when the block ends without an error. After an error or Ctrl-C the
+    partial file stays, and its number of lines is printed. A pipe, a device or an open descriptor such as
+    ``/dev/stdout`` is written directly.
     """
     if out is None or out == STANDARD:
         yield lambda line: print(line, flush=True)
         return
     in_place = open_in_place(out)
-    part = part_of(out) if in_place is None else out
+    part = part_path(out) if in_place is None else out
     with created_folder(part.parent):
-        writer = _LineFile(part, in_place or _emptied(part), out.suffix, is_part=in_place is None)
+        writer = _LineFile(part, in_place or _open_empty(part), out.suffix, is_part=in_place is None)
         try:
             yield writer
             writer.close()
         except BaseException:
-            writer.give_up(out)
+            writer.abort(out)
             raise
         if in_place is None:
             part.replace(out.resolve())
 
 
-def _emptied(part: Path) -> IO[bytes]:
-    """A file that is begun anew. Raises DataError if something else than a file has its name."""
+def _open_empty(part: Path) -> IO[bytes]:
+    """Create or truncate a file. Raises DataError if its path is not a regular file."""
     stream = open_regular(part, "ab")
     stream.truncate(0)
     return stream
 
 
 class _LineFile:
-    """A file to which lines are written; each is on its way to the disk before the next one comes."""
+    """A line-buffered output file."""
 
     def __init__(self, path: Path, raw: IO[bytes], suffix: str, *, is_part: bool) -> None:
         self.path, self.n_lines = path, 0
@@ -85,14 +85,14 @@ class _LineFile:
     def __call__(self, line: str) -> None:
         try:
             self._stream.write(line.encode("utf-8") + b"\n")
-            if self._stream is self._raw:  # else a flush would cost compression
+            if self._stream is self._raw:  # flushing a compressed stream would reduce compression
                 self._raw.flush()
         except OSError as error:
             raise self._error(error) from error
         self.n_lines += 1
 
     def close(self) -> None:
-        """End the file, and have it on the disk."""
+        """Close the file and flush it to disk."""
         try:
             if self._stream is not self._raw:
                 self._stream.close()
@@ -103,10 +103,10 @@ class _LineFile:
         except OSError as error:
             raise self._error(error) from error
 
-    def give_up(self, out: Path) -> None:
-        """End the file as it is, and tell what is in it; remove it if that is nothing."""
+    def abort(self, out: Path) -> None:
+        """Close a partial file and print what it holds; remove it if it is empty."""
         for stream in (self._stream, self._raw):
-            with suppress(OSError):  # what made it end may well be this
+            with suppress(OSError):  # writing may have failed before
                 stream.close()
         if not self._is_part:
             return

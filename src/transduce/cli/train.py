@@ -23,14 +23,15 @@ __all__ = ["train"]
 
 
 def train(
-    recipe: Annotated[Path | None, Argument(help="A TOML recipe; not needed with --resume.")] = None,
-    out: Annotated[Path | None, Option(help="The run folder. Default: runs/<recipe>-<time>.")] = None,
-    resume: Annotated[bool, Option("--resume", help="Go on with the run that was begun in --out.")] = False,
-    store: Annotated[Path | None, Option(help="A prepared folder, instead of preparing the text anew.")] = None,
+    recipe: Annotated[Path | None, Argument(help="The TOML recipe; not needed with --resume.")] = None,
+    out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/<recipe>-<time>.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Resume the run in --out.")] = False,
+    store: Annotated[Path | None, Option(help="Use this prepared folder instead of preparing the text.")] = None,
     data: options.Data = None,
     treebank: options.Treebank = None,
     minutes: Annotated[
-        float | None, Option(callback=options.check_minutes, help="Stop after this training time, over all sittings.")
+        float | None,
+        Option(callback=options.check_minutes, help="Stop after this many minutes of training over all sessions."),
     ] = None,
     settings: options.Settings = None,
     on_nan: Annotated[
@@ -38,22 +39,22 @@ def train(
         Option(
             "--on-nan",
             metavar="stop|skip:N",
-            help="Where a loss or a gradient is not finite: stop, or leave out at most N such updates of the run.",
+            help="Stop on a non-finite loss or gradient, or skip at most N such updates in the whole run.",
             show_default=False,
         ),
     ] = None,
     shard: Annotated[
-        bool, Option("--shard", help="With torchrun: divide a model that does not fit among the processes (FSDP2).")
+        bool, Option("--shard", help="With torchrun: shard the model and the optimiser across processes (FSDP2).")
     ] = False,
     break_lock: Annotated[
-        bool, Option("--break-lock", help="The process of another machine that holds the run folder is gone.")
+        bool, Option("--break-lock", help="Take over the lock left by a dead process on another machine.")
     ] = False,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Train a translator: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
+    """Train a model: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
 
-    With several processes: torchrun --nproc-per-node N -m transduce train ...
+    Distributed training: torchrun --nproc-per-node N -m transduce train ...
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
@@ -68,16 +69,16 @@ def train(
     ]
     config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
     require_folder("--out", folder)
-    require_utf8_name("--out", folder)  # of TensorBoard's files
-    require_utf8_name("--store", None if store is None else store.resolve())  # written into the run folder
+    require_utf8_name("--out", folder)  # required by TensorBoard
+    require_utf8_name("--store", None if store is None else store.resolve())  # stored in the run folder
     device = local_device(chosen_device(device))
-    asked = StopRequest()
+    stop_request = StopRequest()
     with (
         paths_in_recipe(recipe),
         torchrun_context(device) as distributed,
         TrainingProgress(config.training) as progress,
     ):
-        folder = Path(distributed.broadcast_from_first(lambda: str(folder)))  # its name holds the time
+        folder = Path(distributed.broadcast_from_first(lambda: str(folder)))  # its default name contains the time
         if not resume:
             echo(f"run folder: {folder}")
         result = train_translator(
@@ -91,11 +92,11 @@ def train(
             is_sharded=shard,
             break_lock=break_lock,
             listeners=[progress],
-            should_stop=asked,
-            while_training=asked,
+            should_stop=stop_request,
+            while_training=stop_request,
             log=progress.log,
         )
-        signals = distributed.all_gather_object(asked.signal)
+        signals = distributed.all_gather_object(stop_request.signal)
     if result.reason == "interrupted":
         echo_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)
@@ -116,25 +117,25 @@ def train(
 def _config_and_folder(
     recipe: Path | None, out: Path | None, *, resume: bool, changes: list[str]
 ) -> tuple[RunConfig, Path]:
-    """What to train, and where."""
+    """Return the run's configuration and folder."""
     from transduce.recipes import read_recipe, with_settings
     from transduce.tasks import read_run_config
     from transduce.tasks.run_file import require_run
 
     if resume and out is None:
-        raise ConfigError("--resume goes on with the run in --out; name it")
+        raise ConfigError("--resume needs --out, the folder of the run to resume")
     if recipe is not None:
         config = read_recipe(recipe, changes, log=echo)
     elif resume and out is not None:
         require_run(out)
         config = with_settings(read_run_config(out), changes, log=echo)
     else:
-        raise ConfigError("name a recipe (see the folder recipes/), or go on with a run by --resume --out RUN")
+        raise ConfigError("name a recipe (see the folder recipes/), or resume a run with --resume --out RUN")
     return config, out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def _n_skippable(on_nan: str) -> int:
-    """What ``--on-nan`` allows. Raises ConfigError if it is neither of its two forms."""
+    """Parse ``--on-nan`` into the number of updates that may be skipped. Raises ConfigError."""
     kind, colon, number = on_nan.partition(":")
     if on_nan == "stop":
         return 0

@@ -15,9 +15,9 @@ from transduce.cli.models import load_translator, requested_search
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
-from transduce.cli.stdin import is_interactive, lines_to_write, number_of_lines, typed_lines
-from transduce.cli.text_output import is_terminal, require_not_read, written_lines
-from transduce.config import LARGEST_BEAM
+from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
+from transduce.cli.text_output import is_terminal, line_writer, require_not_read
+from transduce.config import MAX_BEAM_SIZE
 from transduce.files import open_binary
 
 if TYPE_CHECKING:
@@ -29,18 +29,18 @@ __all__ = ["translate"]
 def translate(
     folders: options.Models,
     source: Annotated[
-        Path | None, Option("--in", help="Text to translate, a sentence a line (plain, .gz or .xz). Default: stdin.")
+        Path | None, Option("--in", help="Translate this file line by line (plain, .gz or .xz). Default: stdin.")
     ] = None,
     out: Annotated[
         Path | None,
         Option(
             "--out",
-            help="Where translations go (plain, .gz or .xz). Default: stdout. It is OUT.part until the last line is"
-            " written, and stays so after an error or a Ctrl-C.",
+            help="Write translations to this file (plain, .gz or .xz; OUT.part until complete). Default: stdout.",
         ),
     ] = None,
     n_best: Annotated[
-        int | None, Option(min=1, max=LARGEST_BEAM, help="Print the n best: number TAB score TAB translation.")
+        int | None,
+        Option(min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: line number TAB score TAB translation."),
     ] = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
@@ -48,45 +48,46 @@ def translate(
         int,
         Option(
             min=1,
-            max=options.MOST_LINES,
-            help="Lines read before the first is translated: 1 answers each, more is faster.",
+            max=options.MAX_BUFFER_LINES,
+            help="Read this many lines before translating; 1 answers each line at once, more is faster.",
         ),
     ] = 2000,
-    no_split: Annotated[
-        bool, Option("--no-split", help="Take each line as one sentence, however many it has.")
-    ] = False,
+    no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Translate text, a line for each line: stdin to stdout, or files; on a terminal, type sentences at a prompt."""
-    require_model_folders(folders, rerank, reads_text_by="--in {}")
+    """Translate text line by line, from stdin to stdout or between files.
+
+    On a terminal, type sentences at a prompt.
+    """
+    require_model_folders(folders, rerank, text_usage="--in {}")
     if source is not None and source != STANDARD:
-        open_binary(source).close()  # before the model is read
+        open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, source)
     translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
     search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
     is_typed = is_interactive(source)
-    lines = typed_lines(translator.src_language, history="translate") if is_typed else lines_to_write(source)
+    lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
     chunk = 1 if is_typed else buffer
     translations = translator.translate_lines(lines, search=search, chunk_lines=chunk, split=not no_split)
-    is_bar_wanted = not is_typed and not is_terminal(out)
-    n_lines = number_of_lines(source) if is_bar_wanted else None
-    with written_lines(out) as write, LineProgress("translating", n_lines, is_wanted=is_bar_wanted) as progress:
+    shows_bar = not is_typed and not is_terminal(out)
+    n_lines = number_of_lines(source) if shows_bar else None
+    with line_writer(out) as write, LineProgress("translating", n_lines, is_enabled=shows_bar) as progress:
         warnings = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens)
         for number, translation in enumerate(translations, start=1):
             warnings.observe(translation)
-            for line in _shown(number, translation, is_n_best=n_best is not None, is_json=json):
+            for line in _output_lines(number, translation, is_n_best=n_best is not None, is_json=json):
                 write(line)
             progress.advance()
-        warnings.tell_counts()
+        warnings.log_counts()
 
 
-def _shown(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
-    """The lines of the output that tell of one line of the input."""
+def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
+    """Yield the output lines for one input line."""
     if is_json:
         yield json_line(
             {

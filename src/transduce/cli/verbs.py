@@ -1,4 +1,4 @@
-"""The verbs together: what ``transduce`` can be asked for."""
+"""The command-line application: all verbs of ``transduce``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["app"]
 
 
 class _Verbs(TyperGroup):
-    """The group of all verbs: it says when one was interrupted, of which typer tells by the exit code alone."""
+    """The group of all verbs. It reports an interrupt, which typer only signals by the exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb of a command line."""
@@ -48,15 +48,15 @@ class _Verbs(TyperGroup):
 app = typer.Typer(
     name="transduce",
     cls=_Verbs,
-    help='The system of "Attention Is All You Need": raw text in, a trained Transformer and its translations out.',
+    help='The system of "Attention Is All You Need": train Transformers on raw text, translate, parse and evaluate.',
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
+def _show_version(is_set: bool) -> None:
+    if is_set:
         print(f"transduce {importlib.metadata.version('transduce')}")
         raise typer.Exit
 

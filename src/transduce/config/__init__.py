@@ -1,7 +1,7 @@
-"""What can be chosen: frozen, strict records. Names are the paper's.
+"""The configuration of a run: frozen, strict records with the paper's names.
 
-``RunConfig`` holds one record for each part of a run: model, data, training, search. Defaults are the paper's base
-model and its recipe (sections 3, 5 and 6.1); what departs from the paper is a switch that is off.
+``RunConfig`` has one record for each part of a run: model, data, training, search. The defaults are the paper's base
+model and its recipe (sections 3, 5 and 6.1); everything that deviates from the paper is off by default.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from transduce.config.data import CORPUS_PATTERN, DIRECTION_PATTERN, MOST_PAIRS, SPLITS, DataConfig, Split
+from transduce.config.data import CORPUS_PATTERN, DIRECTION_PATTERN, MAX_PAIRS, SPLITS, DataConfig, Split
 from transduce.config.model import (
     AnyModelConfig,
     ByteNetConfig,
@@ -20,21 +20,21 @@ from transduce.config.model import (
     RecurrentConfig,
     TransformerConfig,
 )
-from transduce.config.record import LARGEST_SEED, LARGEST_VOCABULARY, Record, config_from_mapping, nearest_name
+from transduce.config.record import MAX_SEED, MAX_VOCABULARY_SIZE, Record, config_from_mapping, nearest_name
 from transduce.config.search import (
-    LARGEST_ALPHA,
-    LARGEST_BEAM,
+    MAX_ALPHA,
+    MAX_BEAM_SIZE,
     AnySearchConfig,
     BeamSearchConfig,
     GreedySearchConfig,
     InferencePrecision,
     SearchConfig,
 )
-from transduce.config.training import MOST_BATCHES, MOST_MINUTES, Precision, TrainingConfig
+from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
-    "CORPUS_PATTERN", "DIRECTION_PATTERN", "LARGEST_ALPHA", "LARGEST_BEAM", "LARGEST_SEED", "LARGEST_VOCABULARY",
-    "MOST_BATCHES", "MOST_MINUTES", "MOST_PAIRS", "SPLITS", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig",
+    "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE", "MAX_MINUTES", "MAX_PAIRS",
+    "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig",
     "ByteNetConfig", "ConvS2SConfig", "DataConfig", "GreedySearchConfig", "InferencePrecision", "LastStateConfig",
     "ModelConfig", "Precision", "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig",
     "TransformerConfig", "config_from_mapping", "nearest_name",
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class RunConfig(Record):
-    """A whole run: what ``transduce train`` is given and ``run.json`` holds."""
+    """The configuration of a run: the input of ``transduce train``, stored in ``run.json``."""
 
     model: AnyModelConfig = TransformerConfig()
     data: DataConfig = DataConfig()
@@ -54,8 +54,8 @@ class RunConfig(Record):
         if self.model.embeddings == "three-way" and not self.data.shared_vocabulary:
             raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
         if self.training.both_ways_epochs and not self.data.shared_vocabulary:
-            raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language stands on either side")
+            raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language is source and target")
         if self.training.both_ways_epochs and (self.data.bpe_dropout or set(self.data.weights.values()) != {1.0}):
-            # Which way a row is read follows from the number of the epoch, so that each must read every row once.
-            raise ValueError("both_ways_epochs goes without bpe_dropout, and with corpora of weight 1.0 only")
+            # The direction of a row depends on the epoch number alone, so every epoch must read each row once.
+            raise ValueError("both_ways_epochs excludes bpe_dropout, and needs corpora of weight 1.0")
         return self

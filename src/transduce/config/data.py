@@ -1,4 +1,4 @@
-"""Which text a run reads, and how it becomes ids."""
+"""The data of a run: corpora, cleaning and tokenization."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from transduce.config.record import A_NAME, A_TABLE, LARGEST_VOCABULARY, Count, Record, Seed, Share, like
+from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Count, Fraction, Record, Seed, matching
 from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
-MOST_PAIRS = 10**8
+MAX_PAIRS = 10**8
 CORPUS_PATTERN, DIRECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*", r"[a-z]{2,3}-[a-z]{2,3}"
 
-Pairs = Annotated[int, Field(ge=1, le=MOST_PAIRS)]
-Copies = Annotated[int, Field(ge=1, le=1000)]  # of a pair or a tree
-ByteLevelSize = Annotated[int, Field(ge=260, le=LARGEST_VOCABULARY)]  # 256 bytes and 4 special symbols
-WholeShare = Annotated[float, Field(ge=0.0, le=1.0)]
+Pairs = Annotated[int, Field(ge=1, le=MAX_PAIRS)]
+Copies = Annotated[int, Field(ge=1, le=1000)]  # per pair or tree
+ByteLevelSize = Annotated[int, Field(ge=260, le=MAX_VOCABULARY_SIZE)]  # 256 bytes and 4 special tokens
+ClosedFraction = Annotated[float, Field(ge=0.0, le=1.0)]
 RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 CorpusName = Annotated[
-    str, Field(max_length=100), like(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
+    str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
 ]
-Direction = Annotated[str, like(DIRECTION_PATTERN, "two languages, as in en-de")]
+Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-de")]
 TaskName = Annotated[
-    str, Field(max_length=100), like("[a-z][a-z0-9-]*", "a name of small letters, digits and '-', as in translation")
+    str, Field(max_length=100), matching("[a-z][a-z0-9-]*", "lower-case letters, digits and '-', as in translation")
 ]
-FileName = Annotated[str, Field(min_length=1), like(r"[^\0]*", "the name of a file, and no file has a NUL in its name")]
+FileName = Annotated[str, Field(min_length=1), matching(r"[^\0]*", "a file name without NUL characters")]
 
 
 def _kind_of_corpora(value: object) -> str | None:
@@ -47,58 +47,56 @@ Corpora = Annotated[
 
 
 class DataConfig(Record):
-    """Which text, and how it becomes ids."""
+    """The corpora of a run, their cleaning and their tokenization."""
 
-    # Where training text is from: "grammar" is built in, "files" are those below, other names are of the catalogue or
-    # folders of one's own. Several have weights: how often an epoch reads each pair of that corpus.
+    # Training corpora: "grammar" is built in, "files" means the files below, other names are corpora of the catalogue
+    # or your own folders. A table gives each corpus a weight: how often an epoch reads each of its pairs.
     corpus: Corpora = "grammar"
     direction: Direction = "en-de"  # source and target language
     n_pairs: Pairs = 30_000  # training pairs of the grammar corpus
-    corpus_seed: Seed = 1  # of the grammar corpus, and of what bpe_dropout and recombination draw
+    corpus_seed: Seed = 1  # of the grammar corpus, bpe_dropout and recombination
     train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
     train_tgt: FileName | None = None  # file of target lines, aligned with train_src
-    train_tsv: FileName | None = None  # instead of the two: one file, source TAB target
-    dev_src: FileName | None = None  # as train_src, for validation; without, the first corpus that has dev
+    train_tsv: FileName | None = None  # instead of these two: one file with source TAB target
+    dev_src: FileName | None = None  # as train_src, for validation; default: the first corpus that has dev
     dev_tgt: FileName | None = None  # as train_tgt, for validation
     dev_tsv: FileName | None = None  # as train_tsv, for validation
-    test_src: FileName | None = None  # as train_src, for a last evaluation; without, the first corpus that has test
-    test_tgt: FileName | None = None  # as train_tgt, for a last evaluation
-    test_tsv: FileName | None = None  # as train_tsv, for a last evaluation
-    # What the run is for: "translation" into another language, "parsing" the source's own sentences into trees (section
-    # 6.3), or another task that is known by its name.
+    test_src: FileName | None = None  # as train_src, for the final evaluation; default: the first corpus that has test
+    test_tgt: FileName | None = None  # as train_tgt, for the final evaluation
+    test_tsv: FileName | None = None  # as train_tsv, for the final evaluation
+    # "translation", "parsing" of source sentences into trees (section 6.3), or the name of another registered task.
     task: TaskName = "translation"
-    # parsing: XX for each word ("any"), its part of speech ("tags"), or XX and its last letters ("endings")
+    # parsing: the token of a word is XX ("any"), its tag ("tags"), or XX and its last letters ("endings")
     leaves: Leaves = "any"
     train_trees: FileName | None = None  # parsing, with corpus = "files": Penn brackets in any layout
     dev_trees: FileName | None = None  # likewise, for validation
-    test_trees: FileName | None = None  # likewise, for a last evaluation
-    treebank: FileName | None = None  # parsing, with corpus = "wsj": the folder with the sections 00 to 24 (--treebank)
+    test_trees: FileName | None = None  # likewise, for the final evaluation
+    treebank: FileName | None = None  # parsing, with corpus = "wsj": the folder of sections 00 to 24 (--treebank)
     tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
-    bpe_dropout: Share = 0.0  # probability that a merge is left out in training text (Provilkov et al., 2020)
-    n_encodings: Copies = 8  # with bpe_dropout: how many encodings of each pair are drawn; epochs take turns
-    # parsing: probability that a phrase or a word gives its place to another of its kind, in further training trees
-    recombination: Share = 0.0
-    n_recombined: Copies = 15  # with recombination: how many such trees are made of each training tree
-    # Whether what a translation leaves as it is (URLs, tags, placeholders, numbers with units, emoji) is masked by
-    # symbols that are trained for it.
+    bpe_dropout: Fraction = 0.0  # probability of skipping a merge in training text (Provilkov et al., 2020)
+    n_encodings: Copies = 8  # with bpe_dropout: sampled encodings per pair; each epoch reads the next one
+    # parsing: probability of replacing a phrase or word by another with the same label, in additional training trees
+    recombination: Fraction = 0.0
+    n_recombined: Copies = 15  # with recombination: additional trees per training tree
+    # Replace untranslatable text (URLs, tags, placeholders, numbers with units, emoji) by trained mask tokens.
     masks: bool = False
-    max_characters: Count = 5000  # cleaning: training pairs with a longer side are dropped, and
-    max_length_ratio: RatioLimit = 9.0  # those with one side so many times as long as the other,
-    drop_identical: bool = True  # those whose sides are the same,
-    drop_duplicates: bool = False  # and those that came before
-    max_dropped_share: WholeShare = 0.3  # cleaning: of a corpus; where more is dropped, it is refused
-    max_length: Count = 256  # longer pairs are left out of training and dev; tokens with the end symbol, on either side
+    max_characters: Count = 5000  # cleaning: drop training pairs with a longer side
+    max_length_ratio: RatioLimit = 9.0  # cleaning: drop pairs with a larger length ratio
+    drop_identical: bool = True  # cleaning: drop pairs whose sides are identical
+    drop_duplicates: bool = False  # cleaning: drop repeated pairs
+    max_dropped_share: ClosedFraction = 0.3  # cleaning: a corpus that loses more pairs is an error
+    max_length: Count = 256  # longer pairs are dropped from training and dev; tokens of either side, EOS included
 
     @model_validator(mode="after")
     def _files_are_named(self) -> Self:
         for split in SPLITS:
             src, tgt, tsv = self.files_of(split)
             if (src is None) != (tgt is None):
-                raise ValueError(f"{split}_src and {split}_tgt go together; only one is given")
+                raise ValueError(f"{split}_src and {split}_tgt must be given together; only one is given")
             if src is not None and tsv is not None:
-                raise ValueError(f"{split}_tsv goes without {split}_src and {split}_tgt")
+                raise ValueError(f"{split}_tsv excludes {split}_src and {split}_tgt")
             if split == "train" and "files" not in self.weights and (src, tsv) != (None, None):
                 raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {quoted(self.corpus)}")
         return self
@@ -110,38 +108,38 @@ class DataConfig(Record):
         named_trees = [name for name in ("train_trees", "dev_trees", "test_trees", "treebank") if getattr(self, name)]
         is_parsing = self.task == "parsing"
         if named_trees and not is_parsing:
-            raise ValueError(f"{named_trees[0]} goes with task = 'parsing', got task = {self.task!r}")
+            raise ValueError(f"{named_trees[0]} needs task = 'parsing', got task = {self.task!r}")
         if is_parsing and any(any(self.files_of(split)) for split in SPLITS):
-            raise ValueError("with task = 'parsing', files of trees are named: train_trees, dev_trees, test_trees")
+            raise ValueError("task = 'parsing' reads tree files: train_trees, dev_trees, test_trees")
         if is_parsing and self.shared_vocabulary:
-            raise ValueError("task = 'parsing' needs shared_vocabulary = false: words and brackets share no symbols")
+            raise ValueError("task = 'parsing' needs shared_vocabulary = false: words and brackets share no tokens")
         if self.recombination and not is_parsing:
-            raise ValueError(f"recombination is of trees: it goes with task = 'parsing', got task = {self.task!r}")
+            raise ValueError(f"recombination needs trees, task = 'parsing', got task = {self.task!r}")
         if self.masks and is_parsing:
-            raise ValueError("masks are for translations: they go with task = 'translation', got task = 'parsing'")
+            raise ValueError("masks need task = 'translation', got task = 'parsing'")
         if self.bpe_dropout and self.tokenizer != "bpe":
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self
 
     @property
     def weights(self) -> dict[str, float]:
-        """The corpora that training reads, and how often an epoch reads each pair of theirs."""
+        """The training corpora, with how often an epoch reads each of their pairs."""
         return {self.corpus: 1.0} if isinstance(self.corpus, str) else dict(self.corpus)
 
     def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
-        """The files that are named for a part of the text: source, target, or both in one."""
+        """Return the configured files of a split: source, target, and one file with both."""
         return getattr(self, f"{split}_src"), getattr(self, f"{split}_tgt"), getattr(self, f"{split}_tsv")
 
     def trees_of(self, split: Split) -> str | None:
-        """The file of trees that is named for a part."""
+        """Return the configured tree file of a split."""
         return {"train": self.train_trees, "dev": self.dev_trees, "test": self.test_trees}[split]
 
     @property
     def src_language(self) -> str:
-        """The language that is read."""
+        """The source language."""
         return self.direction.split("-")[0]
 
     @property
     def tgt_language(self) -> str:
-        """The language that is written."""
+        """The target language."""
         return self.direction.split("-")[1]

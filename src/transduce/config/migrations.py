@@ -1,4 +1,4 @@
-"""What earlier versions wrote of a configuration, as this one has it: steps that all files with tables of it share."""
+"""Migrations of configuration tables written by earlier versions, shared by all files that contain them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-# Keys that have another name now: the new one, and its values for those of the old.
+# Renamed keys: (table, old name) -> new name and the mapping of old to new values.
 RENAMED: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
     ("data", "target"): ("task", {"text": "translation", "trees": "parsing"}),
 }
 
-# When there was one record for all systems: its fields that not all of them have, and who has them.
+# Format 0 had one record for all systems: the fields that only some systems have.
 _OWN_FIELDS: Mapping[str, Sequence[str]] = {
     "transformer": (
         "d_ff", "n_heads", "d_k", "d_v", "p_drop_attention", "p_drop_relu", "positions", "n_positions", "norm",
@@ -22,34 +22,34 @@ _OWN_FIELDS: Mapping[str, Sequence[str]] = {
     "convs2s": ("kernel_width", "positions", "n_positions"),
     "bytenet": ("kernel_width",),
 }  # fmt: skip
-_NOT_OF_ALL = frozenset(chain.from_iterable(_OWN_FIELDS.values()))
+_SYSTEM_FIELDS = frozenset(chain.from_iterable(_OWN_FIELDS.values()))
 
 
 def renamed(table: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str, Any]]]:
-    """A table with the names of today, and each change: the old name, the new one, and its value.
+    """Return a table with its current key names, and each change: the old name, the new name, the value.
 
     >>> renamed("data", {"target": "trees"})
     ({'task': 'parsing'}, [('target', 'task', 'parsing')])
     """
-    now, changes = dict[str, Any](), list[tuple[str, str, Any]]()
+    result, changes = dict[str, Any](), list[tuple[str, str, Any]]()
     for name, value in values.items():
         new, value_of = RENAMED.get((table, name), (name, {}))
         if new != name and new not in values:
-            now[new] = value_of.get(value, value) if isinstance(value, str) else value
-            changes.append((name, new, now[new]))
+            result[new] = value_of.get(value, value) if isinstance(value, str) else value
+            changes.append((name, new, result[new]))
         else:
-            now[name] = value
-    return now, changes
+            result[name] = value
+    return result, changes
 
 
 def config_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds all tables of a run as ``config``, as it became when formats got numbers."""
+    """Migrate to format 1 a file that holds the tables of a run under ``config``."""
     tables = values.get("config")
     return {**values, "config": tables_of_format_1(tables)} if isinstance(tables, Mapping) else dict(values)
 
 
 def tables_of_format_1(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables model, data, training and search, or some of them, as they became when formats got numbers.
+    """Migrate the tables model, data, training and search, or some of them, to format 1.
 
     >>> tables_of_format_1({"model": {"system": "bytenet", "d_ff": 8, "kernel_width": 5}, "data": {"target": "text"}})
     {'model': {'system': 'bytenet', 'kernel_width': 5}, 'data': {'task': 'translation'}}
@@ -61,13 +61,13 @@ def tables_of_format_1(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table_of_format_1(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    now, _ = renamed(table, values)
+    result, _ = renamed(table, values)
     match table:
         case "search":
-            return {"kind": "beam", **now}
+            return {"kind": "beam", **result}
         case "model":
-            now = {"system": "transformer", **now}
-            own = _OWN_FIELDS.get(str(now["system"]), _NOT_OF_ALL)
-            return {name: value for name, value in now.items() if name in own or name not in _NOT_OF_ALL}
+            result = {"system": "transformer", **result}
+            own = _OWN_FIELDS.get(str(result["system"]), _SYSTEM_FIELDS)
+            return {name: value for name, value in result.items() if name in own or name not in _SYSTEM_FIELDS}
         case _:
-            return now
+            return result

@@ -1,4 +1,4 @@
-"""The architecture: one record for each system that can be built."""
+"""The architecture: one record for each system."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.record import LARGEST_VOCABULARY, Share, Tagged, config_from_mapping
+from transduce.config.record import MAX_VOCABULARY_SIZE, Fraction, Tagged, config_from_mapping
 
 
 def _even(width: int) -> int:
     if width % 2:
-        raise ValueError(f"should be even, as half of it is a width, too, got {width}")
+        raise ValueError(f"should be even, since half of it is also a width, got {width}")
     return width
 
 
 def _odd(width: int) -> int:
     if width % 2 == 0:
-        raise ValueError(f"should be odd, for convolutions that look both ways, got {width}")
+        raise ValueError(f"should be odd for centred convolutions, got {width}")
     return width
 
 
@@ -29,27 +29,27 @@ HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
 Experts = Annotated[int, Field(ge=1, le=10_000)]
 KernelWidth = Annotated[int, Field(ge=1, le=10_000), AfterValidator(_odd)]
 Positions = Annotated[int, Field(ge=1, le=10**7)]
-VocabularySize = Annotated[int, Field(ge=4, le=LARGEST_VOCABULARY)]
+VocabularySize = Annotated[int, Field(ge=4, le=MAX_VOCABULARY_SIZE)]
 
 
 class ModelConfig(Tagged):
-    """The architecture of some system: what all of them have. Calling it makes the record of ``system``."""
+    """The fields that all systems share. Calling it creates the record of the given ``system``."""
 
     tag: ClassVar[str] = "system"
-    usual: ClassVar[str] = "transformer"
+    default_tag: ClassVar[str] = "transformer"
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
-    system: str  # what is built: the paper's model, or one that it is compared with (Table 2)
+    system: str  # the Transformer, or a baseline of Table 2
     n_encoder_layers: Layers = 6  # N, encoder
     n_decoder_layers: Layers = 6  # N, decoder
     d_model: Width = 512  # width of the residual stream
-    p_drop: Share = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
-    # Which of source embedding, target embedding and output share one matrix (section 3.4): all, the last two, none.
+    p_drop: Fraction = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
+    # Tying of source embedding, target embedding and output projection (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
     tgt_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
 
-    if TYPE_CHECKING:  # it takes what its members take
+    if TYPE_CHECKING:  # it accepts the fields of its members
 
         def __init__(self, **values: Any) -> None: ...
 
@@ -63,58 +63,58 @@ class ModelConfig(Tagged):
         return self
 
     def with_vocabulary(self, src_vocab_size: int, tgt_vocab_size: int) -> Self:
-        """The same architecture over other vocabularies. Raises ConfigError where they cannot share a matrix."""
+        """Return the same architecture with other vocabulary sizes. Raises ConfigError if they cannot be tied."""
         fields = self.model_dump() | {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size}
         return config_from_mapping(type(self), fields, where="model")
 
 
 class TransformerConfig(ModelConfig):
-    """The Transformer: every column of Table 3, and the switches that go with it."""
+    """The Transformer: the columns of Table 3, and options beyond the paper."""
 
     system: Literal["transformer"] = "transformer"
     d_ff: Width = 2048  # inner width of the feed-forward network (section 3.3)
     n_heads: Heads = 8  # h (section 3.2.2)
-    d_k: HeadWidth = 64  # width of a query and a key in each head
-    d_v: HeadWidth = 64  # width of a value in each head
-    p_drop_attention: Share = 0.0  # dropout of the attention weights
-    p_drop_relu: Share = 0.0  # dropout inside the feed-forward network
-    # Section 3.5; Table 3 (E). "words": half of the sinusoids are of the place, the others of the words up to there.
+    d_k: HeadWidth = 64  # width of queries and keys per head
+    d_v: HeadWidth = 64  # width of values per head
+    p_drop_attention: Fraction = 0.0  # dropout of the attention weights
+    p_drop_relu: Fraction = 0.0  # dropout inside the feed-forward network
+    # Section 3.5; Table 3 (E). "words": half of the sinusoids encode the position, half the number of words so far.
     positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"
-    n_positions: Positions = 1024  # how many positions a learned table has
+    n_positions: Positions = 1024  # size of a learned position embedding
     norm: Literal["post", "pre"] = "post"  # LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x))
-    n_experts: Experts = 1  # feed-forward networks to choose from in each layer (Shazeer et al., 2017); 1 is the paper
-    n_active_experts: Experts = 2  # how many of them a position is sent to
+    n_experts: Experts = 1  # feed-forward experts per layer (Shazeer et al., 2017); 1 is the paper's network
+    n_active_experts: Experts = 2  # experts per position
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         _require_even_for_sinusoids(self.d_model, self.positions)
         if self.positions == "words" and self.d_model % 4:
-            raise ValueError(f"positions = 'words' needs a d_model that can be divided by 4, got {self.d_model}")
+            raise ValueError(f"positions = 'words' needs a d_model divisible by 4, got {self.d_model}")
         if 1 < self.n_experts < self.n_active_experts:
             raise ValueError(f"n_active_experts {self.n_active_experts} is above n_experts {self.n_experts}")
         return self
 
 
 class RecurrentConfig(ModelConfig):
-    """LSTM layers and additive attention, as GNMT."""
+    """LSTM layers with additive attention, like GNMT."""
 
     system: Literal["recurrent"] = "recurrent"
-    d_model: EvenWidth = 512  # half of it for each way that its first layer runs
+    d_model: EvenWidth = 512  # half of it per direction of the bidirectional first layer
 
 
 class LastStateConfig(ModelConfig):
-    """LSTM layers whose last state is all that the decoder knows of the source."""
+    """LSTM seq2seq without attention: the decoder starts from the encoder's last state."""
 
     system: Literal["last-state"] = "last-state"
 
 
 class ConvS2SConfig(ModelConfig):
-    """Gated convolutions, and attention in every decoder layer."""
+    """Gated convolutions with attention in every decoder layer."""
 
     system: Literal["convs2s"] = "convs2s"
-    kernel_width: KernelWidth = 3  # of its convolutions
+    kernel_width: KernelWidth = 3
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    n_positions: Positions = 1024  # how many positions a learned table has
+    n_positions: Positions = 1024  # size of a learned position embedding
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -123,18 +123,18 @@ class ConvS2SConfig(ModelConfig):
 
 
 class ByteNetConfig(ModelConfig):
-    """Dilated convolutions, the decoder stacked on the encoder."""
+    """Dilated convolutions with the decoder stacked on the encoder."""
 
     system: Literal["bytenet"] = "bytenet"
-    d_model: EvenWidth = 512  # its convolutions have half of it
-    kernel_width: KernelWidth = 3  # of its convolutions
+    d_model: EvenWidth = 512  # its convolutions have half this width
+    kernel_width: KernelWidth = 3
 
 
-# One record of every system. Who adds one is told by mypy where it has to be known: what it is made of, what it costs.
+# The union of all systems. mypy reports each match statement that a new member must be added to.
 AnyModelConfig = Annotated[
     TransformerConfig | RecurrentConfig | LastStateConfig | ConvS2SConfig | ByteNetConfig,
     Discriminator("system"),
-    BeforeValidator(ModelConfig.named),
+    BeforeValidator(ModelConfig.with_tag),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What all records of the configuration share: they are frozen and strict, and what is wrong in one is one line."""
+"""The base classes of configuration records: frozen and strict, with one-line error messages."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from pydantic_core import ErrorDetails
 
 from transduce.errors import ConfigError, TransduceError, quoted, shown
 
-# Past such limits a run does not end in the time, or fit into the memory, that anybody has, or a number overflows.
-# They are far above what is of use: who meets one has made a slip.
-LARGEST_SEED = 2**63 - 1
-LARGEST_VOCABULARY = 10**7
+# Upper limits far above any useful value: they catch typos before a number overflows or memory runs out.
+MAX_SEED = 2**63 - 1
+MAX_VOCABULARY_SIZE = 10**7
 Count = Annotated[int, Field(ge=1, le=10**12)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-# Numbers that some would set to infinity: what says the same.
-HOW_TO_SWITCH_OFF: Mapping[str, str] = {
-    "max_length_ratio": "1e9 leaves all pairs in",
-    "max_minutes": "leave it out for a run without limit",
-    "checkpoint_every_minutes": "leave it out for none",
-    "clip_norm": "leave it out for none",
+# For fields that users set to infinity: what to write instead.
+INFINITY_HINTS: Mapping[str, str] = {
+    "max_length_ratio": "1e9 keeps all pairs",
+    "max_minutes": "omit it for a run without time limit",
+    "checkpoint_every_minutes": "omit it for none",
+    "clip_norm": "omit it for none",
 }
-LONGEST_COMPARED = 100  # of a name that is not known; comparing takes the square of its length
+MAX_COMPARED_CHARACTERS = 100  # of an unknown name; comparing takes quadratic time
 
-# What pydantic puts among the keys where a problem is: which of two kinds a corpus is, and that a key is the problem.
+# Entries that pydantic adds to the path of an error: the tags of the ``corpus`` union, and a marker for invalid keys.
 A_NAME, A_TABLE = "<name>", "<table>"
 NOT_IN_RECIPES = frozenset({A_NAME, A_TABLE, "[key]"})
 
 
 class Record(BaseModel):
-    """A table of settings: nothing in it changes, no value becomes another, and no unknown key is taken."""
+    """A table of settings: immutable, without type coercion, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
-def like(pattern: str, words: str) -> AfterValidator:
-    """A check that all of a string is like a pattern, which messages tell in words."""
+def matching(pattern: str, words: str) -> AfterValidator:
+    """Return a validator that requires a full match of ``pattern``, described in messages by ``words``."""
 
     def check(name: str) -> str:
         if not re.fullmatch(pattern, name):
@@ -53,13 +52,14 @@ def like(pattern: str, words: str) -> AfterValidator:
 
 
 class Tagged(Record):
-    """The base of records of which a table is one: the field ``tag`` says which, ``usual`` where it does not.
+    """Base class of a tagged union of records: the field named ``tag`` selects the member.
 
-    Calling the base makes the record that is named. A record is a member by having a default for that field.
+    ``default_tag`` selects the member if the field is missing. Calling the base creates the selected member. A
+    subclass becomes a member by having a default for the tag field.
     """
 
     tag: ClassVar[str]
-    usual: ClassVar[str]
+    default_tag: ClassVar[str]
     members: ClassVar[dict[str, type[Tagged]]]
 
     @classmethod
@@ -68,31 +68,31 @@ class Tagged(Record):
         if not field.is_required():
             cls.members[field.default] = cls
 
-    def __new__(cls, **values: Any) -> Self:  # noqa: D102  (it speaks through its class)
+    def __new__(cls, **values: Any) -> Self:  # noqa: D102  (documented by the class)
         return super().__new__(cls.member(values) if cls.is_base() else cls)
 
     @classmethod
     def is_base(cls) -> bool:
-        """Whether this stands for its members, and is none of them."""
+        """Return whether this is the base of a union, not a member."""
         return "members" in vars(cls)
 
     @classmethod
     def member(cls, values: Mapping[str, Any]) -> type[Self]:
-        """The record that values are of. Raises ConfigError if they name none."""
-        name = values.get(cls.tag, cls.usual)
+        """Return the member that ``values`` select. Raises ConfigError for an unknown tag."""
+        name = values.get(cls.tag, cls.default_tag)
         if not isinstance(name, str) or name not in cls.members:
             raise ConfigError(f"{cls.tag}: should be {_one_of(cls.members)}, got {quoted(name)}")
         return cls.members[name]  # type: ignore[return-value]
 
-    def kept_with(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that stay where some change: if the tag does, those that the record has, too, that it becomes."""
+    def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the current values that remain valid after ``changes``: fields that the (new) member has."""
         kind = self.members.get(str(changes.get(self.tag)), type(self))
         return self.model_dump(include=set(kind.model_fields))
 
     @classmethod
-    def named(cls, values: Any) -> Any:
-        """The values of a table with their tag, for the union of the members."""
-        return {cls.tag: cls.usual, **values} if isinstance(values, dict) else values
+    def with_tag(cls, values: Any) -> Any:
+        """Return the values of a table with their tag added, as the discriminated union needs it."""
+        return {cls.tag: cls.default_tag, **values} if isinstance(values, dict) else values
 
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -101,9 +101,10 @@ RecordT = TypeVar("RecordT", bound=Record)
 def config_from_mapping(
     kind: type[RecordT], values: Mapping[str, Any], *, where: str | Path, error: type[TransduceError] = ConfigError
 ) -> RecordT:
-    """Build a ``kind`` from plain values, as read from TOML or JSON.
+    """Build a record from plain values, as read from TOML or JSON.
 
-    Raises ``error``, one line that begins with ``where``, for an unknown key (with the nearest known) or a bad value.
+    Raises ``error``, one line that begins with ``where``, for an unknown key (with the closest known one) or an
+    invalid value.
 
     >>> from transduce.config import ModelConfig
     >>> config_from_mapping(ModelConfig, {"d_modle": 512}, where="recipe.toml")
@@ -121,7 +122,7 @@ def config_from_mapping(
 
 
 def _explain(kind: type[Record], problem: ErrorDetails) -> str:
-    names, kind = _way(kind, [str(part) for part in problem["loc"]])
+    names, kind = _key_path(kind, [str(part) for part in problem["loc"]])
     key, got = shown(".".join(names)) if names else "", problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -129,7 +130,7 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
             others = [name for name, member in members.items() if names[-1] in member.model_fields]
             if issubclass(kind, Tagged) and others:
                 tag, mine = ".".join([*names[:-1], kind.tag]), kind.model_fields[kind.tag].default
-                return f"{key} goes with {tag} = {_one_of(others)}, got {tag} = {mine!r}"
+                return f"{key} needs {tag} = {_one_of(others)}, got {tag} = {mine!r}"
             return f"unknown key {key}; {nearest_name(names[-1], kind.model_fields)}"
         case "value_error":
             reason = problem["msg"].removeprefix("Value error, ")
@@ -139,21 +140,21 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
             key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {_one_of(kind.members)}"
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
-    hint = HOW_TO_SWITCH_OFF.get(names[-1]) if problem["type"] == "finite_number" else None
+    hint = INFINITY_HINTS.get(names[-1]) if problem["type"] == "finite_number" else None
     return f"{key}: {reason}, got {quoted(got)}{f'; {hint}' if hint else ''}"
 
 
-def _way(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type[Record]]:
-    """The keys of a recipe that lead to a problem, and the record in which the last of them is."""
+def _key_path(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type[Record]]:
+    """Return the recipe keys of an error's path, and the record that contains the last of them."""
     names: list[str] = []
     for part in parts:
-        if issubclass(kind, Tagged) and kind.is_base():  # which of its members it is: no key
+        if issubclass(kind, Tagged) and kind.is_base():  # this part is a tag, not a key
             kind = kind.members[part]
         elif "corpus" not in names or part not in NOT_IN_RECIPES:
             names.append(part)
             field = kind.model_fields.get(part)
-            found = () if field is None else get_args(field.annotation) or (field.annotation,)
-            for inner in filter(_is_record, found):
+            types = () if field is None else get_args(field.annotation) or (field.annotation,)
+            for inner in filter(_is_record, types):
                 kind = next((each for each in inner.__mro__ if "members" in vars(each)), inner)
     return names, kind
 
@@ -163,21 +164,21 @@ def _is_record(kind: object) -> TypeGuard[type[Record]]:
 
 
 def _one_of(names: Mapping[str, Any] | Sequence[str]) -> str:
-    """Names as a choice.
+    """Join names with commas and "or".
 
     >>> _one_of(["a", "b", "c"])
     "'a', 'b' or 'c'"
     """
-    *most, last = map(repr, names)
-    return f"{', '.join(most)} or {last}" if most else last
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """A clause for error messages: the known name most like ``name``, or all of them where none is like it.
+    """Return a hint for error messages: the known name closest to ``name``, or all names if none is close.
 
     >>> nearest_name("bsae", ["base", "big"])
     'did you mean base?'
     """
     names = list(known)
-    near = difflib.get_close_matches(name[:LONGEST_COMPARED], names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:MAX_COMPARED_CHARACTERS], names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""How an output is looked for: beam search, or the likeliest symbol at each step."""
+"""Search settings: beam search or greedy search."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
 from transduce.config.record import Count, Tagged
 
-LARGEST_BEAM, LARGEST_ALPHA = 1000, 100.0
-BeamSize = Annotated[int, Field(ge=1, le=LARGEST_BEAM)]
+MAX_BEAM_SIZE, MAX_ALPHA = 1000, 100.0
+BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
-PenaltyExponent = Annotated[float, Field(ge=0.0, le=LARGEST_ALPHA)]
+PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]
 InferencePrecision = Literal["fp32", "bf16", "int8"]
 
 
 class SearchConfig(Tagged):
-    """A way to search: what all of them have. Calling it makes the record of ``kind``."""
+    """The fields that all searches share. Calling it creates the record of the given ``kind``."""
 
     tag: ClassVar[str] = "kind"
-    usual: ClassVar[str] = "beam"
+    default_tag: ClassVar[str] = "beam"
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
     kind: str
-    alpha: PenaltyExponent = 0.6  # of the length penalty ((5 + length) / 6) ^ alpha, in scores
+    alpha: PenaltyExponent = 0.6  # exponent of the length penalty ((5 + length) / 6) ^ alpha
     max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
-    max_tokens_per_batch: Count = 4000  # rows x longest of the source, of sentences searched together
+    max_tokens_per_batch: Count = 4000  # rows x longest source sentence of a search batch
 
-    if TYPE_CHECKING:  # it takes what its members take, and each of them tells these
+    if TYPE_CHECKING:  # it accepts the fields of its members, which all have these
 
         def __init__(self, **values: Any) -> None: ...
 
         @property
         def beam_size(self) -> int:
-            """How many outputs are looked at together."""
+            """The number of hypotheses kept per step."""
 
         @property
         def n_best(self) -> int:
-            """How many outputs are found."""
+            """The number of hypotheses returned per sentence."""
 
 
 class BeamSearchConfig(SearchConfig):
-    """Section 6.1: beam search."""
+    """Beam search. Section 6.1."""
 
     kind: Literal["beam"] = "beam"
     beam_size: BeamSize = 4  # 1 is greedy search
-    n_best: BeamSize = 1  # hypotheses returned for a sentence
+    n_best: BeamSize = 1  # hypotheses returned per sentence
 
     @model_validator(mode="after")
     def _beam_holds_n_best(self) -> Self:
@@ -55,14 +55,14 @@ class BeamSearchConfig(SearchConfig):
 
 
 class GreedySearchConfig(SearchConfig):
-    """Greedy search: always the most probable symbol."""
+    """Greedy search: the most probable token at each step."""
 
     kind: Literal["greedy"] = "greedy"
     beam_size: ClassVar[int] = 1
     n_best: ClassVar[int] = 1
 
 
-# One record of every way to search.
+# The union of all searches.
 AnySearchConfig = Annotated[
-    BeamSearchConfig | GreedySearchConfig, Discriminator("kind"), BeforeValidator(SearchConfig.named)
+    BeamSearchConfig | GreedySearchConfig, Discriminator("kind"), BeforeValidator(SearchConfig.with_tag)
 ]

@@ -2,7 +2,7 @@
 
 A pair is dropped for the first of these reasons that holds:
 
-    too long to be read a line of more bytes than any text has (``transduce.files.LONGEST_LINE``)
+    too long to be read a line of more bytes than any text has (``transduce.files.MAX_LINE_BYTES``)
     not two columns     a line of source TAB target without exactly one tab (the reader hands on None for it)
     not UTF-8           bytes that are no UTF-8 (the reader hands them on as lone surrogates)
     control characters  a control character that is not whitespace: text has none, binary garbage and text that was
@@ -26,7 +26,7 @@ from hashlib import blake2b
 from typing import Literal, get_args
 
 from transduce.errors import ConfigError
-from transduce.files import CutLine
+from transduce.files import TruncatedLine
 
 __all__ = ["CONTROL", "SURROGATE", "CleaningReport", "CleaningRules", "Hashes", "Reason", "Tally", "clean"]
 
@@ -143,7 +143,7 @@ def clean(
         if pair is None:
             report.dropped["not two columns"].add(report.n_read)
             continue
-        if any(isinstance(side, CutLine) for side in pair):
+        if any(isinstance(side, TruncatedLine) for side in pair):
             report.dropped["too long to be read"].add(report.n_read)
             continue
         src, tgt = pair[0].strip(), pair[1].strip()

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from transduce.errors import DataError
-from transduce.files import BROKEN, open_binary
+from transduce.files import READ_ERRORS, open_binary
 
 __all__ = ["foreign_format"]
 
@@ -60,7 +60,7 @@ def foreign_format(path: Path) -> str | None:
     try:
         with open_binary(path) as stream:
             sample = stream.read(SAMPLED_BYTES)
-    except (DataError, *BROKEN):
+    except (DataError, *READ_ERRORS):
         return None  # those who read it will say so
     packed = _compressed(sample, path) or _archive(sample, path)
     return _wide(sample) or packed or _binary(sample) or _text(sample, path)

@@ -24,7 +24,7 @@ from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
 from transduce.corpora.parallel_files import read_aligned_files
 from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
 from transduce.errors import ConfigError, DataError
-from transduce.files import BROKEN, open_binary, sha256_of_file
+from transduce.files import READ_ERRORS, open_binary, sha256_of_file
 
 __all__ = ["get_corpus"]
 
@@ -345,6 +345,6 @@ def _count_lines(path: Path) -> int:
             while chunk := stream.read(CHUNK_BYTES):
                 n_lines += chunk.count(b"\n")
                 last = chunk
-    except BROKEN as error:
+    except READ_ERRORS as error:
         raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
     return n_lines + (not last.endswith(b"\n"))

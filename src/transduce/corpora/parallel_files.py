@@ -12,7 +12,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from transduce.errors import DataError
-from transduce.files import CutLine, open_binary, raw_lines, read_lines
+from transduce.files import TruncatedLine, open_binary, raw_lines, read_lines
 
 __all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns", "two_columns"]
 
@@ -56,7 +56,7 @@ def two_columns(line: str) -> tuple[str, str] | None:
 
     A line that was too long to be read whole is both: ``clean`` knows it, and drops it.
     """
-    if isinstance(line, CutLine):
+    if isinstance(line, TruncatedLine):
         return line, line  # where its tab stands is not known, and it is of no use
     src, tab, tgt = line.partition("\t")
     return (src, tgt) if tab and "\t" not in tgt else None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import DataError, shown
-from transduce.files import BROKEN, XzStreams, atomic_write, open_binary, remove, remove_leftovers, write_lines
+from transduce.files import READ_ERRORS, XzStreams, atomic_write, open_binary, remove, remove_leftovers, write_lines
 
 __all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
 
@@ -116,7 +116,7 @@ def check_compressed(path: Path, *, named: str | None = None) -> None:
         with open_binary(path) as stream:
             while stream.read(CHUNK_BYTES):
                 pass
-    except BROKEN as error:
+    except READ_ERRORS as error:
         raise DataError(f"{named or path} is damaged: {shown(str(error))}; remove it and get it again") from error
 
 
@@ -175,7 +175,7 @@ class _Tape:
     def _read(self, n_bytes: int) -> bytes:
         try:
             content = self._stream.read(n_bytes)
-        except BROKEN as error:
+        except READ_ERRORS as error:
             raise self.damage(str(error)) from error
         self._position += len(content)
         if self._position > self._limit:

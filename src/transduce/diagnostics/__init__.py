@@ -1,7 +1,7 @@
-"""What is wrong, in words: the installation, corpora line by line, and the folders that transduce writes.
+"""Diagnostics of the installation, of corpora, and of the folders that transduce writes.
 
-Each function yields a ``Finding`` for each thing that it looked at, and raises nothing, however broken that is.
-Imports torch only where it is looked at, or needed to look.
+Each function yields a ``Finding`` for everything that it checks and never raises, however damaged the input is.
+Imports torch only where it is needed.
 """
 
 from __future__ import annotations

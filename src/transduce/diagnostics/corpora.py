@@ -1,4 +1,4 @@
-"""Corpora by name, in a folder, or as a recipe names them: whether their text is there, and how it is."""
+"""Diagnostics of corpora: by name, in a folder, or in a recipe."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
 
 __all__ = [
-    "corpora_in", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
-    "parallel_texts_in", "what_a_run_is",
+    "corpora_in", "describe_run", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
+    "parallel_texts_in",
 ]  # fmt: skip
 
-N_GRAMMAR_PAIRS = 300  # of the built-in corpus, which is the same everywhere
+N_GRAMMAR_PAIRS = 300  # examined of the built-in corpus, which is the same everywhere
 _TEXT_FILE = re.compile(r"(?P<stem>[^.].*?)\.(?P<language>[a-z]{2,3})(?:\.gz|\.xz)?")
 _NO_LANGUAGE = frozenset({"csv", "tsv", "txt", "xml", "sgm", "log", "npy", "md", "py", "sh", "zip", "tar", "tgz"})
 
 
 def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Finding]:
-    """Every text of a corpus that is here, in all of its pairs of languages."""
+    """Examine all texts of a corpus on this machine, in all of its language pairs."""
     if name == BUILT_IN:
-        yield good(name, "the built-in corpus, made from a seed; it needs no files")
+        yield good(name, "the built-in corpus, generated from a seed; it needs no files")
         pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=N_GRAMMAR_PAIRS, seed=1))
         yield from examine_line_pairs(f"{name}, {N_GRAMMAR_PAIRS} pairs", pairs)
         return
@@ -51,48 +51,48 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
     texts = [*corpus.train, *corpus.dev, *corpus.test, *corpus.further]
     here = {text: _files_of(text, folders) for text in dict.fromkeys(texts)}
     if not any(here.values()):
-        places = ", ".join(map(str, folders))
+        searched = ", ".join(map(str, folders))
         known = nearest_name(name, [BUILT_IN, *CATALOGUE])
-        help = f"fetch it with: transduce corpus get {name}" if name in CATALOGUE else known
-        yield problem(name, f"there is no text of this corpus in {places}, and no file or folder of this name; {help}")
+        help = f"get it with: transduce corpus get {name}" if name in CATALOGUE else known
+        yield problem(name, f"no text of this corpus in {searched}, and no file or folder of this name; {help}")
         return
-    kind = "a corpus of the catalogue" if name in CATALOGUE else "a corpus of your own"
+    kind = "a corpus of the catalogue" if name in CATALOGUE else "your own corpus"
     directions = ", ".join(directions_here(corpus, folders))
     yield good(name, kind + (f", with all of its training text in {directions}" if directions else ""))
     yield from _examine_texts(here.values())
 
 
 def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
-    """A folder of aligned files ``STEM.LANGUAGE``, whatever the stems."""
+    """Examine a folder of aligned files ``STEM.LANGUAGE``."""
     texts = parallel_texts_in(folder)
     yield good(folder, f"a folder of parallel text: {', '.join(texts)}")
     yield from _examine_texts([(paths[0], other) for other in paths[1:]] for paths in texts.values())
 
 
 def _examine_texts(texts: Iterable[Sequence[tuple[Path, Path]]]) -> Iterator[Finding]:
-    told: set[Path] = set()
+    reported: set[Path] = set()
     for files in texts:
         for src, tgt in files:
-            yield from examine_two_files(src, tgt, told=told)
+            yield from examine_two_files(src, tgt, reported=reported)
 
 
 def examine_data_folder(folder: Path) -> Iterator[Finding]:
-    """A folder with a folder for each corpus."""
+    """Examine a folder that holds one folder per corpus."""
     names = corpora_in(folder)
     yield note(
         folder,
-        f"a data folder, with text in {', '.join(names)}; to have it read line by line, name one of these:"
+        f"a data folder, with text in {', '.join(names)}; to examine the text, name one of these:"
         f" transduce doctor {folder / names[0]}",
     )
 
 
 def corpora_in(folder: Path) -> list[str]:
-    """The folders in a data folder that hold parallel text."""
+    """Return the names of the folders in a data folder that hold parallel text."""
     return sorted(path.name for path in folder.iterdir() if path.is_dir() and parallel_texts_in(path))
 
 
 def parallel_texts_in(folder: Path) -> dict[str, list[Path]]:
-    """The texts in a folder that are there in two languages or more, and their files."""
+    """Return the texts of a folder that exist in two or more languages, with their files."""
     texts: dict[str, dict[str, Path]] = {}
     for path in sorted(folder.iterdir()):  # plain files come before compressed ones
         match = _TEXT_FILE.fullmatch(path.name)
@@ -102,51 +102,51 @@ def parallel_texts_in(folder: Path) -> dict[str, list[Path]]:
 
 
 def _files_of(text: Text, folders: Sequence[Path]) -> list[tuple[Path, Path]]:
-    """Files of a text that are aligned, two by two; where all are with all others, each with the first."""
+    """Return pairs of aligned files of a text, each file at least once but without redundant pairs."""
     languages = text.languages or _languages_of(text, folders)
     pairs = [pair for pair in combinations(languages, 2) if text.is_in(*pair)]
-    found = [files for src, tgt in pairs if (files := find_text(text, src, tgt, folders)) is not None]
-    told: set[Path] = set()
-    kept = []
-    for files in found:
-        if not told.issuperset(files):
-            told.update(files)
-            kept.append(files)
-    return kept
+    existing = [files for src, tgt in pairs if (files := find_text(text, src, tgt, folders)) is not None]
+    covered: set[Path] = set()
+    selected = []
+    for files in existing:
+        if not covered.issuperset(files):
+            covered.update(files)
+            selected.append(files)
+    return selected
 
 
 def _languages_of(text: Text, folders: Sequence[Path]) -> list[str]:
-    """Those that files of a text are in, whether their names have the pair of languages or not."""
-    places = [folder / text.folder for folder in folders]
-    names = [path.name for place in places if place.is_dir() for path in place.iterdir()]
+    """Return the languages that a text has files in, with or without a language pair in their names."""
+    text_folders = [folder / text.folder for folder in folders]
+    names = [path.name for folder in text_folders if folder.is_dir() for path in folder.iterdir()]
     matches = filter(None, map(_TEXT_FILE.fullmatch, names))
-    ours = re.compile(rf"{re.escape(text.stem)}(\.[a-z]{{2,3}}-[a-z]{{2,3}})?")
-    return sorted({match["language"] for match in matches if ours.fullmatch(match["stem"])} - _NO_LANGUAGE)
+    stem = re.compile(rf"{re.escape(text.stem)}(\.[a-z]{{2,3}}-[a-z]{{2,3}})?")
+    return sorted({match["language"] for match in matches if stem.fullmatch(match["stem"])} - _NO_LANGUAGE)
 
 
 def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Finding]:
-    """A recipe, and all the text that a run of it would read."""
-    from transduce.tasks import task_of  # late: text needs no torch
+    """Examine a recipe and all the text that it names."""
+    from transduce.tasks import task_of  # late: it imports torch, which text does not need
 
     warnings = list[str]()
     config = read_recipe(path, log=warnings.append)
     for warning in warnings:
         yield note(path, warning.removeprefix(f"warning: {path}: "))
     task_of(config)
-    yield good(path, f"a recipe: {what_a_run_is(config)}")
+    yield good(path, f"a recipe: {describe_run(config)}")
     training = config.training
     if training.warmup_steps > training.max_updates and training.max_minutes is None:
         yield note(
             path,
-            f"training ends after {training.max_updates:,} updates, before the learning rate has come to its peak after"
+            f"training ends after {training.max_updates:,} updates, before the end of the warm-up after"
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
     examine_data = examine_trees_of if config.data.task == "parsing" else _examine_text_of
     yield from examine_data(config.data, path, data_folder)
 
 
-def what_a_run_is(config: RunConfig) -> str:
-    """Its model, its text and its length, in words."""
+def describe_run(config: RunConfig) -> str:
+    """Describe the model, the text and the length of a run."""
     model, data = config.model, config.data
     what = "trees" if data.task == "parsing" else data.direction
     return (
@@ -156,7 +156,7 @@ def what_a_run_is(config: RunConfig) -> str:
 
 
 def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
-    """The text of each part. A recipe whose text is not there is told so in the words of ``prepare``."""
+    """Examine the text of each split. Missing text is reported with the messages of ``prepare``."""
     rules = CleaningRules(
         max_characters=data.max_characters,
         max_length_ratio=data.max_length_ratio,
@@ -170,7 +170,7 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         missing = str(error)
         yield problem(recipe, missing)
     if OWN_FILES in data.weights and not any(data.files_of("train")):
-        missing = "there is no training text: set data.train_src and data.train_tgt, or data.train_tsv"
+        missing = "no training text: set data.train_src and data.train_tgt, or data.train_tsv"
         yield problem(recipe, missing)
     folders = data_folders(data_folder)
     languages = data.src_language, data.tgt_language
@@ -208,9 +208,9 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         n_pairs = min(data.n_pairs, N_GRAMMAR_PAIRS)
         yield from examine_line_pairs(f"{BUILT_IN}, {counted(n_pairs, 'pair')}", islice(pairs, n_pairs), rules=rules)
     if missing is None and not has_part["dev"]:
-        yield note(recipe, "there is no dev text: there will be no validation, and no best checkpoint")
+        yield note(recipe, "no dev text: there will be no validation and no best checkpoint")
     if missing is None and not has_part["test"]:
-        yield note(recipe, "there is no test text: the model will be scored on dev, if there is that")
+        yield note(recipe, "no test text: the model will be scored on dev, if there is dev text")
 
 
 def _is_text(path: Path) -> bool:

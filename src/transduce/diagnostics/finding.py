@@ -1,4 +1,4 @@
-"""A finding: what was looked at, how it is, and what would help; and the care that the sick need."""
+"""Findings of the diagnostics, and a guard that turns exceptions into findings."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from typing import Literal
 from transduce.corpora.cleaning import Tally
 from transduce.errors import TransduceError
 
-__all__ = ["Finding", "Status", "counted", "found", "good", "guard", "note", "on_lines", "problem"]
+__all__ = ["Finding", "Status", "counted", "good", "guard", "make_finding", "note", "on_lines", "problem"]
 
 Status = Literal["good", "note", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of an examination. A note is worth a look; a problem should be mended before the thing is used."""
+    """One line of the report. A note is worth checking; a problem should be fixed before use."""
 
     status: Status
     subject: str
     message: str
 
 
-def found(status: Status, subject: object, message: str) -> Finding:
-    """A finding, on one line that any terminal can show: names of files may hold anything.
+def make_finding(status: Status, subject: object, message: str) -> Finding:
+    """Create a finding, with unprintable characters escaped, since file names may contain any.
 
-    >>> found("note", "a\\nb\\udcff", "Öl").subject
+    >>> make_finding("note", "a\\nb\\udcff", "Öl").subject
     'a\\\\nb\\\\udcff'
     """
     return Finding(status, _shown(str(subject)), _shown(message))
 
 
 def good(subject: object, message: str) -> Finding:
-    """All is well with ``subject``, and this is what it is."""
-    return found("good", subject, message)
+    """Return a finding that ``subject`` is fine, with a description of it."""
+    return make_finding("good", subject, message)
 
 
 def note(subject: object, message: str) -> Finding:
-    """Nothing is broken, but a person may want to know."""
-    return found("note", subject, message)
+    """Return a finding that is not an error, but worth knowing."""
+    return make_finding("note", subject, message)
 
 
 def problem(subject: object, message: str) -> Finding:
-    """Something is wrong; the message says what, and what would help."""
-    return found("problem", subject, message)
+    """Return a finding of an error; the message says what is wrong and how to fix it."""
+    return make_finding("problem", subject, message)
 
 
 def _shown(text: str) -> str:
@@ -55,33 +55,33 @@ def _shown(text: str) -> str:
 
 
 def guard(subject: object, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The ``findings``, and where making them fails, why: what is examined may be broken in any way whatever."""
+    """Yield the ``findings``; turn an exception raised while producing them into a finding."""
     try:
         yield from findings
     except TransduceError as error:
         yield problem(subject, _without_subject(str(error), str(subject)))
     except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        yield problem(subject, f"cannot be read: {error.strerror or error}{place}")
+        where = f": {error.filename}" if error.filename else ""
+        yield problem(subject, f"cannot be read: {error.strerror or error}{where}")
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # libraries raise what they like over broken bytes; a panic in Rust is no Exception
+    except BaseException as error:  # libraries raise any type on damaged bytes; a Rust panic is not an Exception
         reason = (str(error).splitlines() or [""])[0]
         yield problem(subject, f"cannot be examined: {type(error).__name__}: {reason}")
 
 
 def _without_subject(message: str, subject: str) -> str:
-    """The message of an error that may begin with what it is told of anyway.
+    """Remove the subject from the beginning of an error message, since it is printed beside it.
 
     >>> _without_subject("run/store/train has no ids", "run/store"), _without_subject("run has no ids", "run")
     ('train has no ids', 'has no ids')
     """
-    begins = (begin for end in ("/", ": ", " ") if message.startswith(begin := subject + end))
-    return message.removeprefix(next(begins, ""))
+    prefixes = (prefix for end in ("/", ": ", " ") if message.startswith(prefix := subject + end))
+    return message.removeprefix(next(prefixes, ""))
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and what it counts.
+    """Return a number with its noun.
 
     >>> counted(1, "line"), counted(2000, "line")
     ('1 line', '2,000 lines')
@@ -90,6 +90,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def on_lines(status: Status, subject: object, tally: Tally, noun: str, what: str, advice: str) -> Iterator[Finding]:
-    """What is odd on some lines: how often, on which ones, and what would help; nothing if it is on none."""
+    """Yield a finding about the lines of a tally: their number, examples, and advice; nothing if it is empty."""
     if tally.count:
-        yield found(status, subject, f"{counted(tally.count, noun)} {what} ({tally}); {advice}")
+        yield make_finding(status, subject, f"{counted(tally.count, noun)} {what} ({tally}); {advice}")

@@ -1,4 +1,4 @@
-"""The installation: versions, extras, what torch brings along, text files, and the corpora that are here."""
+"""Diagnostics of the installation: Python, packages, extras, torch, text files and data folders."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from transduce.diagnostics.finding import Finding, good, guard, note, problem
 __all__ = ["examine_installation"]
 
 PACKAGE = "transduce"
-FOR_WORK_ON_IT = frozenset({"dev", "bench"})  # extras that no user misses
+DEVELOPMENT_EXTRAS = frozenset({"dev", "bench"})  # not reported to users
 _REQUIREMENT = re.compile(
-    r"(?P<name>[A-Za-z0-9._-]+)\s*>=\s*(?P<least>[0-9.]+)(?:\s*;\s*extra == ['\"](?P<extra>\w+)['\"])?"
+    r"(?P<name>[A-Za-z0-9._-]+)\s*>=\s*(?P<minimum>[0-9.]+)(?:\s*;\s*extra == ['\"](?P<extra>\w+)['\"])?"
 )
-TEXT = "Übergröße, 日本, 🐕"  # one to four bytes a character
+TEXT = "Übergröße, 日本, 🐕"  # one to four bytes per character
 
 
 class _Requirement(NamedTuple):
-    """A package that is wanted, by itself or for an extra."""
+    """A required package, of transduce itself or of an extra."""
 
     name: str
-    least: str  # the oldest version that will do
+    minimum: str  # version
     extra: str | None
 
 
 def examine_installation(data_folder: Path | None = None) -> Iterator[Finding]:
-    """All that does not depend on what somebody wants to do."""
+    """Examine Python, packages, hardware, file names and data folders."""
     yield from guard("Python", _examine_python())
     requirements = _requirements()
     for requirement in requirements:
@@ -51,60 +51,60 @@ def examine_installation(data_folder: Path | None = None) -> Iterator[Finding]:
 
 
 def _examine_python() -> Iterator[Finding]:
-    here = platform.python_version()
+    python = platform.python_version()
     version = _version(PACKAGE)
     if version is None:
         yield problem(PACKAGE, "is not installed, but run from a folder; install it with: pip install -e .")
         return
-    least = importlib.metadata.metadata(PACKAGE)["Requires-Python"].removeprefix(">=")
-    if _is_older(here, least):
-        yield problem("Python", f"{here} is too old, {PACKAGE} needs {least} or newer")
+    minimum = importlib.metadata.metadata(PACKAGE)["Requires-Python"].removeprefix(">=")
+    if _is_older(python, minimum):
+        yield problem("Python", f"{python} is too old, {PACKAGE} needs {minimum} or newer")
     else:
-        yield good("Python", f"{here}, {sys.executable}")
+        yield good("Python", f"{python}, {sys.executable}")
     yield good(PACKAGE, f"{version}, {Path(__file__).parent.parent}")
 
 
 def _requirements() -> list[_Requirement]:
-    """What the package says that it needs."""
+    """Return the requirements in the package metadata."""
     texts = importlib.metadata.requires(PACKAGE) if _version(PACKAGE) else None
     matches = filter(None, map(_REQUIREMENT.fullmatch, texts or []))
     return [_Requirement(**match.groupdict()) for match in matches]
 
 
 def _examine_package(requirement: _Requirement) -> Iterator[Finding]:
-    """Whether it is there, new enough, and can be imported."""
-    name, here = requirement.name, _version(requirement.name)
-    if here is None:
-        yield problem(name, f"is not installed; install it with: pip install '{name}>={requirement.least}'")
-    elif _is_older(here, requirement.least):
-        yield problem(name, f"{here} is too old; install {requirement.least} or newer: pip install -U {name}")
+    """Check that a package is installed, new enough and importable."""
+    name, version = requirement.name, _version(requirement.name)
+    if version is None:
+        yield problem(name, f"is not installed; install it with: pip install '{name}>={requirement.minimum}'")
+    elif _is_older(version, requirement.minimum):
+        yield problem(name, f"{version} is too old; install {requirement.minimum} or newer: pip install -U {name}")
     else:
         try:
             importlib.import_module(name)
-        except Exception as error:  # a build for another machine, a library that is missing: each fails in its own way
+        except Exception as error:  # a build for another platform, a missing shared library: any exception is possible
             reason = (str(error).splitlines() or [""])[0]
-            yield problem(name, f"{here} cannot be imported: {type(error).__name__}: {reason}; install it anew")
+            yield problem(name, f"{version} cannot be imported: {type(error).__name__}: {reason}; reinstall it")
         else:
-            yield good(name, here)
+            yield good(name, version)
 
 
 def _examine_extras(requirements: list[_Requirement]) -> Iterator[Finding]:
-    """What is not needed, but of use."""
+    """Report which optional extras are installed."""
     packages: dict[str, list[_Requirement]] = {}
     for requirement in requirements:
-        if requirement.extra is not None and requirement.extra not in FOR_WORK_ON_IT:
+        if requirement.extra is not None and requirement.extra not in DEVELOPMENT_EXTRAS:
             packages.setdefault(requirement.extra, []).append(requirement)
-    here, missing = [], []
+    installed, missing = [], []
     for extra, needed in packages.items():
-        versions = {requirement.name: _version(requirement.name) for requirement in needed}
-        old = [requirement for requirement in needed if _is_older(versions[requirement.name] or "0", requirement.least)]
-        told = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+        versions = {package.name: _version(package.name) for package in needed}
+        old = [package for package in needed if _is_older(versions[package.name] or "0", package.minimum)]
         if not old:
-            here.append(f"{extra} ({told})")
+            installed.append(f"{extra} ({', '.join(f'{name} {version}' for name, version in versions.items())})")
         else:
-            missing.append(f"{extra} ({', '.join(f'{package.name}>={package.least}' for package in old)})")
+            missing.append(f"{extra} ({', '.join(f'{package.name}>={package.minimum}' for package in old)})")
     if packages:
-        yield good("extras", f"installed: {', '.join(here) or 'none'}; not installed: {', '.join(missing) or 'none'}")
+        installed_names, missing_names = ", ".join(installed) or "none", ", ".join(missing) or "none"
+        yield good("extras", f"installed: {installed_names}; not installed: {missing_names}")
 
 
 def _version(name: str) -> str | None:
@@ -114,13 +114,13 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _is_older(version: str, least: str) -> bool:
-    """Whether a version comes before another, by its leading numbers.
+def _is_older(version: str, minimum: str) -> bool:
+    """Return whether a version comes before another, comparing their leading numbers.
 
     >>> _is_older("2.9.1+cpu", "2.11"), _is_older("2.11.0", "2.11"), _is_older("3.0rc1", "2.11")
     (True, False, False)
     """
-    return _leading_numbers(version) < _leading_numbers(least)
+    return _leading_numbers(version) < _leading_numbers(minimum)
 
 
 def _leading_numbers(version: str) -> list[int]:
@@ -130,7 +130,7 @@ def _leading_numbers(version: str) -> list[int]:
 
 
 def _examine_machine() -> Iterator[Finding]:
-    from transduce.diagnostics import machine  # here, since torch may be what is broken
+    from transduce.diagnostics import machine  # late: the import of torch may fail
 
     yield from guard("threads", machine.examine_threads())
     yield from guard("devices", machine.examine_devices())
@@ -140,47 +140,48 @@ def _examine_machine() -> Iterator[Finding]:
 
 
 def _examine_processes() -> Iterator[Finding]:
-    """Whether several processes can train together."""
+    """Check the support for distributed training."""
     import torch.distributed
 
     if not torch.distributed.is_available():
-        yield note("processes", "this torch is a build without torch.distributed: one process alone can train")
+        yield note("processes", "torch was built without torch.distributed: training is limited to one process")
         return
-    kinds = {"gloo": torch.distributed.is_gloo_available(), "nccl": torch.distributed.is_nccl_available()}
-    told = f"torch.distributed with {' and '.join(kind for kind, is_here in kinds.items() if is_here) or 'nothing'}"
-    places = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-    program = shutil.which("torchrun", path=places)
+    backends = {"gloo": torch.distributed.is_gloo_available(), "nccl": torch.distributed.is_nccl_available()}
+    available = " and ".join(name for name, is_available in backends.items() if is_available) or "no backend"
+    support = f"torch.distributed with {available}"
+    search_path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    program = shutil.which("torchrun", path=search_path)
     if program is None:
-        yield note("processes", f"{told}; torchrun is not to be found, python -m torch.distributed.run does the same")
+        yield note("processes", f"{support}; torchrun was not found, python -m torch.distributed.run does the same")
     else:
-        yield good("processes", f"{told}; {program}")
+        yield good("processes", f"{support}; {program}")
 
 
 def _examine_text_files() -> Iterator[Finding]:
-    """Whether what is written is what is read, name and content."""
+    """Check that UTF-8 file names and contents round-trip."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{TEXT}.txt"
         try:
             path.write_text(TEXT, encoding="utf-8")
             is_same = path.read_text(encoding="utf-8") == TEXT and [path.name] == os.listdir(folder)
         except (OSError, UnicodeError) as error:
-            yield note("text files", f"names of files cannot hold all letters here: {error}; set LC_ALL=C.UTF-8")
+            yield note("text files", f"file names cannot hold all characters here: {error}; set LC_ALL=C.UTF-8")
             return
     if is_same:
-        yield good("text files", "content and names in UTF-8 come back as they were written")
+        yield good("text files", "UTF-8 content and names round-trip")
     else:
-        yield note("text files", "names of files come back with other letters than they were written with")
+        yield note("text files", "file names are changed by this file system: they are read with other characters")
 
 
 def _examine_data_folders(data_folder: Path | None) -> Iterator[Finding]:
-    """Which corpora are where."""
+    """Report the corpora in each data folder."""
     for folder in data_folders(data_folder):
         subject = f"data folder {folder}"
         if not folder.is_dir():
-            yield good(subject, "not there yet; transduce corpus get makes it")
+            yield good(subject, "does not exist yet; transduce corpus get creates it")
             continue
         known = {name: directions_here(corpus, [folder]) for name, corpus in CATALOGUE.items()}
-        told = [f"{name} ({', '.join(directions)})" for name, directions in known.items() if directions]
+        corpora = [f"{name} ({', '.join(directions)})" for name, directions in known.items() if directions]
         taken = {text.folder for corpus in CATALOGUE.values() for text in (*corpus.train, *corpus.dev, *corpus.test)}
-        own = [name for name in corpora_in(folder) if name not in taken]
-        yield good(subject, "corpora: " + (", ".join([*told, *own]) or "none yet; transduce corpus list names them"))
+        corpora += [name for name in corpora_in(folder) if name not in taken]
+        yield good(subject, "corpora: " + (", ".join(corpora) or "none yet; transduce corpus list names them"))

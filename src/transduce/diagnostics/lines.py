@@ -1,7 +1,7 @@
-"""What can be odd about single lines of text: each kind with its words, and a side of a corpus that counts them.
+"""Diagnostics of single lines of text, counted per side of a corpus.
 
-A problem is damage: bytes or characters that nobody wrote. A note is what cleaning leaves out of training, or what only
-a person can judge; it becomes a problem where it is on more than one line in twenty.
+A problem is damage: bytes or characters that are never intended. A note is something that cleaning drops from training,
+or that only a person can judge; it becomes a problem on more than one line in twenty.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ from transduce.diagnostics.finding import Finding, Status, on_lines
 
 __all__ = ["Side", "weight"]
 
-TOO_MANY = 0.05  # of the lines: what is odd once in a while is then wrong with the whole text
+TOO_MANY = 0.05  # fraction of the lines above which a note becomes a problem
 
 Oddity = Literal[
     "not UTF-8", "surrogates", "control", "replacement", "mojibake", "mark inside", "separators", "markup", "long"
 ]
 
 
-# How each is told: its weight, and what comes before and after the line numbers.
-_WORDS: dict[Oddity, tuple[Status, str, str]] = {
+# For each oddity: status, description and advice.
+_MESSAGES: dict[Oddity, tuple[Status, str, str]] = {
     "not UTF-8": (
         "problem",
         "with bytes that are not UTF-8",
-        "training leaves them out, dev and test are refused; convert the file, as in iconv -f LATIN1 -t UTF-8",
+        "training drops them, dev and test must not have them; convert the file, as in iconv -f LATIN1 -t UTF-8",
     ),
     "surrogates": (
         "problem",
-        "with lone surrogates (halves of a character, written as if they were UTF-8)",
-        "write the text anew from where it came",
+        "with lone surrogates (half characters encoded as if in UTF-8)",
+        "export the text again from its source",
     ),
     "control": (
         "problem",
         "with NUL or other control characters",
-        "training leaves them out; text has none, so look at what made them",
+        "training drops them; text has none, so check the program that wrote them",
     ),
     "replacement": (
         "problem",
-        "with U+FFFD, which stands for characters that were lost",
-        "take the text from before it was decoded wrongly",
+        "with U+FFFD, which replaces characters that were lost in decoding",
+        "decode the original text again with its own encoding",
     ),
     "mojibake": (
         "problem",
-        "with what looks like UTF-8 that was read by another table (as 'Ã¤' for 'ä')",
-        "decode the text anew, or mend it as ftfy does",
+        "with mojibake: UTF-8 decoded with another encoding (as 'Ã¤' for 'ä')",
+        "decode the text again, or repair it with ftfy",
     ),
     "mark inside": (
         "problem",
         "with a byte-order mark (U+FEFF) that is not at the start of the file",
-        "remove it: it is invisible, and makes other words of the same letters",
+        "remove it: it is invisible, but changes words",
     ),
     "separators": (
         "note",
-        "with a separator inside that other programs take for a line end (U+2028, U+0085, a form feed, ...)",
-        "transduce does not; a file that was cut by such a program does not align",
+        "with a separator inside that other programs treat as a line end (U+2028, U+0085, a form feed, ...)",
+        "transduce does not; a file that was split by such a program does not align",
     ),
-    "markup": ("note", "with HTML entities or tags", "is that meant to be translated?"),
-    "long": ("note", "longer than {max_characters:,} characters", "training leaves them out; split sentences?"),
+    "markup": ("note", "with HTML entities or tags", "are they meant to be translated?"),
+    "long": ("note", "longer than {max_characters:,} characters", "training drops them; split the sentences?"),
 }
 
-# Nothing of this: the line has none of the oddities that are characters. One quick look for most lines.
+# A line without any of these characters needs no further character checks.
 _SUSPECT = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffdÃÂâÐÑï]")
 _SURROGATE_IN_BYTES = re.compile("\udced[\udca0-\udcbf][\udc80-\udcbf]")
 _SEPARATOR = re.compile("[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _ENTITY = r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,7}|#x[0-9a-fA-F]{1,6});"
 _TAG = r"</?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>"
 _MARKUP = re.compile(f"{_ENTITY}|{_TAG}")
-# What the bytes 0x80 to 0xbf, which continue a character of UTF-8, are in Latin-1 or Windows-1252.
+# The UTF-8 continuation bytes 0x80 to 0xbf, decoded as Latin-1 or Windows-1252.
 _CONTINUES = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
 _MOJIBAKE = re.compile(f"Ã[{_CONTINUES}]|Â[\xa0-\xbf]|â€[{_CONTINUES}]|(?:[ÐÑ][{_CONTINUES}]){{2}}|ï»¿|ï¿½")
 _NOT_LATIN = re.compile("[^\x00-\u02ff\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufe00-\ufe0f]")
@@ -85,7 +85,7 @@ _ONE_SCRIPT = {"Cjk": "Chinese or Japanese", "Hiragana": "Chinese or Japanese", 
 
 @lru_cache(maxsize=1 << 16)
 def _script_of(character: str) -> str | None:
-    """The writing that a letter belongs to, by its name in Unicode; None for what is no letter."""
+    """Return the script of a letter, from its Unicode name; None for other characters."""
     if not character.isalpha():
         return None
     first, _, rest = unicodedata.name(character, "unknown").partition(" ")
@@ -95,7 +95,7 @@ def _script_of(character: str) -> str | None:
 
 
 def _main_script(line: str) -> str | None:
-    """The writing that most letters of a line are in; None where it has none.
+    """Return the script of most letters of a line; None if it has no letters.
 
     >>> _main_script("Der Hund, 犬"), _main_script("собака (dog)"), _main_script("1, 2")
     ('Latin', 'Cyrillic', None)
@@ -108,7 +108,7 @@ def _main_script(line: str) -> str | None:
 
 
 class Side:
-    """The lines of one language, looked at one by one."""
+    """Counts the oddities in the lines of one language."""
 
     def __init__(self, subject: object, rules: CleaningRules) -> None:
         self.subject, self.rules = subject, rules
@@ -118,7 +118,7 @@ class Side:
         self._scripts: defaultdict[str, Tally] = defaultdict(Tally)
 
     def observe(self, line: str) -> bool:
-        """Count what is odd about the next line; whether it is blank."""
+        """Check the next line; return whether it is blank."""
         self.n_lines += 1
         if not line or line.isspace():
             self.blank.add(self.n_lines)
@@ -133,8 +133,8 @@ class Side:
         return False
 
     def findings(self) -> Iterator[Finding]:
-        """What there is to say once all lines were seen."""
-        for oddity, (status, what, advice) in _WORDS.items():
+        """Yield the findings after all lines were observed."""
+        for oddity, (status, what, advice) in _MESSAGES.items():
             what = what.format(max_characters=self.rules.max_characters)
             yield from on_lines(status, self.subject, self._odd[oddity], "line", what, advice)
         main, *others = sorted(self._scripts.items(), key=lambda entry: -entry[1].count) or [("", Tally())]
@@ -144,7 +144,7 @@ class Side:
 
 
 def _oddities(line: str) -> Iterator[Oddity]:
-    """What is odd about the characters of a line that is not blank."""
+    """Yield the oddities of a non-blank line that are visible in its characters."""
     if _SUSPECT.search(line):
         if SURROGATE.search(line):
             yield "surrogates" if _SURROGATE_IN_BYTES.search(line) else "not UTF-8"
@@ -163,5 +163,5 @@ def _oddities(line: str) -> Iterator[Oddity]:
 
 
 def weight(tally: Tally, n_lines: int) -> Status:
-    """A note, or a problem where it is on too many lines."""
+    """Return "problem" if the tally has too many of the lines, else "note"."""
     return "problem" if tally.count > TOO_MANY * n_lines else "note"

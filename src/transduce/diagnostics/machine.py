@@ -1,4 +1,7 @@
-"""The machine: threads, memory, disks, what processors can do, and whether they compute what they should."""
+"""Diagnostics of the machine: threads, memory, disks, devices, and the accuracy of their kernels.
+
+Shapes: B sentences, H heads, T positions, K d_k, N rows, D d_model.
+"""
 
 from __future__ import annotations
 
@@ -19,36 +22,38 @@ from transduce.model import Transformer, fast_precision, for_inference, has_int8
 from transduce.model.attention import attention, fused_attention
 from transduce.training.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
 
-__all__ = ["cores_to_use", "examine_devices", "examine_disks", "examine_memory", "examine_products", "examine_threads"]
+__all__ = [
+    "available_cores", "examine_devices", "examine_disks", "examine_memory", "examine_products", "examine_threads",
+]  # fmt: skip
 
 GB = 1e9
-LITTLE_MEMORY, LITTLE_DISK = 1 * GB, 1 * GB  # a small model is trained with more, and so is a corpus unpacked
+LITTLE_MEMORY, LITTLE_DISK = 1 * GB, 1 * GB  # training a small model, or unpacking a corpus, takes more
 
-# The greatest error of a result, in parts of its greatest entry, that rounding explains with a good margin.
+# Maximum error relative to the largest entry: well above rounding errors.
 TOLERANCE: dict[InferencePrecision, float] = {"fp32": 1e-4, "bf16": 5e-2, "int8": 5e-2}
 DTYPES: dict[InferencePrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def examine_threads(proc: Path = PROC, cgroups: Path = CGROUPS) -> Iterator[Finding]:
-    """As many as there are cores that this process may use, not more."""
-    n_threads, n_cores = torch.get_num_threads(), cores_to_use(proc, cgroups)
-    told = f"{counted(n_threads, 'thread')} on {counted(n_cores, 'core')}"
-    wanted = os.environ.get("OMP_NUM_THREADS")
+    """Check that torch has as many threads as this process has cores."""
+    n_threads, n_cores = torch.get_num_threads(), available_cores(proc, cgroups)
+    numbers = f"{counted(n_threads, 'thread')} on {counted(n_cores, 'core')}"
+    setting = os.environ.get("OMP_NUM_THREADS")
     if n_threads > n_cores:
-        why = "" if wanted is None else f" (OMP_NUM_THREADS is {wanted})"
-        yield problem("threads", f"{told}{why}: they wait for each other; set OMP_NUM_THREADS={n_cores}")
-    elif wanted is not None and n_threads < n_cores:
-        yield note("threads", f"{told}, since OMP_NUM_THREADS is {wanted}; training would be faster with more")
+        why = "" if setting is None else f" (OMP_NUM_THREADS is {setting})"
+        yield problem("threads", f"{numbers}{why}: they slow each other down; set OMP_NUM_THREADS={n_cores}")
+    elif setting is not None and n_threads < n_cores:
+        yield note("threads", f"{numbers}, since OMP_NUM_THREADS is {setting}; training would be faster with more")
     else:
-        yield good("threads", told)
+        yield good("threads", numbers)
 
 
-def cores_to_use(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
-    """The cores that this process is allowed, and a container's share of them, rounded up."""
+def available_cores(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
+    """Return the number of cores that this process may use, by CPU affinity and the container's quota (rounded up)."""
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in control_groups(proc, cgroups, "cpu"):
         quota, period = [*numbers_in(folder / "cpu.max"), None, None][:2]
-        if quota is None:  # version 1
+        if quota is None:  # cgroups version 1
             quota = next(numbers_in(folder / "cpu.cfs_quota_us"), None)
             period = next(numbers_in(folder / "cpu.cfs_period_us"), None)
         if quota is not None and period and quota > 0:
@@ -59,44 +64,44 @@ def cores_to_use(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
 def examine_memory(
     proc: Path = PROC, cgroups: Path = CGROUPS, limits: Mapping[str, int] | None = None
 ) -> Iterator[Finding]:
-    """What the machine has free, or a container or this process may still take."""
+    """Report the free memory of the machine, or what a container or this process may still use."""
     free = free_memory(proc, cgroups, limits)
     if free is None:
-        yield note("memory", "how much is free, this system does not tell")
+        yield note("memory", "this system does not report the free memory")
         return
     whose = {"": "", "container": "this container may use", "process": "this process may use (see: ulimit -a)"}[free.of]
-    told = f"{free.n_bytes / GB:.1f} GB free"
+    amount = f"{free.n_bytes / GB:.1f} GB free"
     if free.limit is not None:
-        told += f" of the {free.limit / GB:.1f} GB that {whose}"
+        amount += f" of the {free.limit / GB:.1f} GB that {whose}"
     if free.n_bytes < LITTLE_MEMORY:
-        yield problem("memory", f"{told}: too little to train; end other programs, or take a larger machine")
+        yield problem("memory", f"{amount}: too little to train; close other programs, or use a larger machine")
     else:
-        yield good("memory", told)
+        yield good("memory", amount)
 
 
 def examine_disks() -> Iterator[Finding]:
-    """Room and permission where runs, corpora and temporary files go."""
-    places = {
-        "disk of runs": (Path.cwd(), "name another place with --out"),
+    """Check free space and permissions of the folders of runs, corpora and temporary files."""
+    folders = {
+        "disk of runs": (Path.cwd(), "name another folder with --out"),
         "disk of corpora": (cache_folder(), "set XDG_CACHE_HOME, or name a data folder with --data and --out"),
         "disk of temporary files": (Path(tempfile.gettempdir()), "set TMPDIR"),
     }
-    for subject, (wanted, help) in places.items():
-        folder = next(path for path in (wanted, *wanted.parents) if path.exists())
-        free = shutil.disk_usage(folder).free
-        told = f"{free / GB:,.1f} GB free in {wanted}"
-        if not os.access(folder, os.W_OK | os.X_OK):
-            yield note(subject, f"{folder} cannot be written to by this user; {help}")
+    for subject, (folder, help) in folders.items():
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        amount = f"{free / GB:,.1f} GB free in {folder}"
+        if not os.access(existing, os.W_OK | os.X_OK):
+            yield note(subject, f"{existing} cannot be written to by this user; {help}")
         elif free < LITTLE_DISK:
-            yield problem(subject, f"{told}: too little for checkpoints and corpora; free some, or {help}")
+            yield problem(subject, f"{amount}: too little for checkpoints and corpora; free some, or {help}")
         else:
-            yield good(subject, told)
+            yield good(subject, amount)
 
 
 def examine_devices() -> Iterator[Finding]:
-    """What can compute, and in which precisions products are fast."""
-    int8 = "products of int8" if has_int8_products("cpu") else "no products of int8"
-    bf16 = "fast products of bf16" if fast_precision("cpu") == "bf16" else "no fast products of bf16 (use fp32)"
+    """Report the devices, and the precisions in which their matrix products are fast."""
+    int8 = "int8 kernels" if has_int8_products("cpu") else "no int8 kernels"
+    bf16 = "fast bf16 kernels" if fast_precision("cpu") == "bf16" else "no fast bf16 kernels (use fp32)"
     yield good("processor", f"{bf16}, {int8}")
     if torch.cuda.is_available():
         for number in range(torch.cuda.device_count()):
@@ -110,15 +115,15 @@ def examine_devices() -> Iterator[Finding]:
     elif (PROC / "driver" / "nvidia").exists() and torch.version.cuda is None:
         yield note(
             "GPUs",
-            "there is a driver of NVIDIA's, but this torch is a build without CUDA; install one with it to use a GPU",
+            "there is an NVIDIA driver, but torch was built without CUDA; install a CUDA build to use a GPU",
         )
     else:
         build = "without CUDA" if torch.version.cuda is None else f"for CUDA {torch.version.cuda}"
-        yield good("GPUs", f"none; torch is a build {build}")
+        yield good("GPUs", f"none; torch was built {build}")
 
 
 def examine_products() -> Iterator[Finding]:
-    """Small products and attention, there and back, against the same in float64, on each device."""
+    """Compare small matrix products and attention, forward and backward, with float64, on each device."""
     devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
     for device in devices:
         errors: dict[InferencePrecision, float] = {}
@@ -127,42 +132,42 @@ def examine_products() -> Iterator[Finding]:
                 errors[precision] = _error_of_attention(device, dtype)
         for precision in TOLERANCE if device == "cpu" else ():
             if precision != "int8" or has_int8_products(device):
-                errors[precision] = _greatest([errors.get(precision, 0.0), _error_of_translator(device, precision)])
-        told = ", ".join(f"{precision} to {error:.0e}" for precision, error in errors.items())
+                errors[precision] = _max_error([errors.get(precision, 0.0), _error_of_inference(device, precision)])
+        accuracy = ", ".join(f"{precision} to {error:.0e}" for precision, error in errors.items())
         wrong = [precision for precision, error in errors.items() if not error <= TOLERANCE[precision]]
         subject = f"numbers on {device}"
         if wrong:
             yield problem(
                 subject,
-                f"products and attention in {' and '.join(wrong)} are wrong: against float64, {told}; use another build"
-                " of torch, or another --device or precision",
+                f"products and attention in {' and '.join(wrong)} are wrong: relative to float64, {accuracy}; use"
+                " another build of torch, or another --device or precision",
             )
         else:
-            yield good(subject, f"products and attention, forward and backward, are those of float64: {told}")
+            yield good(subject, f"products and attention, forward and backward, agree with float64: {accuracy}")
 
 
 def _error_of_attention(device: str, dtype: torch.dtype) -> float:
-    """The greatest error of a product and of attention by both kernels, and of their gradients."""
+    """Return the maximum error of a matrix product, of both attention kernels and of their gradients."""
     generator = torch.Generator().manual_seed(1)
-    # Queries, keys, values, and the gradient of what comes out; each is (B, H, T, K).
+    # Queries, keys, values and the output's gradient, each (B, H, T, K).
     numbers = torch.randn(4, 2, 3, 48, 32, generator=generator, dtype=torch.float64).to(dtype)
     exact, inputs = numbers.double(), numbers.to(device)
     errors = [_error(inputs[0] @ inputs[1].mT, exact[0] @ exact[1].mT)]
-    wanted = _there_and_back(lambda q, k, v: attention(q, k, v)[0], exact)
+    expected = _forward_backward(lambda q, k, v: attention(q, k, v)[0], exact)
     for kernel in (lambda q, k, v: attention(q, k, v)[0], fused_attention):
-        errors += map(_error, _there_and_back(kernel, inputs), wanted)
-    return _greatest(errors)
+        errors += map(_error, _forward_backward(kernel, inputs), expected)
+    return _max_error(errors)
 
 
-def _there_and_back(kernel: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: Tensor) -> tuple[Tensor, ...]:
-    """What a kernel makes of queries, keys and values, and their gradients."""
+def _forward_backward(kernel: Callable[[Tensor, Tensor, Tensor], Tensor], inputs: Tensor) -> tuple[Tensor, ...]:
+    """Return a kernel's output and the gradients of queries, keys and values."""
     sources = [tensor.detach().clone().requires_grad_() for tensor in inputs[:3]]
     out = kernel(*sources)
     return (out.detach(), *torch.autograd.grad(out, sources, inputs[3]))
 
 
-def _error_of_translator(device: str, precision: InferencePrecision) -> float:
-    """The greatest error of scores as a translator computes them, with weights in its own order."""
+def _error_of_inference(device: str, precision: InferencePrecision) -> float:
+    """Return the maximum error of the output projection with weights converted for inference."""
     config = TransformerConfig(
         n_encoder_layers=1, n_decoder_layers=1, d_model=64, d_ff=64, n_heads=1, src_vocab_size=96, tgt_vocab_size=96
     )
@@ -170,16 +175,16 @@ def _error_of_translator(device: str, precision: InferencePrecision) -> float:
         torch.manual_seed(1)
         model = Transformer(config).to(device).eval()
         states_ND = torch.randn(24, config.d_model, device=device)
-        got = for_inference(model, precision).logits(states_ND)
-        return _error(got, states_ND.double() @ model.output_weight.double().mT)
+        logits = for_inference(model, precision).logits(states_ND)
+        return _error(logits, states_ND.double() @ model.output_weight.double().mT)
 
 
-def _greatest(errors: Sequence[float]) -> float:
-    """NaN where there is one, which ``max`` would overlook."""
+def _max_error(errors: Sequence[float]) -> float:
+    """Return the maximum, or NaN if there is one, which ``max`` would ignore."""
     return float(torch.tensor(errors, dtype=torch.float64).max())
 
 
-def _error(got: Tensor, wanted: Tensor) -> float:
-    """The greatest difference, in parts of the greatest entry; NaN where there is one."""
-    got, wanted = got.detach().double().cpu(), wanted.detach().double().cpu()
-    return float((got - wanted).abs().max() / wanted.abs().max())
+def _error(actual: Tensor, expected: Tensor) -> float:
+    """Return the maximum difference relative to the largest expected entry; NaN if there is one."""
+    actual, expected = actual.detach().double().cpu(), expected.detach().double().cpu()
+    return float((actual - expected).abs().max() / expected.abs().max())

@@ -1,4 +1,4 @@
-"""What a thing is, by what is in it, and who examines it."""
+"""Recognises what a name refers to, by its contents, and runs the matching diagnostics."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from transduce.diagnostics.finding import Finding, good, guard, problem
 
 __all__ = ["examine"]
 
-Written = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model"]  # by transduce
+Written = Literal["run", "prepared", "store", "checkpoint", "checkpoints", "model"]  # folders written by transduce
 
-# Any of these names makes a folder one of that kind, so that it is known even when other files are lost.
+# One of these names is enough, so that a folder is recognised even if other files are missing.
 _SIGNS: dict[Written, frozenset[str]] = {
     "run": frozenset({"run.json", "metrics.jsonl", "checkpoints", "prepared_at.json"}),
     "prepared": frozenset({"prepared.json"}),
@@ -29,16 +29,16 @@ N_NAMES_SHOWN = 5
 
 
 def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[Finding]:
-    """Look at each thing that is named: folders, files, corpora. Two text files in a row are source and target.
+    """Examine each named folder, file or corpus. Two consecutive text files are source and target.
 
-    The first two of them are compared with the later ones, which may be its dev and test text.
+    The first such pair is checked for overlap with later ones, which may be its dev and test text.
     """
-    left, parts = list(names), list[TextPart]()
-    while left:
-        name = left.pop(0)
+    remaining, parts = list(names), list[TextPart]()
+    while remaining:
+        name = remaining.pop(0)
         path = Path(name)
-        if left and _is_text_in_one_language(path) and _is_text_in_one_language(Path(left[0])):
-            tgt = Path(left.pop(0))
+        if remaining and _is_text_in_one_language(path) and _is_text_in_one_language(Path(remaining[0])):
+            tgt = Path(remaining.pop(0))
             yield good(path, f"source, with {tgt} as its target")
             yield from guard(path, text.examine_two_files(path, tgt))
             if foreign_format(path) is None and foreign_format(tgt) is None:
@@ -50,29 +50,29 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
 
 
 def _is_text_in_one_language(path: Path) -> bool:
-    is_other = path.suffix == ".toml" or treebanks.is_of_trees(path)
+    is_other = path.suffix == ".toml" or treebanks.is_treebank_file(path)
     return path.is_file() and not is_other and not text.is_tab_separated(path)
 
 
 def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if not name:
-        yield problem("an empty name", "names nothing; name a folder, a file or a corpus")
+        yield problem("an empty name", "is not valid; name a folder, a file or a corpus")
     elif path.is_dir():
         yield from _examine_folder(path)
     elif path.is_file():
         yield from _examine_file(path, data_folder)
     elif path.exists():
-        yield problem(name, "is no file and no folder")
+        yield problem(name, "is neither a file nor a folder")
     elif re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml":
         yield from corpora.examine_corpus(name, data_folder)
     else:
-        yield problem(name, "there is no such file or folder, and no corpus of this name")
+        yield problem(name, "is not an existing file or folder, nor a corpus name")
 
 
 def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
     if path.suffix == ".toml":
         yield from corpora.examine_recipe(path, data_folder)
-    elif treebanks.is_of_trees(path):
+    elif treebanks.is_treebank_file(path):
         yield from treebanks.examine_tree_file(path)
     elif text.is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")
@@ -91,16 +91,16 @@ def _examine_folder(folder: Path) -> Iterator[Finding]:
         yield from _examine_written_folder(folder, kind)
     else:
         names = sorted(path.name for path in folder.iterdir())
-        shown = ", ".join(names[:N_NAMES_SHOWN]) + (", ..." if len(names) > N_NAMES_SHOWN else "")
+        listed = ", ".join(names[:N_NAMES_SHOWN]) + (", ..." if len(names) > N_NAMES_SHOWN else "")
         yield problem(
             folder,
-            f"nothing that transduce knows: it {f'has {shown}' if names else 'is empty'}; name a run, a model, prepared"
+            f"unknown kind of folder: it {f'has {listed}' if names else 'is empty'}; name a run, a model, prepared"
             " text, a checkpoint, a token store, or a folder of aligned files such as train.en and train.de",
         )
 
 
 def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
-    from transduce.diagnostics import folders, runs  # here, since they need torch, and text does not
+    from transduce.diagnostics import folders, runs  # late: they import torch, which text does not need
 
     examiners: dict[Written, Callable[[Path], Iterator[Finding]]] = {
         "run": runs.examine_run,
@@ -116,7 +116,7 @@ def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
 
 
 def _kind_of(folder: Path) -> Written | Literal["corpus", "data"] | None:
-    """What a folder is; None for what nobody here has written. The larger kinds, which hold others, come first."""
+    """Return the kind of a folder, None if unknown. Kinds that contain others are tested first."""
     names = {path.name for path in folder.iterdir()}
     for kind, signs in _SIGNS.items():
         if names & signs:

@@ -1,4 +1,4 @@
-"""A run folder: its recipe, its text, its checkpoints, what it recorded, and whether there is room to go on."""
+"""Diagnostics of run folders: configuration, text, checkpoints, metrics, lock and disk space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
-from transduce.diagnostics.corpora import what_a_run_is
+from transduce.diagnostics.corpora import describe_run
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, on_lines, problem
 from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.errors import CheckpointError, TransduceError, quoted
@@ -30,14 +30,14 @@ from transduce.training import SkipRecord, checkpoint_folders
 
 __all__ = ["examine_checkpoints", "examine_metrics", "examine_run"]
 
-BYTES_A_PARAMETER = 12  # of a checkpoint: a weight and two moments, fp32
-FINITE = ("loss_nats", "nll_nats", "gradient_norm")  # what must be a number in every record that has it
+BYTES_PER_PARAMETER = 12  # in a checkpoint: a weight and two moments in fp32
+FINITE = ("loss_nats", "nll_nats", "gradient_norm")  # fields that must be finite where present
 
 
 def examine_run(folder: Path) -> Iterator[Finding]:
-    """Everything in a run folder; what is broken hides nothing else."""
+    """Examine everything in a run folder; damage to one part does not hide the others."""
     config: RunConfig | None = None
-    with suppress(TransduceError, OSError):  # what is wrong with it is told of it
+    with suppress(TransduceError, OSError):  # reported by _examine_config
         config = read_run_config(folder)
     yield from guard(folder / RUN_FILE, _examine_config(folder))
     yield from guard(folder, _examine_entries(folder))
@@ -52,83 +52,80 @@ def examine_run(folder: Path) -> Iterator[Finding]:
     if (folder / MODEL).exists():
         yield from guard(folder / MODEL, examine_model(folder / MODEL))
     else:
-        yield note(folder / MODEL, f"there is no model folder yet; one is made by: transduce average {folder}")
+        yield note(folder / MODEL, f"no model folder yet; create it with: transduce average {folder}")
 
 
 def _examine_entries(folder: Path) -> Iterator[Finding]:
-    """Whether what should be files and folders are."""
+    """Check that the entries of a run folder are regular files and folders."""
     require_own_entries(folder)
     yield from ()
 
 
 def _examine_config(folder: Path) -> Iterator[Finding]:
-    begun = read_run_file(folder)
-    yield good(folder, f"a run: {what_a_run_is(begun.config)}")
+    settings = read_run_file(folder)
+    yield good(folder, f"a run: {describe_run(settings.config)}")
     if not os.path.lexists(folder / RUN_FILE):
         yield problem(
             folder / RUN_FILE,
-            f"is gone; checkpoints have a copy, and it is written again by: transduce train --resume --out {folder}",
+            f"is missing; checkpoints have a copy, and this writes it again: transduce train --resume --out {folder}",
         )
-    if begun.torch != torch.__version__:
+    if settings.torch != torch.__version__:
         yield note(
             folder / RUN_FILE,
-            f"begun with torch {begun.torch}, here is {torch.__version__}: a resumed run may differ in the last bits",
+            f"started with torch {settings.torch}, this is {torch.__version__}: results of a resumed run may differ in"
+            " the last bits",
         )
-    yield from _examine_copies(folder, begun)
+    yield from _examine_copies(folder, settings)
 
 
-def _examine_copies(folder: Path, begun: RunSettings) -> Iterator[Finding]:
-    """Whether the checkpoints were made with what ``run.json`` says."""
+def _examine_copies(folder: Path, settings: RunSettings) -> Iterator[Finding]:
+    """Compare ``run.json`` with the copies in the checkpoints."""
     unknown, changed = list[Path](), dict[str, str]()
     for path in checkpoint_folders(folder / CHECKPOINTS):
-        with suppress(CheckpointError):  # what is wrong with it is told of it
-            changes = changes_since(path, begun)
+        with suppress(CheckpointError):  # reported by examine_checkpoints
+            changes = changes_since(path, settings)
             if changes is None:
                 unknown.append(path)
-            for name, was, now in changes or ():
-                changed[name] = f"says {name} = {quoted(now)}, but {path.name} was made with {quoted(was)}"
+            for name, old, new in changes or ():
+                changed[name] = f"has {name} = {quoted(new)}, but {path.name} was written with {quoted(old)}"
     for message in changed.values():
-        yield problem(folder / RUN_FILE, f"{message}; put it back, or remove it: train --resume writes it again")
+        yield problem(folder / RUN_FILE, f"{message}; undo the change, or remove it: train --resume writes it again")
     if unknown:
         yield note(
             folder / RUN_FILE,
-            f"{counted(len(unknown), 'checkpoint')} of an earlier version, which kept no copy of it: whether it was"
-            " changed since cannot be seen",
+            f"{counted(len(unknown), 'checkpoint')} of an earlier version without a copy of it: changes since cannot be"
+            " detected",
         )
 
 
 def _examine_lock(folder: Path) -> Iterator[Finding]:
-    """Who writes to the run now, or did when the machine went down."""
+    """Report the process that writes to the run, or a lock that it left."""
     path = folder / LOCK_FILE
     if not os.path.lexists(path):
         return
     holder = lock_holder(folder)
     if holder is None:
-        yield note(
-            path, "does not say who writes to this run; a process that was killed has left it, and it holds nobody"
-        )
+        yield note(path, "names no process; a killed process has left it, and it does not lock the run")
     elif holder.host != socket.gethostname():
-        how = "transduce train --resume --break-lock"
-        yield note(path, f"{holder}, writes to this run; if it is gone, go on with: {how}")
+        command = "transduce train --resume --break-lock"
+        yield note(path, f"{holder}, writes to this run; if it has ended, resume with: {command}")
     elif is_running(holder.process):
-        yield note(path, f"{holder}, writes to this run: what is here may change while it is examined")
+        yield note(path, f"{holder}, writes to this run: files may change during the examination")
     else:
-        yield note(path, f"{holder}, wrote to this run and is gone; this holds nobody")
+        yield note(path, f"{holder}, wrote to this run and has ended; the lock is not held")
 
 
 def _examine_text(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
-    """The prepared text, in the run or where it is pointed to, and whether the run was begun with it."""
+    """Examine the prepared text, and check that the run was started with it."""
     store, pointer = folder / STORE, folder / STORE_POINTER
     if os.path.lexists(pointer):
-        place = read_json(pointer).get("folder")
-        if not isinstance(place, str):
+        target = read_json(pointer).get("folder")
+        if not isinstance(target, str):
             yield problem(pointer, 'should hold {"folder": "..."}; resume with --store and the prepared folder')
             return
-        store = Path(place)
+        store = Path(target)
     if not store.exists():
-        yield problem(
-            store, "the prepared text of this run is not there; bring it back, or say with --store where it is"
-        )
+        yield problem(store, "the prepared text of this run is missing; restore it, or name its folder with --store")
         return
     findings = list(examine_prepared(store))
     yield from findings
@@ -136,14 +133,14 @@ def _examine_text(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
         return
     fingerprint = open_prepared(store, expected=config.data).fingerprint
     if read_run_file(folder).data_fingerprint != fingerprint:
-        yield problem(store, "is not the text that this run was begun with: other ids; bring the folder of then back")
+        yield problem(store, "is not the text that this run was started with: its ids differ; restore the old folder")
 
 
 def examine_checkpoints(folder: Path) -> Iterator[Finding]:
-    """Each checkpoint of a folder, and which one a run would go on from."""
+    """Examine each checkpoint, and report which one a run would resume from."""
     paths = checkpoint_folders(folder) if folder.is_dir() else []
     if not paths:
-        yield note(folder, "there is no checkpoint yet; a run begins from its first update")
+        yield note(folder, "no checkpoint yet; a run starts from its first update")
         return
     complete: list[Path] = []
     for path in paths:
@@ -153,77 +150,75 @@ def examine_checkpoints(folder: Path) -> Iterator[Finding]:
             complete.append(path)
     newest = paths[-1].name
     if complete and complete[-1] == paths[-1]:
-        yield good(folder, f"a run goes on from {newest}")
+        yield good(folder, f"a run resumes from {newest}")
     elif complete:
         yield problem(
             folder,
-            f"the newest checkpoint, {newest}, cannot be used; a run goes on from {complete[-1].name}, the newest that"
-            " can, and sets aside what is newer",
+            f"the newest checkpoint, {newest}, cannot be used; a run resumes from {complete[-1].name}, the newest"
+            " usable one, and sets newer ones aside",
         )
     else:
-        yield problem(folder, "no checkpoint can be used; bring one back from a copy, or begin the run anew")
+        yield problem(folder, "no checkpoint can be used; restore one from a copy, or start the run again")
 
 
 def _examine_space(folder: Path, config: RunConfig) -> Iterator[Finding]:
-    """Room for the checkpoints to come: the newest, the best, and the one that is written before another goes."""
+    """Check the space for future checkpoints: the newest, the best, and one written before another is removed."""
     paths = checkpoint_folders(folder / CHECKPOINTS) if (folder / CHECKPOINTS).is_dir() else []
     sizes = [sum(file.stat().st_size for file in path.iterdir()) for path in paths]
-    size = max(sizes, default=BYTES_A_PARAMETER * cost_of(config.model).parameters)
-    wanted = size * max(1, config.training.keep_checkpoints + 2 - len(paths))
+    size = max(sizes, default=BYTES_PER_PARAMETER * cost_of(config.model).parameters)
+    needed = size * max(1, config.training.keep_checkpoints + 2 - len(paths))
     free = shutil.disk_usage(folder).free
-    told = (
+    space = (
         f"{free / 1e9:,.1f} GB free; a checkpoint has {size / 1e6:,.1f} MB, and {config.training.keep_checkpoints} are"
         " kept beside the best"
     )
-    if free < wanted:
+    if free < needed:
         yield problem(
-            folder, f"{told}: {wanted / 1e9:,.1f} GB are wanted; free some, or lower training.keep_checkpoints"
+            folder, f"{space}: {needed / 1e9:,.1f} GB are needed; free some, or lower training.keep_checkpoints"
         )
     else:
-        yield good(folder, told)
+        yield good(folder, space)
 
 
 def examine_metrics(path: Path) -> Iterator[Finding]:
-    """The records of a run, line by line."""
+    """Examine the records of a run, line by line."""
     if not os.path.lexists(path):
-        yield note(path, "there are no records yet")
+        yield note(path, "no records yet")
         return
     n_lines, last_update, is_torn = 0, 0, False
-    broken, strange, skipped, backwards = Tally(), Tally(), Tally(), Tally()
+    malformed, nonfinite, skipped, backwards = Tally(), Tally(), Tally(), Tally()
     with open_regular(path) as stream:
         for n_lines, line in enumerate(decoded_lines(stream, str(path), errors="surrogateescape"), start=1):
-            if is_torn:  # a line before this one, which was not the last
-                broken.add(n_lines - 1)
+            if is_torn:  # the previous line, which was not the last one
+                malformed.add(n_lines - 1)
             record = _record(line)
             is_torn = record is None
             if record is None:
                 continue
             if any(name in record and not _is_number(record[name]) for name in FINITE):
-                strange.add(n_lines)
+                nonfinite.add(n_lines)
             if record.get("kind") == SkipRecord.kind:
                 skipped.add(n_lines)
             if record["update"] < last_update:
                 backwards.add(n_lines)
             last_update = max(last_update, record["update"])
     if is_torn:
-        yield note(
-            path, f"the last line, {n_lines:,}, is torn: a process was killed as it wrote; a resumed run drops it"
-        )
+        yield note(path, f"the last line, {n_lines:,}, is incomplete: the process was killed; a resumed run drops it")
     lower = "lower training.lr_factor or set training.clip_norm"
-    advice = "remove them, or the run cannot go on"
-    yield from on_lines("problem", path, broken, "line", "with no record", advice)
-    what, advice = "whose loss or gradient is not a finite number", f"go back to an older checkpoint, and {lower}"
-    yield from on_lines("problem", path, strange, "record", what, advice)
-    what, advice = "left out, since loss or gradient was not finite", f"if there are many, {lower}"
+    advice = "remove them, or the run cannot be resumed"
+    yield from on_lines("problem", path, malformed, "line", "without a record", advice)
+    what, advice = "with a non-finite loss or gradient", f"go back to an older checkpoint, and {lower}"
+    yield from on_lines("problem", path, nonfinite, "record", what, advice)
+    what, advice = "skipped for a non-finite loss or gradient", f"if there are many, {lower}"
     yield from on_lines("note", path, skipped, "update", what, advice)
     if backwards.count:
-        yield note(path, f"{counted(backwards.count, 'record')} of updates before those above ({backwards})")
-    n_records = n_lines - broken.count - is_torn
+        yield note(path, f"{counted(backwards.count, 'record')} of earlier updates than the lines above ({backwards})")
+    n_records = n_lines - malformed.count - is_torn
     yield good(path, f"{counted(n_records, 'record')}, the last of update {last_update:,}")
 
 
 def _record(line: str) -> dict[str, Any] | None:
-    """A record of an update; None for what is none."""
+    """Parse a record of an update; None if the line is not one."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):

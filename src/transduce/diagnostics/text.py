@@ -1,6 +1,6 @@
-"""Text, read line by line as a stream: everything odd is counted, and nothing stops at the first.
+"""Diagnostics of text files, read as a stream: all oddities are counted, none stops the examination.
 
-What cleaning counts is counted here by cleaning, too; ``lines.py`` has the rest.
+What cleaning counts is taken from cleaning itself; ``lines.py`` has the rest.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from transduce.corpora.formats import foreign_format
 from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
 from transduce.corpora.parallel_files import two_columns
-from transduce.diagnostics.finding import Finding, counted, found, good, note, on_lines, problem
+from transduce.diagnostics.finding import Finding, counted, good, make_finding, note, on_lines, problem
 from transduce.diagnostics.lines import Side, weight
 from transduce.errors import DataError
-from transduce.files import BROKEN, LONGEST_LINE, CutLine, open_binary, raw_lines
+from transduce.files import MAX_LINE_BYTES, READ_ERRORS, TruncatedLine, open_binary, raw_lines
 
 __all__ = [
     "as_finding", "examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated",
@@ -29,12 +29,12 @@ __all__ = [
 
 SAMPLED_BYTES = 1 << 16
 SAMPLED_LINES = 1000
-LEAST_OF_A_LINE = 1000  # bytes that are looked at of one that is too long to be held
-MANY_CONTROLS = 0.05  # of the first bytes: binary files have more, damaged text less
+TRUNCATED_LINE_BYTES = 1000  # examined of a line that is too long
+MANY_CONTROLS = 0.05  # fraction of control characters: binary files have more, damaged text has less
 
 
 class _Reader:
-    """The lines of a file, with what is odd about its bytes; where reading fails, it ends and ``failure`` says why."""
+    """Yields the lines of a file and counts oddities of its bytes; an error ends it and is kept in ``failure``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -46,11 +46,11 @@ class _Reader:
     def __iter__(self) -> Iterator[str]:
         try:
             with open_binary(self.path) as stream:
-                for raw, is_whole in raw_lines(stream):
+                for raw, is_complete in raw_lines(stream):
                     self.n_lines += 1
-                    if not is_whole:
+                    if not is_complete:
                         self.too_long.add(self.n_lines)
-                        yield CutLine(raw[:LEAST_OF_A_LINE].decode("utf-8", "surrogateescape"))
+                        yield TruncatedLine(raw[:TRUNCATED_LINE_BYTES].decode("utf-8", "surrogateescape"))
                         continue
                     line = raw.removesuffix(b"\n")
                     if self.n_lines == 1 and line.startswith(b"\xef\xbb\xbf"):
@@ -61,47 +61,47 @@ class _Reader:
                     yield line.decode("utf-8", "surrogateescape")
         except DataError as error:
             self.failure = str(error).removeprefix(f"{self.path} ")
-        except BROKEN as error:
+        except READ_ERRORS as error:
             self.failure = f"cannot be read after line {self.n_lines:,}: {error}; is it complete?"
 
     def findings(self) -> Iterator[Finding]:
-        """What there is to say once the lines are read."""
+        """Yield the findings after all lines were read."""
         if self.failure is not None:
             yield problem(self.path, self.failure)
         elif not self.n_lines:
-            yield problem(self.path, "is empty; it should have a sentence a line")
-        advice = "training leaves them out, dev and test are refused; is that text? split it"
-        too_long = f"of more than {LONGEST_LINE:,} bytes"
+            yield problem(self.path, "is empty; it should have one sentence per line")
+        advice = "training drops them, dev and test must not have them; is it text? split it"
+        too_long = f"of more than {MAX_LINE_BYTES:,} bytes"
         yield from on_lines("problem", self.path, self.too_long, "line", too_long, advice)
         if self.has_mark:
-            yield note(self.path, "begins with a byte-order mark, which is dropped when it is read")
+            yield note(self.path, "starts with a byte-order mark, which is dropped on reading")
         if self.returns.count == self.n_lines > 0:
-            yield note(self.path, "every line ends with a carriage return (CRLF), which is dropped when it is read")
+            yield note(self.path, "every line ends with a carriage return (CRLF), which is dropped on reading")
         elif self.returns.count:
             lines = counted(self.returns.count, "line")
             yield note(
                 self.path,
                 f"{lines} of {self.n_lines:,} with a carriage return at the end ({self.returns}), which is dropped;"
-                " was the file joined from several?",
+                " was the file concatenated from several?",
             )
 
 
 class _Pairing:
-    """Pairs of lines on their way through cleaning: what it finds, and what it does not tell apart."""
+    """Counts oddities of line pairs: those that cleaning counts, and finer distinctions."""
 
     def __init__(self, subject: object, src: object, tgt: object, rules: CleaningRules | None) -> None:
         self.subject, self.rules = subject, rules or CleaningRules()
         self.src, self.tgt = Side(src, self.rules), Side(tgt, self.rules)
         self.report = CleaningReport()
         self._near = NearDuplicates()
-        self._blank: defaultdict[tuple[bool, bool], Tally] = defaultdict(Tally)  # the source, the target, or both
+        self._blank: defaultdict[tuple[bool, bool], Tally] = defaultdict(Tally)  # key: is the source, the target blank
 
     def run(self, pairs: Iterable[tuple[str, str] | None]) -> None:
-        """Read all pairs; None is a line that is none."""
-        for _ in clean(map(self._seen, pairs), self.rules, self.report):
+        """Observe all pairs; None stands for a line without exactly two columns."""
+        for _ in clean(map(self._observe, pairs), self.rules, self.report):
             pass
 
-    def _seen(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+    def _observe(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
         self._near.observe(pair)
         if pair is None:
             self.src.n_lines += 1
@@ -113,37 +113,37 @@ class _Pairing:
         return pair
 
     def findings(self) -> Iterator[Finding]:
-        """Of the pairs, not of the lines of each side."""
+        """Yield the findings about pairs; those about single lines are the sides'."""
         n_pairs = self.report.n_read
         columns, advice = self.report.dropped["not two columns"], "each line should be source TAB target"
         yield from on_lines("problem", self.subject, columns, "line", "without exactly one tab", advice)
-        left_out = "training leaves them out"
+        dropped = "training drops them"
         src_blank, tgt_blank = self._blank[True, False], self._blank[False, True]
         for side, other, tally in ((self.src, self.tgt, src_blank), (self.tgt, self.src, tgt_blank)):
             what = f"blank where {other.subject} has text"
-            yield from on_lines(weight(tally, n_pairs), side.subject, tally, "line", what, left_out)
+            yield from on_lines(weight(tally, n_pairs), side.subject, tally, "line", what, dropped)
         identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]
         too_long = f"with one side more than {self.rules.max_length_ratio:g} times as long as the other"
         for tally, what, advice in (
-            (self._blank[True, True], "blank on both sides", left_out),
-            (ratio, too_long, f"{left_out}; do the files align there?"),
+            (self._blank[True, True], "blank on both sides", dropped),
+            (ratio, too_long, f"{dropped}; do the files align there?"),
             (identical, "with the same text on both sides", "not translated, or names and numbers"),
         ):
             yield from on_lines(weight(tally, n_pairs), self.subject, tally, "pair", what, advice)
-        for tally, what, advice in (  # text may well repeat itself
-            (self._either("duplicate"), "that came before", "drop_duplicates = true leaves them out"),
-            (self._near.tally, "that came before but for case or punctuation", "they teach little that is new"),
+        for tally, what, advice in (  # notes only: repetition is normal in text
+            (self._either("duplicate"), "repeated exactly", "drop_duplicates = true drops them"),
+            (self._near.tally, "repeated except for case or punctuation", "they add little information"),
         ):
             yield from on_lines("note", self.subject, tally, "pair", what, advice)
         if n_pairs:
-            kept = f"{counted(n_pairs, 'pair')}, of which cleaning keeps {self.report.n_kept:,}"
+            summary = f"{counted(n_pairs, 'pair')}, of which cleaning keeps {self.report.n_kept:,}"
             if self.report.n_kept:
-                yield good(self.subject, kept)
+                yield good(self.subject, summary)
             else:
-                yield problem(self.subject, f"{kept}; there is nothing to train on")
+                yield problem(self.subject, f"{summary}; there is nothing to train on")
 
     def _either(self, reason: Literal["identical sides", "duplicate"]) -> Tally:
-        """Pairs that the rules drop or keep, as they may be set."""
+        """Return the pairs counted under a reason, whether the rules drop or keep them."""
         dropped = self.report.dropped[reason]
         return dropped if dropped.count else self.report.noticed[reason]
 
@@ -153,30 +153,30 @@ def examine_two_files(
     tgt: Path,
     *,
     rules: CleaningRules | None = None,
-    told: set[Path] | None = None,
+    reported: set[Path] | None = None,
     languages: Languages | None = None,
 ) -> Iterator[Finding]:
-    """Two files that are translations of each other, line by line, in ``languages``, or those that their names end in.
+    """Examine two line-aligned files, in ``languages`` or those of their file names.
 
-    What is odd about one file alone is not told again where it is among ``told``, which it joins.
+    Findings about a single file are skipped if it is in ``reported``, and both files are added to it.
     """
-    strange = {path: reason for path in (src, tgt) if (reason := _why_no_text(path)) is not None}
-    if strange:
+    no_text = {path: reason for path in (src, tgt) if (reason := _why_no_text(path)) is not None}
+    if no_text:
         for path in (src, tgt):
-            yield from [problem(path, strange[path])] if path in strange else examine_file(path)
+            yield from [problem(path, no_text[path])] if path in no_text else examine_file(path)
         return
-    told = set() if told is None else told
+    reported = set() if reported is None else reported
     readers = _Reader(src), _Reader(tgt)
     pairing = _Pairing(f"{src} with {tgt.name}", src, tgt, rules)
     sides = pairing.src, pairing.tgt
     pairing.run(_aligned(readers, sides))
     for reader, side in zip(readers, sides, strict=True):
-        if reader.path not in told:
-            told.add(reader.path)
+        if reader.path not in reported:
+            reported.add(reader.path)
             yield from reader.findings()
             yield from side.findings()
     if readers[0].n_lines != readers[1].n_lines and not any(reader.failure for reader in readers):
-        yield problem(pairing.subject, _where_they_part(src, tgt))
+        yield problem(pairing.subject, _misalignment(src, tgt))
     if not any(reader.failure for reader in readers):
         languages = languages or (language_in_name(src), language_in_name(tgt))
         yield from map(as_finding, remarks_on_part(two_file_part(src, tgt), languages))
@@ -184,12 +184,12 @@ def examine_two_files(
 
 
 def as_finding(remark: Remark) -> Finding:
-    """A remark, as the doctor tells it."""
-    return found(remark.status, remark.subject, remark.message)
+    """Convert a remark of the corpus checks to a finding."""
+    return make_finding(remark.status, remark.subject, remark.message)
 
 
 def _aligned(readers: tuple[_Reader, _Reader], sides: tuple[Side, Side]) -> Iterator[tuple[str, str]]:
-    """Pairs as long as both files have lines; what is left of the longer one is looked at by itself."""
+    """Yield pairs while both files have lines; the rest of the longer file is observed by its own side."""
     for src, tgt in zip_longest(*readers):
         if src is not None and tgt is not None:
             yield src, tgt
@@ -199,20 +199,20 @@ def _aligned(readers: tuple[_Reader, _Reader], sides: tuple[Side, Side]) -> Iter
             sides[1].observe(tgt)
 
 
-def _where_they_part(src: Path, tgt: Path) -> str:
-    """What reading the two for use would say."""
+def _misalignment(src: Path, tgt: Path) -> str:
+    """Return the error that reading the two files for training would raise."""
     try:
         for _ in read_aligned_files(src, tgt, escape_invalid=True):
             pass
     except DataError as error:
         return str(error)
-    return "the files had different numbers of lines, and now they have the same: somebody writes to them"
+    return "the numbers of lines differed and are now the same: another process is writing to the files"
 
 
 def examine_column_file(
     path: Path, *, rules: CleaningRules | None = None, languages: Languages = (None, None)
 ) -> Iterator[Finding]:
-    """One file with source TAB target on each line."""
+    """Examine a file with source TAB target on each line."""
     if (reason := _why_no_text(path)) is not None:
         yield problem(path, reason)
         return
@@ -230,7 +230,7 @@ def examine_column_file(
 def examine_line_pairs(
     subject: str, pairs: Iterable[tuple[str, str]], *, rules: CleaningRules | None = None
 ) -> Iterator[Finding]:
-    """Pairs that come from no file."""
+    """Examine pairs that are not read from a file."""
     pairing = _Pairing(subject, f"{subject} (source)", f"{subject} (target)", rules)
     pairing.run(pairs)
     yield from pairing.src.findings()
@@ -239,7 +239,7 @@ def examine_line_pairs(
 
 
 def examine_file(path: Path) -> Iterator[Finding]:
-    """A text in one language."""
+    """Examine a text in one language."""
     if (reason := _why_no_text(path)) is not None:
         yield problem(path, reason)
         return
@@ -255,7 +255,7 @@ def examine_file(path: Path) -> Iterator[Finding]:
 
 
 def is_tab_separated(path: Path) -> bool:
-    """Whether a file says so by its name, or by most of its first lines. Raises nothing."""
+    """Return whether a file has two columns, by its name or most of its first lines. Never raises."""
     if ".tsv" in path.suffixes[-2:]:
         return True
     lines = list(islice(_Reader(path), SAMPLED_LINES))
@@ -263,20 +263,20 @@ def is_tab_separated(path: Path) -> bool:
 
 
 def _why_no_text(path: Path) -> str | None:
-    """Why a file cannot be looked at line by line, by its first bytes; None where it can."""
+    """Return why a file cannot be text, judged by its first bytes, or None."""
     try:
         if path.exists() and not path.is_file():
-            return "is no regular file; a text is read more than once"
+            return "is not a regular file; text is read more than once"
         with open_binary(path) as stream:
             sample = stream.read(SAMPLED_BYTES)
     except DataError as error:
         return str(error).removeprefix(f"{path} ")
-    except BROKEN:
-        return None  # the reader tells how far it can be read
+    except READ_ERRORS:
+        return None  # the reader reports how far it can be read
     if (reason := foreign_format(path)) is not None:
         return reason
-    n_strange = sum(byte < 9 or 13 < byte < 32 for byte in sample)
-    if n_strange > MANY_CONTROLS * len(sample):
+    n_controls = sum(byte < 9 or 13 < byte < 32 for byte in sample)
+    if n_controls > MANY_CONTROLS * len(sample):
         hint = "UTF-16 or UTF-32?" if sample.count(0) > len(sample) / 5 else "a binary file?"
-        return f"is no text: {n_strange / len(sample):.0%} of its first bytes are control characters; {hint}"
+        return f"is not text: {n_controls / len(sample):.0%} of its first bytes are control characters; {hint}"
     return None

@@ -1,4 +1,4 @@
-"""Treebanks, read tree by tree: whether every bracket matches, how many there are, and what a parser will not learn."""
+"""Diagnostics of treebanks: bracket errors, sizes, and trees that a parser cannot learn."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from transduce.config import SPLITS, DataConfig
 from transduce.corpora import BUILT_IN, TreebankText, read_trees
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.errors import ConfigError, DataError
-from transduce.linearisation import most_in_a_row
+from transduce.linearisation import max_opening_run
 from transduce.text.bracket_grammar import BracketGrammar
 from transduce.trees import Tree
 
-__all__ = ["examine_tree_file", "examine_trees_of", "is_of_trees"]
+__all__ = ["examine_tree_file", "examine_trees_of", "is_treebank_file"]
 
 ENDINGS = (".ptb", ".mrg")
 
 
-def is_of_trees(path: Path) -> bool:
-    """Whether the name of a file says that it holds trees."""
+def is_treebank_file(path: Path) -> bool:
+    """Return whether a file holds trees, by its name."""
     name = path.name.removesuffix(".gz").removesuffix(".xz")
     return name.endswith(ENDINGS)
 
 
 def examine_tree_file(path: Path) -> Iterator[Finding]:
-    """A file of Penn brackets, in any layout."""
+    """Examine a file of Penn brackets, in any layout."""
     yield from _examine_trees(path, read_trees([path]))
 
 
 def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
-    """The trees of each part that a recipe reads."""
+    """Examine the trees of each split that a recipe reads."""
     try:
         text = TreebankText(data, data_folder)
     except (ConfigError, DataError) as error:
@@ -40,17 +40,17 @@ def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         if corpus != BUILT_IN:
             yield from guard(f"{corpus} train", _examine_trees(f"{corpus} train", text.train_trees(corpus)))
     if data.recombination:
-        yield note(recipe, f"training reads {data.n_recombined} more of each tree, recombined")
+        yield note(recipe, f"training also reads {data.n_recombined} recombined trees for each tree")
     for split in SPLITS:
         name = text.name_of(split)
         if split != "train" and name != f"{BUILT_IN} {split}":
-            missing = "no validation, and no best checkpoint" if split == "dev" else "no score of them"
+            missing = "no validation and no best checkpoint" if split == "dev" else "no score on them"
             if text.has(split):
                 yield from guard(name, _examine_trees(name, text.trees(split)))
             else:
-                yield note(recipe, f"there are no {split} trees: there will be {missing}")
+                yield note(recipe, f"no {split} trees: there will be {missing}")
     if BUILT_IN in text.corpora:
-        yield good(BUILT_IN, "the trees of the built-in corpus, made from a seed; they need no files")
+        yield good(BUILT_IN, "the trees of the built-in corpus, generated from a seed; they need no files")
 
 
 def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
@@ -58,19 +58,19 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
     for tree in trees:
         words = tree.words()
         n_trees, n_words, longest = n_trees + 1, n_words + len(words), max(longest, len(words))
-        n_steep += most_in_a_row(tree) > BracketGrammar.MOST_IN_A_ROW
+        n_steep += max_opening_run(tree) > BracketGrammar.MOST_IN_A_ROW
         n_flat += all(child.word is not None for child in tree.children)
     if not n_trees:
-        yield problem(subject, "holds no tree with words; a tree is like (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))")
+        yield problem(subject, "has no tree with words, such as (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))")
         return
     yield good(
         subject,
-        f"{counted(n_trees, 'tree')}, {counted(n_words, 'word')}, at most {longest:,} words in one; brackets match",
+        f"{counted(n_trees, 'tree')}, {counted(n_words, 'word')}, at most {longest:,} words per tree; brackets match",
     )
     if n_steep:
         limit = BracketGrammar.MOST_IN_A_ROW
         yield note(
-            subject, f"{counted(n_steep, 'tree')} with more than {limit} brackets before a word; a parser opens no more"
+            subject, f"{counted(n_steep, 'tree')} with more than {limit} opening brackets in a row, the parser's limit"
         )
     if n_flat == n_trees:
-        yield note(subject, "no tree has a constituent below its root: there is nothing to learn but tags")
+        yield note(subject, "no tree has constituents below its root: only tags can be learned")

@@ -1,6 +1,6 @@
-"""Files: lines of text as streams, files and folders written whole or not at all, JSON with formats, manifests."""
+"""Files: streamed lines of text, atomic writes of files and folders, versioned JSON, manifests."""
 
-from transduce.files.compressed import BROKEN, XzStreams, open_binary, where_looked
+from transduce.files.compressed import READ_ERRORS, XzStreams, cwd_note, open_binary
 from transduce.files.folders import (
     atomic_folder,
     created_folder,
@@ -13,43 +13,15 @@ from transduce.files.folders import (
     restore,
 )
 from transduce.files.json_files import Migration, migrated, read_json, write_json
-from transduce.files.lines import LONGEST_LINE, CutLine, decoded_lines, raw_lines, read_lines
+from transduce.files.lines import MAX_LINE_BYTES, TruncatedLine, decoded_lines, raw_lines, read_lines
 from transduce.files.manifests import MANIFEST_NAME, verify_manifest, write_manifest
 from transduce.files.regular import open_regular, require_regular, sha256_of_file
 from transduce.files.writing import atomic_write, descriptor_named, open_in_place, write_lines, write_text
 
 __all__ = [
-    "BROKEN",
-    "LONGEST_LINE",
-    "MANIFEST_NAME",
-    "CutLine",
-    "Migration",
-    "XzStreams",
-    "atomic_folder",
-    "atomic_write",
-    "created_folder",
-    "decoded_lines",
-    "descriptor_named",
-    "is_leftover",
-    "is_running",
-    "migrated",
-    "named_in_errors",
-    "open_binary",
-    "open_in_place",
-    "open_regular",
-    "raw_lines",
-    "read_json",
-    "read_lines",
-    "remove",
-    "remove_leftovers",
-    "renamed_beside",
-    "require_regular",
-    "restore",
-    "sha256_of_file",
-    "verify_manifest",
-    "where_looked",
-    "write_json",
-    "write_lines",
-    "write_manifest",
-    "write_text",
+    "MANIFEST_NAME", "MAX_LINE_BYTES", "READ_ERRORS", "Migration", "TruncatedLine", "XzStreams", "atomic_folder",
+    "atomic_write", "created_folder", "cwd_note", "decoded_lines", "descriptor_named", "is_leftover", "is_running",
+    "migrated", "named_in_errors", "open_binary", "open_in_place", "open_regular", "raw_lines", "read_json",
+    "read_lines", "remove", "remove_leftovers", "renamed_beside", "require_regular", "restore", "sha256_of_file",
+    "verify_manifest", "write_json", "write_lines", "write_manifest", "write_text",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files that are read, decompressed on the way."""
+"""Reading plain, gzip and xz files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import IO, Any
 
 from transduce.errors import DataError, MissingFileError
 
-__all__ = ["BROKEN", "XzStreams", "open_binary", "where_looked"]
+__all__ = ["READ_ERRORS", "XzStreams", "cwd_note", "open_binary"]
 
-BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what reading a file may come to, if it is compressed badly
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # raised for damaged compressed files
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -30,41 +30,41 @@ def open_binary(path: Path) -> IO[bytes]:
             case _:
                 return path.open("rb")
     except FileNotFoundError as error:
-        raise MissingFileError(path, where=where_looked(path)) from error
+        raise MissingFileError(path, where=cwd_note(path)) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def where_looked(path: Path) -> str:
-    """What a relative path is relative to, to be told beside it; "" for an absolute one.
+def cwd_note(path: Path) -> str:
+    """Return a note for messages saying what a relative path is relative to; "" for an absolute one.
 
-    >>> where_looked(Path("/data/train.en"))
+    >>> cwd_note(Path("/data/train.en"))
     ''
     """
     return "" if path.is_absolute() else f"looked in {Path.cwd()}"
 
 
 class XzStreams(io.RawIOBase):
-    """All streams of an .xz file, one after the other.
+    """Decompresses all concatenated streams of an .xz file.
 
-    ``lzma.open`` takes a stream whose header is damaged for the end of the file, if there was one before it.
+    ``lzma.open`` treats a damaged header of a later stream as the end of the file; this class raises.
     """
 
     def __init__(self, compressed: IO[bytes]) -> None:
         self._compressed, self._stream, self._rest = compressed, lzma.LZMADecompressor(), b""
-        self._is_between = False  # a stream has ended and none begun
+        self._is_between = False  # a stream has ended, the next has not begun
 
     def readable(self) -> bool:
-        """As every input."""
+        """Return True."""
         return True
 
     def close(self) -> None:
-        """Close the file, too."""
+        """Close this stream and the compressed file."""
         self._compressed.close()
         super().close()
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes; 0 at the end. Raises LZMAError for damaged streams and EOFError for one that is cut."""
+        """Read the next bytes; return 0 at the end. Raises LZMAError for damaged and EOFError for truncated streams."""
         while True:
             if self._stream.eof:
                 self._rest, self._stream = self._stream.unused_data, lzma.LZMADecompressor(lzma.FORMAT_XZ)

@@ -1,4 +1,4 @@
-"""Folders written whole or not at all: under a temporary name, flushed and renamed. A reader sees all or nothing."""
+"""Atomic writes of folders: fill a temporary folder, flush it, rename it. A reader sees all or nothing."""
 
 from __future__ import annotations
 
@@ -14,20 +14,13 @@ from pathlib import Path
 from transduce.errors import DataError
 
 __all__ = [
-    "atomic_folder",
-    "created_folder",
-    "is_leftover",
-    "is_running",
-    "named_in_errors",
-    "remove",
-    "remove_leftovers",
-    "renamed_beside",
-    "restore",
+    "atomic_folder", "created_folder", "is_leftover", "is_running", "named_in_errors", "remove", "remove_leftovers",
+    "renamed_beside", "restore",
 ]  # fmt: skip
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a folder with all that is in it; what cannot be removed stays."""
+    """Remove a file, a link or a folder tree, ignoring errors."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -37,7 +30,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def named_in_errors(path: Path) -> Iterator[None]:
-    """A block whose OSErrors name ``path`` if they name no file, as of a write that fails for want of room."""
+    """Add ``path`` to OSErrors of the block that name no file, such as a write to a full disk."""
     try:
         yield
     except OSError as error:
@@ -47,14 +40,14 @@ def named_in_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def created_folder(folder: Path) -> Iterator[None]:
-    """A folder and its parents, made where they are missing; those that are empty when the block ends go again.
+    """Create a folder and its parents where missing; remove those that are empty when the block ends.
 
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp())
-    >>> with created_folder(place / "a" / "b"):
-    ...     (place / "a" / "b").is_dir()
+    >>> parent = Path(tempfile.mkdtemp())
+    >>> with created_folder(parent / "a" / "b"):
+    ...     (parent / "a" / "b").is_dir()
     True
-    >>> list(place.iterdir())
+    >>> list(parent.iterdir())
     []
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -62,13 +55,13 @@ def created_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
-        with suppress(OSError):  # the first that somebody has put something into stays, and so do its parents
+        with suppress(OSError):  # the first non-empty folder stays, and so do its parents
             for each in missing:
                 each.rmdir()
 
 
 def is_leftover(path: Path, *, of: str) -> bool:
-    """Whether ``path`` is what a process that was killed while it wrote the folder ``of`` has left behind.
+    """Return whether ``path`` is a temporary or retired folder left by an interrupted write of the folder ``of``.
 
     >>> is_leftover(Path("run/.store.77.tmp"), of="store"), is_leftover(Path("run/store"), of="store")
     (True, False)
@@ -77,20 +70,20 @@ def is_leftover(path: Path, *, of: str) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed while they wrote ``folder`` have left beside it."""
+    """Remove what interrupted writes of ``folder`` have left beside it."""
     for path in folder.parent.iterdir():
-        if is_leftover(path, of=folder.name) and not _is_of_another(path):
+        if is_leftover(path, of=folder.name) and not _is_in_use(path):
             remove(path)
 
 
 @contextmanager
 def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    """A temporary folder to fill; becomes ``folder`` when the block ends without an error.
+    """Yield a temporary folder to fill; rename it to ``folder`` when the block ends without an error.
 
-    What was not there at the start is never removed: if somebody else has made ``folder`` meanwhile and put something
-    into it, what was filled gets a free name beside it, and the error says which.
+    Only the folder that existed at the start is ever replaced. If another process has created and filled ``folder``
+    in the meantime, the new content is renamed to a free name beside it, which the error names.
 
-    Raises DataError if ``folder`` exists and is not empty, unless it is ours to ``replace``.
+    Raises DataError if ``folder`` exists and is not empty, unless ``replace``.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "new"
@@ -100,13 +93,13 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     ['a.txt']
     """
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is no folder; nothing was written; name another place or move it away")
+        raise DataError(f"{folder} is not a folder; nothing was written; name another folder or move it away")
     if folder.exists() and not replace and any(folder.iterdir()):
-        raise DataError(f"{folder} exists already; nothing was written; name another place or remove it")
+        raise DataError(f"{folder} exists already; nothing was written; name another folder or remove it")
     try:
         folder = folder.resolve()
-    except (OSError, RuntimeError) as error:  # a link to itself: of which kind the error is, Python's version decides
-        raise DataError(f"{folder} is a link that leads nowhere; nothing was written; move it away") from error
+    except (OSError, RuntimeError) as error:  # a symlink loop: the exception type depends on Python's version
+        raise DataError(f"{folder} is a symlink loop; nothing was written; move it away") from error
     with created_folder(folder.parent):
         restore(folder)
         remove_leftovers(folder)
@@ -118,7 +111,7 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
                 yield temporary
                 for path in temporary.rglob("*"):
                     if path.is_file():
-                        path.chmod(0o666 & ~_umask())  # some libraries write for the owner alone
+                        path.chmod(0o666 & ~_umask())  # some libraries create files that only the owner can read
                     _flush(path)
                 _flush(temporary)
                 _put_in_place(temporary, folder, to_retire)
@@ -128,76 +121,77 @@ def atomic_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(temporary: Path, folder: Path, to_retire: os.stat_result | None) -> None:
-    """Rename ``temporary`` to ``folder``; the one folder that may go for it is the one ``to_retire``.
+    """Rename ``temporary`` to ``folder``, replacing only the folder identified by ``to_retire``.
 
-    Raises DataError if there is something else; what is in ``temporary`` has another name then.
+    Raises DataError if something else is there; ``temporary`` is then renamed beside it.
     """
     retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     try:
         if to_retire is not None:  # a folder cannot be renamed over one with files in it
-            with suppress(FileNotFoundError):  # somebody has removed it meanwhile
+            with suppress(FileNotFoundError):  # removed by another process in the meantime
                 folder.rename(retired)
                 if not os.path.samestat(retired.stat(), to_retire):
                     retired.rename(folder)
-                    raise FileExistsError(errno.EEXIST, "somebody else has put another there meanwhile")
-        temporary.rename(folder)  # over an empty folder, too, but over nothing else
+                    raise FileExistsError(errno.EEXIST, "another process has replaced it in the meantime")
+        temporary.rename(folder)  # succeeds if ``folder`` is missing or empty
     except OSError as error:
-        kept = f"what was to be there is complete in {renamed_beside(temporary, folder)}"
+        where = f"the new content is complete in {renamed_beside(temporary, folder)}"
         if os.path.lexists(retired):
-            kept += f", what was there before in {renamed_beside(retired, folder)}"
-        raise DataError(f"{folder} cannot be written: {error.strerror or error}; {kept}") from error
-    remove(retired)  # what stays is a leftover
+            where += f", the old content is in {renamed_beside(retired, folder)}"
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}; {where}") from error
+    remove(retired)  # if this fails, the rest is a leftover
 
 
 def renamed_beside(path: Path, folder: Path) -> Path:
-    """Give a folder a free name like that of ``folder``; returns it."""
+    """Rename ``path`` to the first free name of the form ``folder``-2, ``folder``-3, ...; return it."""
     names = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
     free = next(name for name in names if not os.path.lexists(name))
     path.rename(free)
     return free
 
 
-def restore(folder: Path, *, whoever_wrote: bool = False) -> bool:
-    """Undo the first half of a replacement: a process was killed when the old ``folder`` had gone and no new one come.
+def restore(folder: Path, *, is_exclusive: bool = False) -> bool:
+    """Roll back an interrupted replacement of ``folder``; return whether there was one.
 
-    Whether there was something to undo. With ``whoever_wrote`` the caller knows that nobody else is at it now.
+    The process was killed after retiring the old folder and before moving the new one into place. ``is_exclusive``
+    means that the caller holds a lock, so process ids need not be checked.
     """
     if os.path.lexists(folder):
         return False
     for path in sorted(folder.parent.iterdir()):
         is_old = path.suffix == ".old" and is_leftover(path, of=folder.name) and not path.is_symlink()
-        if is_old and (whoever_wrote or not _is_of_another(path)):
+        if is_old and (is_exclusive or not _is_in_use(path)):
             path.rename(folder)
             return True
     return False
 
 
-def _is_of_another(leftover: Path) -> bool:
-    """Whether another process that is still there has made it."""
+def _is_in_use(leftover: Path) -> bool:
+    """Return whether the process that created a leftover is another one and still running."""
     process = int(leftover.suffixes[-2][1:])
     return process != os.getpid() and is_running(process)
 
 
 def is_running(process: int) -> bool:
-    """Whether there is such a process on this machine."""
+    """Return whether a process with this id exists on this machine."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        pass  # it is another user's
+        pass  # it belongs to another user
     return True
 
 
 def _umask() -> int:
-    """What the user's shell takes away from the permissions of new files; the system tells it only by setting it."""
+    """Return the process umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _flush(path: Path) -> None:
-    """Ask the system to put a file or a folder entry on the disk."""
+    """Flush a file or a folder entry to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
 """Lines of text, read as a stream.
 
-They are split on ``"\\n"`` alone: U+2028, form feeds and other Unicode separators are part of a line.
+Lines end at ``"\\n"`` only: U+2028, form feeds and other Unicode separators are part of a line.
 """
 
 from __future__ import annotations
@@ -10,43 +10,42 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import DataError
-from transduce.files.compressed import BROKEN, open_binary
+from transduce.files.compressed import READ_ERRORS, open_binary
 
-__all__ = ["LONGEST_LINE", "CutLine", "decoded_lines", "raw_lines", "read_lines"]
+__all__ = ["MAX_LINE_BYTES", "TruncatedLine", "decoded_lines", "raw_lines", "read_lines"]
 
-LONGEST_LINE = 4 << 20  # bytes that are held of one line, as many as a long novel has; a sentence has some hundred
-BEGINNING = 1000  # bytes that are kept of a line beyond that where it is not refused
-SKIPPED_AT_A_TIME = 1 << 20  # bytes of its rest
+MAX_LINE_BYTES = 4 << 20  # the length of a long novel; a sentence has a few hundred bytes
+TRUNCATED_LINE_BYTES = 1000  # kept of a longer line where it is not an error
+SKIP_BLOCK_BYTES = 1 << 20  # read at a time when skipping the rest of a line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class CutLine(str):
-    """The beginning of a line that is longer than ``LONGEST_LINE``; the rest was not held."""
+class TruncatedLine(str):
+    """The beginning of a line that is longer than ``MAX_LINE_BYTES``."""
 
     __slots__ = ()
 
 
 def raw_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """The lines of an open stream with their ends, and whether each is all of it.
+    """Yield each line of an open stream with its line end, and whether it is complete.
 
-    Of a line longer than ``LONGEST_LINE`` that much is given, and the rest is read and forgotten: a small compressed
-    file may hold one of any length.
+    A line is cut after ``MAX_LINE_BYTES`` and its rest skipped: a small compressed file may hold a huge line.
     """
-    while raw := stream.readline(LONGEST_LINE + 1):
-        is_whole = raw.endswith(b"\n") or len(raw) <= LONGEST_LINE
-        yield raw, is_whole
-        while not is_whole:
-            rest = stream.readline(SKIPPED_AT_A_TIME)
-            is_whole = not rest or rest.endswith(b"\n")
+    while raw := stream.readline(MAX_LINE_BYTES + 1):
+        is_complete = raw.endswith(b"\n") or len(raw) <= MAX_LINE_BYTES
+        yield raw, is_complete
+        while not is_complete:
+            rest = stream.readline(SKIP_BLOCK_BYTES)
+            is_complete = not rest or rest.endswith(b"\n")
 
 
 def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
-    """The lines of a UTF-8 text file, without their ends, as a stream.
+    """Yield the lines of a UTF-8 text file without their line ends.
 
-    A carriage return before the line end and a byte-order mark at the start of the file are dropped. Bytes that are not
-    UTF-8 are an error, or with ``escape_invalid`` become lone surrogates (U+DC80 to U+DCFF), left to the caller; so is
-    a line longer than ``LONGEST_LINE``, or a ``CutLine``.
-    Raises DataError, with the line number, for such lines and for broken compression.
+    A carriage return before the line end and a byte-order mark at the start of the file are dropped. With
+    ``escape_invalid``, invalid UTF-8 becomes lone surrogates (U+DC80 to U+DCFF), and a line longer than
+    ``MAX_LINE_BYTES`` becomes a ``TruncatedLine``; without it, both raise.
+    Raises DataError, with the line number, for such lines and for damaged compressed files.
     """
     errors = "surrogateescape" if escape_invalid else "strict"
     with open_binary(path) as stream:
@@ -54,23 +53,23 @@ def read_lines(path: Path, *, escape_invalid: bool = False) -> Iterator[str]:
 
 
 def decoded_lines(stream: IO[bytes], name: str, *, errors: str = "strict") -> Iterator[str]:
-    """The lines of an open stream, as ``read_lines`` has them; ``name`` is what messages call it."""
+    """Yield the lines of an open stream, as ``read_lines`` does; messages call it ``name``."""
     n_lines = 0
     try:
-        for n_lines, (raw, is_whole) in enumerate(raw_lines(stream), start=1):
+        for n_lines, (raw, is_complete) in enumerate(raw_lines(stream), start=1):
             line = raw.removeprefix(BYTE_ORDER_MARK) if n_lines == 1 else raw
-            if is_whole:
+            if is_complete:
                 yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors)
             elif errors == "strict":
                 raise DataError(
-                    f"{name}:{n_lines} is longer than {LONGEST_LINE:,} bytes; a line is a sentence or some, so split it"
+                    f"{name}:{n_lines} is longer than {MAX_LINE_BYTES:,} bytes; split it into one sentence per line"
                 )
             else:
-                yield CutLine(line[:BEGINNING].decode("utf-8", errors))
+                yield TruncatedLine(line[:TRUNCATED_LINE_BYTES].decode("utf-8", errors))
     except UnicodeDecodeError as error:
         raise DataError(
             f"{name}:{n_lines} is not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}; "
             "convert the file to UTF-8"
         ) from error
-    except BROKEN as error:
+    except READ_ERRORS as error:
         raise DataError(f"{name} cannot be read after line {n_lines}: {error}") from error

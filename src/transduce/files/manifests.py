@@ -1,4 +1,4 @@
-"""Manifests: the size and the SHA-256 of each file of a folder, in ``manifest.json``."""
+"""Manifests: the size and SHA-256 of each file in a folder, in ``manifest.json``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from transduce.files.regular import open_regular, sha256_of_file, sha256_of_stre
 __all__ = ["MANIFEST_NAME", "verify_manifest", "write_manifest"]
 
 MANIFEST_NAME = "manifest.json"
-INCOMPLETE = "it is not complete; bring the file back from a copy, or make the folder anew"
-MIGRATIONS: tuple[Migration, ...] = (lambda values: values,)  # what format 1 adds is its number
+INCOMPLETE = "it is incomplete; restore the file from a copy, or create the folder again"
+MIGRATIONS: tuple[Migration, ...] = (lambda values: values,)  # format 1 only added the format number
 
 
 def write_manifest(folder: Path, *, exempt: Iterable[str] = ()) -> None:
-    """Write ``manifest.json``: size and SHA-256 of each file in ``folder`` but the ``exempt`` ones."""
-    left_out = {MANIFEST_NAME, *exempt}
-    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in left_out)
+    """Write ``manifest.json`` with the size and SHA-256 of each file in ``folder`` except the ``exempt`` ones."""
+    excluded = {MANIFEST_NAME, *exempt}
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in excluded)
     files = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)} for path in paths}
     write_json(folder / MANIFEST_NAME, {"format": len(MIGRATIONS), "files": files})
 
@@ -34,11 +34,11 @@ def verify_manifest(
     only: Iterable[str] | None = None,
     may_be_links: bool = False,
 ) -> None:
-    """Check every file of ``folder`` against its manifest, or ``only`` some.
+    """Check the files of ``folder``, all or ``only`` some, against its manifest.
 
-    Raises ``error`` if the folder, the manifest, a listed file or a ``required`` one is missing or no regular file,
-    if the manifest is of an unknown format, or if a size or a checksum differs. With ``may_be_links`` links to regular
-    files are such files, too.
+    Raises ``error`` if the folder, the manifest, a listed or a ``required`` file is missing or not a regular file, if
+    the manifest has an unknown format, or if a size or checksum differs. ``may_be_links`` also accepts links to
+    regular files.
     """
     required, present = [*required, *(only or ())], _names_in(folder, error=error)
     for name in (*required, MANIFEST_NAME):
@@ -53,13 +53,13 @@ def verify_manifest(
     if unlisted:
         raise error(f"{path} does not list {unlisted[0]}")
     for name in files if only is None else only:
-        if name not in present:  # the system is not asked for a name that a damaged manifest makes up
+        if name not in present:  # checked first, so that no invalid name from a damaged manifest reaches the system
             raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
         _verify_file(folder / name, files[name], error=error, may_be_link=may_be_links)
 
 
 def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
-    """What is in a folder."""
+    """Return the names in a folder. Raises ``error`` if it cannot be read."""
     if not folder.is_dir():
         raise error(f"{folder} is not a folder")
     try:
@@ -69,13 +69,13 @@ def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
 
 
 def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError], may_be_link: bool) -> None:
-    """Check the size and the checksum of one file against its entry in a manifest."""
+    """Check the size and checksum of one file against its manifest entry."""
     try:
         with open_regular(path, error=error, may_be_link=may_be_link) as stream:
             n_bytes = os.fstat(stream.fileno()).st_size
             if n_bytes != entry.get("bytes"):
                 raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
             if sha256_of_stream(stream) != entry.get("sha256"):
-                raise error(f"{path} is corrupt: its checksum is not the one in the manifest")
+                raise error(f"{path} is corrupt: its checksum differs from the manifest")
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause

@@ -1,7 +1,7 @@
-"""Regular files, opened so that nothing else is: no link is followed, no pipe waited for.
+"""Opening regular files safely: links are not followed, pipes and devices are refused.
 
-Files of folders that transduce writes are such files. Those of a model folder may be links, as tools make them that
-keep large files in one place: it is read only.
+Files in the folders that transduce writes must be regular files. Files of a model folder, which is only read, may be
+links, since tools that share large files create them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from transduce.errors import DataError, TransduceError
 
 __all__ = ["open_regular", "require_regular", "sha256_of_file", "sha256_of_stream"]
 
-# What keeps an open from following a link, from waiting for the other end of a pipe, and from taking a terminal.
+# Do not follow a link, do not wait for the other end of a pipe, do not acquire a terminal.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_WARILY = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+_SAFE_FLAGS = _NO_LINK | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 _FLAGS = {
     "rb": os.O_RDONLY,
     "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT,
@@ -36,45 +36,45 @@ def open_regular(
     error: type[TransduceError] = DataError,
     may_be_link: bool = False,
 ) -> IO[bytes]:
-    """Open a file that has to be a regular one, in a folder that transduce writes.
+    """Open a regular file in a folder that transduce writes.
 
-    "ab" and "a+b" make it if need be, "x+b" always.
-    Raises ``error`` if it is a link, a pipe, a device or a folder, and OSError as ``open`` does. With ``may_be_link`` a
-    link to a regular file is one, too.
+    "ab" and "a+b" create a missing file, "x+b" always creates one.
+    Raises ``error`` for a link, a pipe, a device or a folder, and OSError as ``open`` does. ``may_be_link`` also
+    accepts a link to a regular file.
     """
-    with suppress(FileNotFoundError):  # first, since opening a device may do something to it
+    with suppress(FileNotFoundError):  # checked before opening, which may have an effect on a device
         require_regular(path, error=error, may_be_link=may_be_link)
     try:
-        descriptor = os.open(path, _FLAGS[mode] | (_WARILY & ~_NO_LINK if may_be_link else _WARILY), 0o666)
+        descriptor = os.open(path, _FLAGS[mode] | (_SAFE_FLAGS & ~_NO_LINK if may_be_link else _SAFE_FLAGS), 0o666)
     except OSError:
-        require_regular(path, error=error, may_be_link=may_be_link)  # it may have come between
+        require_regular(path, error=error, may_be_link=may_be_link)  # it may have been created in the meantime
         raise
-    stream = open(descriptor, mode.replace("x", "r"))  # noqa: SIM115  (it is the caller's to close)
+    stream = open(descriptor, mode.replace("x", "r"))  # noqa: SIM115  (the caller closes it)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         stream.close()
-        raise error(f"{path} is no regular file; move it away, or put the file itself there")
+        raise error(f"{path} is not a regular file; move it away, or put the file itself there")
     return stream
 
 
 def require_regular(path: Path, *, error: type[TransduceError] = DataError, may_be_link: bool = False) -> None:
-    """Raises ``error`` if what is at ``path`` is no regular file, and FileNotFoundError if there is nothing.
+    """Raise ``error`` if ``path`` is not a regular file, and FileNotFoundError if it does not exist.
 
-    With ``may_be_link`` what a link leads to counts. Raises OSError if that cannot be known, as in a loop.
+    ``may_be_link`` follows a link; OSError is raised if it cannot be resolved, as in a loop.
     """
     mode = path.stat(follow_symlinks=may_be_link).st_mode
     if stat.S_ISREG(mode):
         return
     kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    what = kinds.get(stat.S_IFMT(mode), "a device")
-    raise error(f"{path} is {what}, not a regular file; move it away, or put the file itself there")
+    kind = kinds.get(stat.S_IFMT(mode), "a device")
+    raise error(f"{path} is {kind}, not a regular file; move it away, or put the file itself there")
 
 
 def sha256_of_file(path: Path) -> str:
-    """The SHA-256 of a regular file's bytes, in hexadecimal."""
+    """Return the SHA-256 of a regular file, in hexadecimal."""
     with open_regular(path) as stream:
         return sha256_of_stream(stream)
 
 
 def sha256_of_stream(stream: IO[bytes]) -> str:
-    """The SHA-256 of what is left of a stream, in hexadecimal."""
+    """Return the SHA-256 of the rest of a stream, in hexadecimal."""
     return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()

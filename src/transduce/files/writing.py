@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from transduce.files.folders import created_folder, named_in_errors, remove
 
 __all__ = ["atomic_write", "descriptor_named", "open_in_place", "replacement", "write_lines", "write_text"]
 
-MOST_LINKS = 40  # that lead to one another, as for the system
+MAX_LINKS = 40  # chained links to follow; Linux has the same limit
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a temporary neighbour of ``path``, renamed to it when the block ends without an error.
+    """Yield a stream to a temporary file beside ``path``, renamed to ``path`` when the block ends without an error.
 
-    A pipe, a device or what ``/dev/stdout`` names is written to as it is: another file in its place would be no pipe.
+    A pipe, a device or an open descriptor such as ``/dev/stdout`` is written directly, since it cannot be replaced.
     """
     with named_in_errors(path), open_in_place(path) or replacement(path) as stream:
         yield stream
 
 
 def open_in_place(path: Path) -> IO[bytes] | None:
-    """A stream to what is written as it is, never replaced: a pipe, a device, a descriptor; None for all else.
+    """Open a pipe, a device or an open descriptor for direct writing; None for everything else.
 
-    Where ``/dev/stdout`` leads to a file, it goes on after what is there: others may write to the same stream.
+    If ``/dev/stdout`` is a file, writing continues at its current offset, since others may write to the same stream.
     """
     descriptor = descriptor_named(path)
     if descriptor is not None:
@@ -37,9 +37,9 @@ def open_in_place(path: Path) -> IO[bytes] | None:
 
 
 def descriptor_named(path: Path) -> int | None:
-    """The number of the open descriptor that ``/dev/stdout``, ``/dev/fd/3`` or a link to these names."""
+    """Return the open descriptor that ``path`` names (``/dev/stdout``, ``/dev/fd/3``, a link to these), or None."""
     folders = {"/dev/fd", os.path.realpath("/proc/self/fd")}
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         if path.name.isdecimal() and os.path.realpath(path.parent) in folders and path.exists():
             return int(path.name)
         if not path.is_symlink():
@@ -50,12 +50,12 @@ def descriptor_named(path: Path) -> int | None:
 
 @contextmanager
 def replacement(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to a new file beside ``path``, which takes its place when the block ends without an error."""
+    """Yield a stream to a new file beside ``path``, which replaces it when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with named_in_errors(path), created_folder(path.parent):
         remove(temporary)
         try:
-            with temporary.open("xb") as stream:  # new, so that nothing is written through a link of that name
+            with temporary.open("xb") as stream:  # "x": do not write through an existing link of that name
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -65,13 +65,13 @@ def replacement(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8, whole or not at all."""
+    """Write ``text`` as UTF-8, atomically."""
     with atomic_write(path) as stream:
         stream.write(text.encode("utf-8"))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write one line each, ``"\\n"`` at every end, whole or not at all; returns how many."""
+    """Write lines, each followed by ``"\\n"``, atomically; return their number."""
     n_lines = 0
     with atomic_write(path) as stream:
         for line in lines:

@@ -1,6 +1,6 @@
-"""Numbers that judge: sacreBLEU's BLEU and chrF, the tokenised BLEUs of papers, perplexity, significance; PARSEVAL.
+"""Evaluation metrics: sacreBLEU's BLEU and chrF, tokenised BLEUs, perplexity, bootstrap significance, PARSEVAL.
 
-Nothing here knows torch. A score always comes with a signature: the settings that produced it.
+Imports no torch. Every score has a signature: the settings that produced it.
 """
 
 from __future__ import annotations

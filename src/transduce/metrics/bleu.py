@@ -1,7 +1,7 @@
-"""The headline scores, by sacreBLEU: BLEU and chrF of raw text, each with its signature.
+"""BLEU and chrF of raw text, computed by sacreBLEU, with signatures.
 
-Both read text as people write it, so that scores of different systems can be compared: a tokenisation of one's own
-changes BLEU by more than most ideas do.
+Both take detokenised text, so that scores of different systems are comparable: a custom tokenisation can change BLEU
+by more than most model improvements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from transduce.errors import DataError
 
 __all__ = ["Score", "chrf_score", "corpus_score", "looks_tokenised", "require_parallel", "sacrebleu_score"]
 
-STOP = re.compile(r"[.,](?=\s|$)")  # only these two: French has a space before : ; ! ?
+STOP = re.compile(r"[.,](?=\s|$)")  # French puts a space before : ; ! ?
 SPACED_STOP = re.compile(r"\s[.,](?=\s|$)")
 
 
@@ -25,28 +25,28 @@ class Score:
     """A score and how it was computed."""
 
     score: float  # percent
-    signature: str  # sacreBLEU's: every setting, and the versions
+    signature: str  # sacreBLEU's: all settings and versions
 
     def __str__(self) -> str:
         return f"{self.score:.2f} ({self.signature})"
 
 
 def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """BLEU of raw text as sacreBLEU computes it by default: 13a tokenisation, cased.
+    """Return BLEU of raw text with sacreBLEU's defaults: 13a tokenisation, cased.
 
     13a is meant for languages that put spaces between words.
-    Raises DataError if there is not one reference for each hypothesis.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
 
     >>> print(sacrebleu_score(["Ein Hund schläft im Garten ."], ["Ein Hund schläft im Garten."]))
     100.00 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:...)
     """
-    return corpus_score(BLEU(force=True), hypotheses, references)  # force: whoever calls warns, by looks_tokenised
+    return corpus_score(BLEU(force=True), hypotheses, references)  # force: no warning; callers use looks_tokenised
 
 
 def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """The F-score of character n-grams, chrF2: n up to 6, recall twice as important as precision.
+    """Return chrF2, the character n-gram F-score with n up to 6 and beta = 2.
 
-    Raises DataError if there is not one reference for each hypothesis.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
 
     >>> print(chrf_score(["Ein Hund schläft."], ["Ein Hund schläft."]))
     100.00 (nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...)
@@ -61,10 +61,10 @@ def corpus_score(
     *,
     settings: Mapping[str, str] | None = None,
 ) -> Score:
-    """The score of a whole corpus under ``metric``.
+    """Return the corpus-level score under ``metric``.
 
-    ``settings`` are entries of the signature that sacreBLEU cannot know: what was done to the text before.
-    Raises DataError if there is not one reference for each hypothesis.
+    ``settings`` are added to the signature: preprocessing that sacreBLEU does not know about.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
     """
     require_parallel(hypotheses, references)
     score = metric.corpus_score(hypotheses, [references]).score
@@ -75,7 +75,7 @@ def corpus_score(
 
 
 def require_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Raises DataError unless there is one reference for each hypothesis, and at least one of them."""
+    """Raise DataError unless there is one reference per hypothesis, and at least one of each."""
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses):,} hypotheses but {len(references):,} references; they must align line by line"
@@ -85,9 +85,9 @@ def require_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> No
 
 
 def looks_tokenised(lines: Iterable[str]) -> bool:
-    """Whether most lines that have a full stop or a comma have a space before it, as a tokenizer leaves it.
+    """Return whether text looks tokenised: most lines with a full stop or comma have a space before it.
 
-    Such text should be detokenised before it is scored.
+    Such text should be detokenised before scoring.
 
     >>> looks_tokenised(["Ein Hund schläft ."]), looks_tokenised(["Ein Hund schläft."])
     (True, False)

@@ -1,8 +1,8 @@
-"""PARSEVAL: how many labelled brackets a parser gets right, as the treebank's standard evaluation counts them.
+"""PARSEVAL: labelled bracket precision, recall and F1 of parse trees.
 
-The rules are those of EVALB with its parameter file COLLINS.prm, which is what work on the Wall Street Journal reports
-(section 6.3, Table 4). A sentence whose words differ in the two files is an *error*: it leaves all totals, so that an
-F1 is worth what is said beside it only where errors are 0.
+The rules are those of EVALB with its parameter file COLLINS.prm, as reported for the Wall Street Journal (section 6.3,
+Table 4). A sentence whose words differ between the files is an *error* and excluded from all totals, so F1 values are
+comparable only if there are no errors.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.trees import ROOT_LABEL, TRACE, Tree
 
 __all__ = [
-    "DROPPED_LABELS", "Parseval", "SentenceScore", "Status", "Totals", "constituent_label", "lines_of_details",
+    "DROPPED_LABELS", "Parseval", "SentenceScore", "Status", "Totals", "constituent_label", "detail_lines",
     "parseval",
 ]  # fmt: skip
 
 Status = Literal["valid", "skipped", "error"]
 
-# Words with these labels are left out, each by the label it has in its own file; so are constituents.
+# Words and constituents with these labels are ignored, each by the label in its own file.
 DROPPED_LABELS = PUNCTUATION_TAGS | {ROOT_LABEL, TRACE}
 EQUAL_LABELS = {"PRT": "ADVP"}
-LONGEST_SHORT = 40  # words, punctuation among them
+SHORT_LENGTH = 40  # words, including punctuation
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceScore:
-    """What is counted in one sentence. In those that are not valid only the length and the words are."""
+    """The counts of one sentence; unless it is valid, only the length and the number of words."""
 
-    length: int  # words of the gold tree without traces, punctuation among them
+    length: int  # words of the gold tree without traces, including punctuation
     status: Status
     n_matched: int = 0
-    n_gold: int = 0  # constituents
-    n_test: int = 0
+    n_gold: int = 0  # constituents of the gold tree
+    n_test: int = 0  # constituents of the test tree
     n_crossing: int = 0  # test constituents that cross a gold one
-    n_words: int = 0  # that are kept
+    n_words: int = 0  # without ignored words
     n_right_tags: int = 0
 
     @property
     def recall(self) -> float:
-        """In percent."""
+        """Labelled recall in percent."""
         return _percent(self.n_matched, self.n_gold)
 
     @property
     def precision(self) -> float:
-        """In percent."""
+        """Labelled precision in percent."""
         return _percent(self.n_matched, self.n_test)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every constituent is right and none is missing."""
+        """Whether the constituents match completely."""
         return self.n_matched == self.n_gold == self.n_test
 
     def as_json(self) -> dict[str, Any]:
-        """For ``transduce parseval --details --json``."""
+        """Return the entry of ``transduce parseval --details --json``."""
         return {
             "length": self.length,
             "status": self.status,
@@ -76,25 +76,25 @@ class SentenceScore:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Figures over sentences; those of brackets are of corpus-level sums over the valid ones."""
+    """Corpus-level figures over the valid sentences: percentages, except ``average_crossing`` and the counts."""
 
-    recall: float  # in percent, as all but the average and the counts
+    recall: float
     precision: float
     f1: float
     complete_match: float
-    average_crossing: float  # brackets a sentence
+    average_crossing: float  # crossing brackets per sentence
     no_crossing: float
     two_or_less_crossing: float
-    tagging_accuracy: float | None  # None: the trees have no tags that could be judged
+    tagging_accuracy: float | None  # None: the trees have no tags to evaluate
     valid: int
     skipped: int
     errors: int
 
     @staticmethod
     def from_sentences(sentences: Iterable[SentenceScore]) -> Totals:
-        """Over some sentences."""
-        all_of_them = list(sentences)
-        valid = [each for each in all_of_them if each.status == "valid"]
+        """Compute the totals of some sentences."""
+        sentences = list(sentences)
+        valid = [each for each in sentences if each.status == "valid"]
         matched, gold, test = (sum(getattr(each, name) for each in valid) for name in ("n_matched", "n_gold", "n_test"))
         recall, precision = _percent(matched, gold), _percent(matched, test)
         return Totals(
@@ -107,29 +107,29 @@ class Totals:
             two_or_less_crossing=_percent(sum(each.n_crossing <= 2 for each in valid), len(valid)),
             tagging_accuracy=_percent(sum(each.n_right_tags for each in valid), sum(each.n_words for each in valid)),
             valid=len(valid),
-            skipped=sum(each.status == "skipped" for each in all_of_them),
-            errors=sum(each.status == "error" for each in all_of_them),
+            skipped=sum(each.status == "skipped" for each in sentences),
+            errors=sum(each.status == "error" for each in sentences),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Parseval:
-    """All figures of a test file: over all sentences, over those of at most 40 words, and each sentence's own."""
+    """The evaluation of a test file: totals over all and over short sentences (at most 40 words), and each sentence."""
 
     all: Totals
     length_40: Totals
     sentences: tuple[SentenceScore, ...]
 
     def without_tags(self) -> Parseval:
-        """The same of trees whose tags all say the same."""
-        all_told, short_told = (replace(each, tagging_accuracy=None) for each in (self.all, self.length_40))
-        return Parseval(all_told, short_told, self.sentences)
+        """Return the result without tagging accuracy, for trees whose tags are all XX."""
+        totals, short_totals = (replace(each, tagging_accuracy=None) for each in (self.all, self.length_40))
+        return Parseval(totals, short_totals, self.sentences)
 
 
 def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | TreeError | None]) -> Parseval:
-    """Compare trees one by one; None is a line without a tree, a TreeError one that is none, and counts as an error.
+    """Compare trees one by one; None is a line without a tree, a TreeError a malformed one, which counts as an error.
 
-    Raises DataError if there are not as many of both.
+    Raises DataError if the numbers of trees differ.
 
     >>> from transduce.trees import parse_tree
     >>> gold = parse_tree("(TOP (S (NP (DT a) (NN dog)) (VP (VBZ sleeps)) (. .)))")
@@ -140,27 +140,27 @@ def parseval(gold: Sequence[Tree | None], test: Sequence[Tree | TreeError | None
     if len(gold) != len(test):
         raise DataError(f"{len(gold):,} gold trees but {len(test):,} test trees; they must align line by line")
     sentences = tuple(map(_compare, gold, test))
-    short = (each for each in sentences if each.length <= LONGEST_SHORT)
+    short = (each for each in sentences if each.length <= SHORT_LENGTH)
     return Parseval(Totals.from_sentences(sentences), Totals.from_sentences(short), sentences)
 
 
 def constituent_label(label: str) -> str:
-    """What is compared of a constituent's label: up to the first ``-`` or ``=``; ADVP and PRT are the same.
+    """Return a label as it is compared: up to the first ``-`` or ``=``, with PRT as ADVP.
 
     >>> constituent_label("NP-SBJ-1"), constituent_label("PRT")
     ('NP', 'ADVP')
     """
-    cut = re.split("[-=]", label, maxsplit=1)[0]
-    return EQUAL_LABELS.get(cut, cut)
+    prefix = re.split("[-=]", label, maxsplit=1)[0]
+    return EQUAL_LABELS.get(prefix, prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class _Brackets:
-    """A tree as it is compared: kept words with their tags, and constituents over them in order of opening."""
+    """A tree as it is compared: its words without ignored ones, their tags, and constituents in order of opening."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    constituents: tuple[tuple[str, int, int], ...]  # label, first word, after the last word
+    constituents: tuple[tuple[str, int, int], ...]  # label, start and end (exclusive) in words
     length: int
 
     @staticmethod
@@ -176,15 +176,15 @@ class _Brackets:
 
 
 def _constituents(tree: Tree) -> list[tuple[str, int, int]]:
-    """Those that count: over some word, and not named as what is dropped. Without recursion, for deep trees."""
+    """Return the constituents that cover a word and have no dropped label. Not recursive, since trees may be deep."""
     spans: list[tuple[str, int, int]] = []
     n_kept = 0
-    stack: list[tuple[Tree, int | None]] = [(tree, None)]  # a node, and its place in ``spans`` once it was opened
+    stack: list[tuple[Tree, int | None]] = [(tree, None)]  # a node, and its index in ``spans`` once opened
     while stack:
-        node, place = stack.pop()
-        if place is not None:
-            label, start, _ = spans[place]
-            spans[place] = (label, start, n_kept)
+        node, index = stack.pop()
+        if index is not None:
+            label, start, _ = spans[index]
+            spans[index] = (label, start, n_kept)
         elif node.word is not None:
             n_kept += node.label not in DROPPED_LABELS
         else:
@@ -216,25 +216,25 @@ def _compare(gold_tree: Tree | None, test_tree: Tree | TreeError | None) -> Sent
 
 
 def _innermost_spans(constituents: Iterable[tuple[str, int, int]], *, n_words: int) -> list[tuple[int, int]]:
-    """For each gap between words, the smallest constituent of a tree that holds words on both sides of it."""
+    """For each gap between words, return the smallest constituent that spans it."""
     opening: list[list[int]] = [[] for _ in range(n_words + 1)]
     for _, start, end in constituents:
         opening[start].append(end)
     whole = (0, n_words)
     innermost = [whole] * (n_words + 1)
-    is_open: list[tuple[int, int]] = []  # each within the one before it
+    nested: list[tuple[int, int]] = []  # open constituents, outermost first
     for gap in range(1, n_words):
-        is_open += [(gap - 1, end) for end in sorted(opening[gap - 1], reverse=True)]
-        while is_open and is_open[-1][1] <= gap:
-            is_open.pop()
-        innermost[gap] = is_open[-1] if is_open else whole
+        nested += [(gap - 1, end) for end in sorted(opening[gap - 1], reverse=True)]
+        while nested and nested[-1][1] <= gap:
+            nested.pop()
+        innermost[gap] = nested[-1] if nested else whole
     return innermost
 
 
 def _crosses(start: int, end: int, innermost: Sequence[tuple[int, int]]) -> bool:
-    """Whether a span overlaps a constituent of the gold tree and neither holds the other.
+    """Return whether a span crosses a gold constituent: they overlap and neither contains the other.
 
-    Of all that reach over one of its ends the innermost is the first to end within it.
+    It is enough to check the innermost constituents that span its two ends.
     """
     return innermost[start][1] < end or innermost[end][0] > start
 
@@ -243,10 +243,10 @@ def _percent(part: float, whole: float) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-def lines_of_details(sentences: Sequence[SentenceScore]) -> Iterator[str]:
-    """One line a sentence under a line of names, for people.
+def detail_lines(sentences: Sequence[SentenceScore]) -> Iterator[str]:
+    """Yield a table for display: a header, then one line per sentence.
 
-    >>> print("\\n".join(lines_of_details([SentenceScore(3, "valid", 1, 2, 1, 0, 3, 3)])))
+    >>> print("\\n".join(detail_lines([SentenceScore(3, "valid", 1, 2, 1, 0, 3, 3)])))
     sentence  length  status   recall  precision  matched  gold  test  crossing  words  correct tags
            1       3  valid     50.00     100.00        1     2     1         0      3             3
     """

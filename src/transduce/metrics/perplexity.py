@@ -1,4 +1,4 @@
-"""Perplexity: how many tokens a model hesitates between."""
+"""Perplexity."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["perplexity"]
 
 
 def perplexity(nats: float, n_tokens: int) -> float:
-    """``exp(nats / n_tokens)``, of a summed cross-entropy without label smoothing. Table 3, PPL.
+    """Return ``exp(nats / n_tokens)`` of a summed cross-entropy without label smoothing. Table 3, PPL.
 
-    It is per token of the vocabulary, so that only models with the same vocabulary can be compared.
-    A loss too large for a float gives infinity. Raises ValueError if ``n_tokens`` is below 1.
+    It is per subword token, so only models with the same vocabulary can be compared.
+    Overflow gives infinity. Raises ValueError if ``n_tokens`` is below 1.
 
     >>> round(perplexity(1593.3, 1000), 2)
     4.92

@@ -1,4 +1,4 @@
-"""All scores of a set of translations at once: what ``transduce score`` and ``evaluate`` print."""
+"""The scores of a set of translations, as ``transduce score`` and ``evaluate`` print them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOKENISED_BLEUS: Mapping[TokenisedBleu, Callable[..., Score]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationScores:
-    """The scores of one set of translations. The headline is sacreBLEU; a tokenised one stands beside it on request."""
+    """The scores of one set of translations: sacreBLEU and chrF, and tokenised BLEUs if requested."""
 
     sacrebleu: Score
     chrf: Score
@@ -30,16 +30,16 @@ class TranslationScores:
     sentences: int
 
     def as_json(self) -> dict[str, Any]:
-        """``{"sacrebleu": {"score": ..., "signature": ...}, "chrf": ..., "sentences": ...}``: what was computed."""
+        """Return the computed scores: ``{"sacrebleu": {"score": ..., "signature": ...}, "chrf": ..., ...}``."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def score_translations(
     hypotheses: Sequence[str], references: Sequence[str], *, language: str, also: Collection[TokenisedBleu] = ()
 ) -> TranslationScores:
-    """Scores of raw ``hypotheses`` against one raw reference each; ``also`` names tokenised BLEUs, by ``language``.
+    """Score raw ``hypotheses`` against one raw reference each; ``also`` adds tokenised BLEUs for ``language``.
 
-    Raises DataError if there is not one reference for each hypothesis.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
 
     >>> from transduce.metrics import TOKENISED_BLEUS
     >>> translations, references = ["Ein Hund schläft tief."], ["Ein Hund schläft fest."]
@@ -59,7 +59,7 @@ def score_translations(
 
 
 def customary_bleus(text_name: str) -> tuple[TokenisedBleu, ...]:
-    """The tokenised BLEUs that others report for a text, by its name: of Multi30k, and of WMT's newstest. Else none.
+    """Return the tokenised BLEUs that papers report for a test set, by its name: Multi30k or WMT's newstest.
 
     >>> customary_bleus("multi30k/test_2016_flickr"), customary_bleus("wmt_news/newstest2014")
     (('multi30k_bleu',), ('paper_bleu',))

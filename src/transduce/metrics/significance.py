@@ -1,11 +1,13 @@
-"""Is one system better than another, or was it the choice of test sentences? Paired bootstrap resampling.
+"""Paired bootstrap resampling: a significance test for the BLEU difference of two systems.
 
-Test sets of the same size are drawn, with replacement, from the sentences of the given one; both systems are scored on
-each. BLEU depends on a set only through sums over its sentences (lengths, n-grams, matches), so a drawn set costs one
-sum, and no text is read twice.
+Test sets of the same size are drawn with replacement from the given one, and both systems are scored on each. BLEU
+depends on a set only through sums over its sentences (lengths, n-grams, matches), so a resample costs one sum, and no
+text is read twice.
 
 sacreBLEU has this test too, but takes its seed from the environment, gives no interval for the difference, counts only
 one tail, and calls two identical systems different.
+
+Shapes: R resamples, N rows (sentences), X sums that determine BLEU.
 """
 
 from __future__ import annotations
@@ -22,23 +24,21 @@ from transduce.metrics.bleu import Score, sacrebleu_score
 
 __all__ = ["PairedBootstrap", "paired_bootstrap"]
 
-# R resamples; N sentences; F = 10 sums that determine BLEU: two lengths, then matches and n-grams of orders 1 to 4
-
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """System B against system A on the same test set, in points of sacreBLEU."""
+    """System B compared with system A on the same test set, in sacreBLEU points."""
 
     a: Score
     b: Score
     difference: float  # B minus A
-    interval: tuple[float, float]  # 95% of the drawn test sets have their difference in it
-    p_value: float  # two-sided: how often a difference this large would come up between equally good systems
+    interval: tuple[float, float]  # 95% confidence interval of the difference
+    p_value: float  # two-sided: probability of a difference this large between equally good systems
     n_resamples: int
     seed: int
 
     def as_json(self) -> dict[str, Any]:
-        """``{"a": {"score": ..., "signature": ...}, "b": ..., "difference": ..., "interval": [low, high], ...}``."""
+        """Return ``{"a": {"score": ..., "signature": ...}, "b": ..., "difference": ..., "interval": ..., ...}``."""
         return asdict(self)
 
 
@@ -50,9 +50,9 @@ def paired_bootstrap(
     n_resamples: int = 1000,
     seed: int,
 ) -> PairedBootstrap:
-    """Compare two systems by sacreBLEU on ``n_resamples`` test sets drawn from ``references``.
+    """Compare two systems by sacreBLEU on ``n_resamples`` resampled test sets.
 
-    Raises DataError if there is not one reference for each hypothesis, ValueError if ``n_resamples`` is below 1.
+    Raises DataError if the numbers of lines differ or are 0, ValueError if ``n_resamples`` is below 1.
 
     >>> references = ["Ein Hund schläft im Garten.", "Zwei Kinder spielen Ball."]
     >>> paired_bootstrap(references, references, references, seed=1).p_value
@@ -62,9 +62,9 @@ def paired_bootstrap(
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     a, b = sacrebleu_score(hypotheses_a, references), sacrebleu_score(hypotheses_b, references)
     difference = b.score - a.score
-    sums_a_NF, sums_b_NF = (_sentence_sums(hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
-    drawn_R = _drawn_differences(sums_a_NF, sums_b_NF, n_resamples=n_resamples, seed=seed)
-    # Between equally good systems the drawn differences would scatter alike, but around zero.
+    sums_a_NX, sums_b_NX = (_sentence_sums(hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
+    drawn_R = _drawn_differences(sums_a_NX, sums_b_NX, n_resamples=n_resamples, seed=seed)
+    # Under the null hypothesis the differences have the same distribution, but with mean 0.
     n_as_large = int(np.count_nonzero(np.abs(drawn_R - drawn_R.mean()) >= abs(difference)))
     low, high = np.percentile(drawn_R, [2.5, 97.5])
     return PairedBootstrap(
@@ -72,32 +72,32 @@ def paired_bootstrap(
         b=b,
         difference=difference,
         interval=(float(low), float(high)),
-        p_value=(n_as_large + 1) / (n_resamples + 1),  # the given test set is one more draw: p is never 0
+        p_value=(n_as_large + 1) / (n_resamples + 1),  # the given test set is one more resample: p is never 0
         n_resamples=n_resamples,
         seed=seed,
     )
 
 
 def _sentence_sums(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.int64]:
-    """What each sentence adds to BLEU's sums, ``(N, F)``."""
-    metric = BLEU(force=True, effective_order=True)  # effective order keeps single sentences from a warning, no more
+    """Return each sentence's two lengths, then its matches and n-grams of orders 1 to 4, ``(N, X)`` with X = 10."""
+    metric = BLEU(force=True, effective_order=True)  # effective order only avoids a warning for single sentences
     scores = [metric.sentence_score(*pair) for pair in zip(hypotheses, ([line] for line in references), strict=True)]
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores], dtype=np.int64)
 
 
 def _drawn_differences(
-    sums_a_NF: NDArray[np.int64], sums_b_NF: NDArray[np.int64], *, n_resamples: int, seed: int
+    sums_a_NX: NDArray[np.int64], sums_b_NX: NDArray[np.int64], *, n_resamples: int, seed: int
 ) -> NDArray[np.float64]:
-    """BLEU of B minus BLEU of A on each drawn test set, ``(R,)``; one draw serves both systems."""
+    """Return BLEU of B minus BLEU of A on each resample, ``(R,)``; both systems are scored on the same resamples."""
     rng = np.random.default_rng(seed)
-    n_sentences = len(sums_a_NF)
+    n_sentences = len(sums_a_NX)
     differences_R = np.empty(n_resamples)
     for i in range(n_resamples):
-        drawn_N = np.bincount(rng.integers(n_sentences, size=n_sentences), minlength=n_sentences)  # how often each
-        differences_R[i] = _bleu_of_sums(drawn_N @ sums_b_NF) - _bleu_of_sums(drawn_N @ sums_a_NF)
+        drawn_N = np.bincount(rng.integers(n_sentences, size=n_sentences), minlength=n_sentences)  # counts
+        differences_R[i] = _bleu_of_sums(drawn_N @ sums_b_NX) - _bleu_of_sums(drawn_N @ sums_a_NX)
     return differences_R
 
 
-def _bleu_of_sums(sums_F: NDArray[np.int64]) -> float:
-    hyp_length, ref_length, *n_grams = sums_F.tolist()
+def _bleu_of_sums(sums_X: NDArray[np.int64]) -> float:
+    hyp_length, ref_length, *n_grams = sums_X.tolist()
     return BLEU.compute_bleu(n_grams[:4], n_grams[4:], hyp_length, ref_length, smooth_method="exp").score

@@ -1,11 +1,11 @@
-"""BLEU as papers print it: of text that Moses has tokenised, on both sides. For comparison with their tables only.
+"""Tokenised BLEU, as papers report it: both sides tokenised with Moses. Only for comparison with published tables.
 
     the paper    unicode punctuation replaced, Moses tokens, compounds split, cased
     Multi30k     lowercased, punctuation normalised, Moses tokens
 
-Both count as multi-bleu.perl does, without smoothing: a corpus that matches no 4-gram at all scores 0.
-Moses knows abbreviations and apostrophes of some languages; for others it takes English abbreviations. ``sacremoses``
-is imported where it is used: it compiles its tables for a quarter of a second.
+Both count like multi-bleu.perl, without smoothing: a corpus without any matching 4-gram scores 0.
+Moses has rules for abbreviations and apostrophes in some languages, and uses the English abbreviations for others.
+``sacremoses`` is imported lazily, since compiling its tables takes a quarter of a second.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from transduce.metrics.bleu import Score, corpus_score
 __all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
 
 HYPHEN_INSIDE_WORD = re.compile(r"(\S)-(\S)")
-MOST_DOTS = 1000  # in a row; for more, Moses' table of punctuation takes the square of their number
-MANY_DOTS = re.compile(rf"\.{{{MOST_DOTS + 1},}}")
+MAX_DOTS = 1000  # in a row: Moses' punctuation rules take quadratic time in their number
+EXCESS_DOTS = re.compile(rf"\.{{{MAX_DOTS + 1},}}")
 
 
 def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
-    """BLEU of raw text as the paper's authors computed it. Section 6.1, Table 2.
+    """Return BLEU of raw text as the paper's authors computed it. Section 6.1, Table 2.
 
-    A split compound counts as several tokens, and a quotation mark in another style is no error, so this is above
+    Compounds count as several tokens and styles of quotation marks are not distinguished, so it is higher than
     sacreBLEU: by 0.3 to 1.5 points for the output of the authors' base model (tensor2tensor, issue 317).
-    Raises DataError if there is not one reference for each hypothesis.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
 
     >>> print(paper_bleu(["Der CO2-Ausstoß sinkt."], ["Der CO2-Ausstoß sinkt."], language="de"))
     100.00 (nrefs:1|case:mixed|eff:no|tok:moses-de-compounds-split|smooth:none|punct:unicode-replaced|sacremoses:...)
@@ -40,7 +40,7 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language
     tokenize = MosesTokenizer(language).tokenize
 
     def prepare(line: str) -> str:
-        # Moses' table lacks the low quotation mark; the authors' reference has a plain one in its place.
+        # Moses does not replace the low quotation mark; the authors' reference has a plain one in its place.
         plain = replace_unicode(line.replace("„", '"'))
         return split_compounds(tokenize(plain, return_str=True))
 
@@ -49,9 +49,9 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language
 
 
 def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
-    """BLEU of raw text as work on Multi30k reports it: the data set's own preparation, on both sides.
+    """Return BLEU of raw text as reported for Multi30k: the data set's preprocessing applied to both sides.
 
-    Raises DataError if there is not one reference for each hypothesis.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
 
     >>> print(multi30k_bleu(["Ein Hund schläft im Garten."], ["ein hund schläft im Garten."], language="de"))
     100.00 (nrefs:1|case:lc|eff:no|tok:moses-de|smooth:none|punct:moses-normalised|sacremoses:...)
@@ -62,7 +62,7 @@ def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, langu
     tokenize = MosesTokenizer(language).tokenize
 
     def prepare(line: str) -> str:
-        plain = MANY_DOTS.sub("." * MOST_DOTS, line.lower())
+        plain = EXCESS_DOTS.sub("." * MAX_DOTS, line.lower())
         return str(tokenize(normalize(plain), return_str=True))
 
     settings = {"tok": f"moses-{language}", "punct": "moses-normalised"}
@@ -77,7 +77,7 @@ def _bleu_of_tokens(
     *,
     lowercase: bool = False,
 ) -> Score:
-    """BLEU as multi-bleu.perl counts it, of lines that ``prepare`` makes tokens of."""
+    """Return BLEU as multi-bleu.perl counts it, of lines tokenised by ``prepare``."""
     from sacremoses import __version__
 
     metric = BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
@@ -86,9 +86,9 @@ def _bleu_of_tokens(
 
 
 def split_compounds(tokens: str) -> str:
-    """``tokens`` with each hyphen inside a word as a token of its own, as in Google's evaluations.
+    """Split each hyphen inside a word into a separate token, as in Google's evaluations.
 
-    Matches do not overlap: of the two hyphens around a single letter only the first is split.
+    Matches do not overlap: of two hyphens around a single letter only the first is split.
 
     >>> split_compounds("der CO2-Ausstoß von A-B-C")
     'der CO2 ##AT##-##AT## Ausstoß von A ##AT##-##AT## B-C'
@@ -97,7 +97,7 @@ def split_compounds(tokens: str) -> str:
 
 
 def has_moses_rules(language: str) -> bool:
-    """Whether Moses knows the abbreviations of a language; where it does not, it takes the English ones.
+    """Return whether Moses has abbreviation rules for a language; otherwise it uses the English ones.
 
     >>> has_moses_rules("de"), has_moses_rules("xx")
     (True, False)

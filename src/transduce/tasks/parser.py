@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transduce.config import InferencePrecision, SearchConfig
-from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, repair, with_ending
+from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, ending_token, repair
 from transduce.model import EncoderDecoder
 from transduce.search import Constrained, Prefixes
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_several
@@ -164,7 +164,7 @@ class Parser:
             known = vocabulary.get(tag)
             return (known,) if known is not None else kinds.punctuation or kinds.tags
         # Where the model writes how words end, that of the word alone, unless no word of the training text ended so.
-        ending = vocabulary.get(with_ending(word))
+        ending = vocabulary.get(ending_token(word))
         others = kinds.other_tags if ending is None else (ending,)
         if tag is None and not any(map(str.isalnum, unescaped(word))):
             return (*kinds.punctuation, *others)

@@ -16,7 +16,7 @@ import torch
 
 from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfig, config_from_mapping
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
-from transduce.files import LONGEST_LINE
+from transduce.files import MAX_LINE_BYTES
 from transduce.model import EncoderDecoder
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_several
 from transduce.tasks.devices import usable_device
@@ -220,7 +220,7 @@ class Translator:
     ) -> Iterator[Translation]:
         """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank.
 
-        A chunk is less than ``chunk_lines`` where lines are long; of a line beyond ``LONGEST_LINE`` the end is cut off.
+        A chunk is less than ``chunk_lines`` where lines are long; a line beyond ``MAX_LINE_BYTES`` is cut off there.
         ``choose`` takes segments with all of their beams, and gives the n best of each.
         """
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
@@ -229,7 +229,7 @@ class Translator:
         own_way = way if choose is None else search_with(way, n_best=way.beam_size)
 
         def translated(chunk: Sequence[str]) -> Iterator[Translation]:
-            read = [line[:LONGEST_LINE] for line in chunk]
+            read = [line[:MAX_LINE_BYTES] for line in chunk]
             segments_of = self._segments(read) if split else [[Segment(line, "")] for line in read]
             texts = [each.text for each in chain.from_iterable(segments_of)]
             found = self.translate_segments(texts, own_way, lowers_caps=split)
@@ -237,7 +237,7 @@ class Translator:
             chosen = iter(found if choose is None else choose(texts, found, way))
             for line, segments in zip(chunk, segments_of, strict=True):
                 parts = list(islice(chosen, len(segments)))
-                yield put_together(line, segments, parts, way.n_best, is_truncated=len(line) > LONGEST_LINE)
+                yield put_together(line, segments, parts, way.n_best, is_truncated=len(line) > MAX_LINE_BYTES)
 
         return chain.from_iterable(map(translated, chunks(lines, chunk_lines, len)))
 

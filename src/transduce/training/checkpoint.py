@@ -340,7 +340,7 @@ def restore_checkpoints(folder: Path) -> None:
     for path in folder.glob(".update-*.old"):
         full_tensor = folder / path.name.split(".")[1]
         if is_leftover(path, of=full_tensor.name):
-            restore(full_tensor, whoever_wrote=True)
+            restore(full_tensor, is_exclusive=True)
 
 
 def set_aside_newer(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trees for people: indented text, and a drawing."""
+"""Tree display: indented text and SVG drawings."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from transduce.view.svg import xml_text
 
 __all__ = ["draw_tree", "indented"]
 
-WIDEST_LINE = 100  # what fits is kept on one line
+MAX_LINE_WIDTH = 100  # a subtree that fits is printed on one line
 
 LEVEL, LINE_HEIGHT, MARGIN = 56.0, 22.0, 16.0  # pixels
-CHARACTER, GAP = 9.0, 18.0  # width of a letter at most, and room between words
+CHARACTER, GAP = 9.0, 18.0  # maximum width of a letter, space between words
 
 
 def indented(tree: Tree) -> str:
-    """A tree on several lines, two blanks deeper with each bracket; what is short stays on one.
+    """Return a tree on several lines, indented by two spaces per level; short subtrees stay on one line.
 
     >>> from transduce.trees import parse_tree
     >>> print(indented(parse_tree("(TOP (S (NP (DT the) (NN dog)) (VP (VBZ sleeps))))")))
     (TOP (S (NP (DT the) (NN dog)) (VP (VBZ sleeps))))
     """
     lines: list[str] = []
-    stack: list[tuple[Tree, int, str]] = [(tree, 0, "")]  # a node, its depth, the brackets that close after it
+    stack: list[tuple[Tree, int, str]] = [(tree, 0, "")]  # node, depth, closing brackets that follow it
     while stack:
         node, depth, closing = stack.pop()
         text, indent = f"{node}{closing}", "  " * depth
-        if node.word is not None or len(indent) + len(text) <= WIDEST_LINE:
+        if node.word is not None or len(indent) + len(text) <= MAX_LINE_WIDTH:
             lines.append(indent + text)
             continue
         lines.append(f"{indent}({node.label}")
@@ -38,17 +38,17 @@ def indented(tree: Tree) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _LaidOutNode:
     label: str
     x: float
     depth: int
-    children: tuple[int, ...]  # places in the list of all
+    children: tuple[int, ...]  # indices into the list of all nodes
     word: str | None
 
 
 def draw_tree(tree: Tree) -> str:
-    """An SVG: words in a row at the bottom, each bracket above the middle of what it holds."""
-    nodes = _placed(tree)
+    """Draw a tree as SVG: words in a row at the bottom, each label centred above its children."""
+    nodes = _laid_out(tree)
     depth = max(node.depth for node in nodes)
     width = max(node.x + _width(node) / 2 for node in nodes) + MARGIN
     word_y = MARGIN + depth * LEVEL + 2 * LINE_HEIGHT
@@ -72,24 +72,24 @@ def draw_tree(tree: Tree) -> str:
     )
 
 
-def _placed(tree: Tree) -> list[_Placed]:
-    """All nodes, children before their parents, with the middle of each."""
-    placed: list[_Placed] = []
+def _laid_out(tree: Tree) -> list[_LaidOutNode]:
+    """Return all nodes in post-order, with the x coordinate of each one's centre."""
+    placed: list[_LaidOutNode] = []
     done: list[list[int]] = [[]]
     stack: list[tuple[Tree, int, bool]] = [(tree, 0, False)]
-    right = MARGIN  # of the words so far
+    right = MARGIN  # right end of the words placed so far
     while stack:
-        node, depth, is_left = stack.pop()
+        node, depth, is_visited = stack.pop()
         if node.word is not None:
             word = unescaped(node.word)
             width = CHARACTER * max(len(word), len(node.label))
-            placed.append(_Placed(node.label, right + width / 2, depth, (), word))
+            placed.append(_LaidOutNode(node.label, right + width / 2, depth, (), word))
             right += width + GAP
             done[-1].append(len(placed) - 1)
-        elif is_left:
+        elif is_visited:
             children = tuple(done.pop())
             middle = (placed[children[0]].x + placed[children[-1]].x) / 2
-            placed.append(_Placed(node.label, middle, depth, children, None))
+            placed.append(_LaidOutNode(node.label, middle, depth, children, None))
             done[-1].append(len(placed) - 1)
         else:
             done.append([])
@@ -98,11 +98,11 @@ def _placed(tree: Tree) -> list[_Placed]:
     return placed
 
 
-def _width(node: _Placed) -> float:
+def _width(node: _LaidOutNode) -> float:
     return CHARACTER * max(len(node.label), len(node.word or ""))
 
 
-def _y(node: _Placed) -> float:
+def _y(node: _LaidOutNode) -> float:
     return MARGIN + node.depth * LEVEL + LINE_HEIGHT / 2
 
 

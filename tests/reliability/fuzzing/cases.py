@@ -1,4 +1,4 @@
-"""A case of the fuzzer, the folder that it has, and what can be wrong with it."""
+"""A case of the fuzzer, its folders, and its faults."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-__all__ = ["BatchIndex", "Case", "Fault", "Format", "names_of", "require", "shortened", "told"]
+__all__ = ["Case", "CaseFolders", "Fault", "Format", "names_of", "require", "shortened", "told"]
 
 
 class Fault(Exception):
-    """Something that must not be: ``kind`` in a few words, for all cases alike, and what was seen in this one."""
+    """A failure: its ``kind``, the same for similar cases, and the details of this case."""
 
     def __init__(self, kind: str, detail: str = "") -> None:
         self.kind, self.detail = kind, detail
@@ -35,14 +35,14 @@ def shortened(text: str, *, most: int = 3000) -> str:
 
 
 def require(condition: bool, kind: str, detail: object = "") -> None:
-    """Raises Fault where a condition does not hold."""
+    """Raise Fault unless a condition holds."""
     if not condition:
         raise Fault(kind, shortened(str(detail)))
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``format/stem#seed``: all that a case does follows from these words."""
+    """A case, determined by its name ``format/stem#seed``."""
 
     name: str
 
@@ -61,12 +61,12 @@ class Case:
         return self.stem.split("/")
 
     def draw(self) -> Random:
-        """The generator of a case, at its beginning."""
+        """Return the random generator of a case in its initial state."""
         return Random(self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchIndex:
+class CaseFolders:
     """The folders of a case."""
 
     folder: Path  # its own, to write to; the working folder of its commands
@@ -77,16 +77,16 @@ class BatchIndex:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Something that is fuzzed."""
+    """A kind of input that is fuzzed."""
 
     name: str
     stems: Sequence[str]
-    play: Callable[[Case, BatchIndex], str]  # returns the outcome in a word or two; raises Fault
+    play: Callable[[Case, CaseFolders], str]  # returns the outcome in a word or two; raises Fault
     cases_per_child: int = 1  # commands change their process, so that each has one of its own
 
 
 def names_of(format: Format, n_cases: int) -> Iterator[str]:
-    """The names of so many cases: all stems with one seed, in an order that mixes them, then with the next."""
+    """Return the names of ``n`` cases: all stems in mixed order with one seed, then with the next seed."""
     if not format.stems:
         return
     seed = n_given = 0

@@ -1,4 +1,4 @@
-"""Ways to damage a file: its bytes, the JSON or TOML in it, the headers of its format. All follow from a seed."""
+"""Ways to damage a file: its bytes, its JSON or TOML, the headers of its format. All are determined by a seed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def link_to_nothing(path: Path, draw: Random) -> None:
 
 
 def exchange(path: Path, draw: Random) -> None:
-    """Put another file of the folder in its place."""
+    """Replace it by another file of the folder."""
     others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
     if others:
         shutil.copyfile(draw.choice(others), path)
@@ -217,7 +217,7 @@ def a_key_twice(content: bytes, draw: Random) -> bytes:
 
 
 def spread_out(content: bytes, draw: Random) -> bytes:
-    """Other bytes of the same meaning."""
+    """Return other bytes with the same meaning."""
     return json.dumps(json.loads(content), indent=draw.randint(0, 9)).encode() + b" \n" * draw.randrange(9)
 
 
@@ -317,7 +317,7 @@ def _other_name(header: dict[str, Any], data: bytearray, draw: Random) -> None:
 
 
 def _tensors_exchanged(header: dict[str, Any], data: bytearray, draw: Random) -> None:
-    """Two tensors of one shape: nothing can tell, but all stays in order."""
+    """Exchange two tensors of the same shape, which cannot be detected but must not fail."""
     names = [name for name in header if name != "__metadata__"]
     one = draw.choice(names)
     other = draw.choice([name for name in names if header[name]["shape"] == header[one]["shape"]])
@@ -387,7 +387,7 @@ def npy_header(content: bytes, draw: Random) -> bytes:
 
 
 def npy_numbers(content: bytes, draw: Random) -> bytes:
-    """Ids that are special or out of range, offsets that go back, overlap or overflow."""
+    """Write special or out-of-range ids, or offsets that decrease, overlap or overflow."""
     length = int.from_bytes(content[8:10], "little")
     start = 10 + length
     size = int(content[10:start].decode().split("'descr': '")[1][2])
@@ -476,7 +476,7 @@ JSON_LINES: dict[str, Edit] = {
 
 
 def kinds_for(name: str) -> list[str]:
-    """The names of all damage that can be done to a file."""
+    """Return the names of all kinds of damage that apply to a file."""
     by_format = {".json": JSON, ".safetensors": SAFETENSORS, ".npy": NPY, ".toml": TOML, ".jsonl": JSON_LINES}
     return [*BYTES, *ENTRIES, *by_format.get(Path(name).suffix, {})]
 

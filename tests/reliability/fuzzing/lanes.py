@@ -1,7 +1,7 @@
-"""Cases in children of this process, which has all libraries and good files in memory: a child begins at once.
+"""Runs cases in forked children, which start quickly, since this process has imported all libraries.
 
-A lane plays one case after the other; there are as many lanes as processors, but two at most. A child that dies or
-hangs is the fault of the case that it was at, and the next child goes on after it.
+A lane runs cases one after the other; there is one lane per processor, but two at most. If a child dies or hangs, its
+current case has failed, and the next child continues after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from fuzzing.cases import BatchIndex, Case, Fault, Format, told
+from fuzzing.cases import Case, CaseFolders, Fault, Format, told
 from fuzzing.commands import MAY_END_BY_SIGPIPE
 
 __all__ = ["Played", "play_all"]
@@ -34,7 +34,7 @@ CANARY = b"Nobody touches this.\n"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How a case went."""
+    """The result of a case."""
 
     name: str
     outcome: str | None  # None: a fault
@@ -47,7 +47,7 @@ class Played:
 def play_all(
     formats: Mapping[str, Format], names: Sequence[str], scratch: Path, *, watched: Path, hang_s: float
 ) -> Iterator[Played]:
-    """Play the cases; what is below ``watched`` must stay as it is. Gives each as it ends."""
+    """Run the cases and yield each result; files below ``watched`` must not change."""
     n_lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, len(names)))
     readers: dict[int, tuple[int, bytes]] = {}
     for number in range(n_lanes):
@@ -91,7 +91,7 @@ def play_all(
 
 
 def _dealt(formats: Mapping[str, Format], names: Sequence[str], number: int, n_lanes: int) -> list[list[str]]:
-    """The cases of one lane, in bunches for a child each."""
+    """Return the cases of one lane, in groups of one child each."""
     bunches = []
     for name, group in groupby(names, key=lambda name: Case(name).format):
         size = formats[name].cases_per_child
@@ -109,7 +109,7 @@ class _Lane:
 
     def __init__(self, formats: Mapping[str, Format], folder: Path, watched: Path, hang_s: float) -> None:
         self.formats, self.watched = formats, watched
-        self.place = BatchIndex(folder / "case", folder / "outside", folder / "streams", hang_s)
+        self.place = CaseFolders(folder / "case", folder / "outside", folder / "streams", hang_s)
         self.report = folder / "report"
         folder.mkdir(parents=True)
         self.place.streams.mkdir()
@@ -126,7 +126,7 @@ class _Lane:
                 out.flush()
 
     def _play_some(self, names: list[str]) -> list[dict[str, Any]]:
-        """Play cases in a child, until one ends it."""
+        """Run cases in a child until one ends it."""
         self.report.write_bytes(b"")
         self._clear()
         begin = time.monotonic()
@@ -156,7 +156,7 @@ class _Lane:
         return played
 
     def _be_child(self, names: list[str]) -> None:
-        """Play cases, and write down how each went."""
+        """Run cases and record the result of each."""
         report = os.open(self.report, os.O_WRONLY | os.O_APPEND)
         os.dup2(report, 100, inheritable=False)  # out of the way of what cases do to low numbers
         log = os.open(self.place.streams / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
@@ -200,7 +200,7 @@ class _Lane:
         return asdict(Played(name, None, fault.kind, fault.detail, self._command(), seconds))
 
     def _wait(self, child: int, seconds: float) -> int | None:
-        """How a child ended; None if it had to be killed. Its own children end with it."""
+        """Return the exit status of a child, None if it had to be killed. Its own children are killed too."""
         fd = os.pidfd_open(child)
         is_over = bool(select.select([fd], [], [], seconds)[0])
         os.close(fd)
@@ -219,7 +219,7 @@ class _Lane:
         return words
 
     def _clear(self) -> None:
-        """Remove what an earlier case has left."""
+        """Remove the files of an earlier case."""
         for folder in (self.place.folder, self.place.streams):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(exist_ok=True)
@@ -230,7 +230,7 @@ class _Lane:
             path.write_bytes(CANARY)
 
     def _seen(self) -> dict[str, tuple[int, int]]:
-        """Sizes and times of what nobody may touch."""
+        """Return sizes and times of the files that must not change."""
         seen = {}
         for top in (self.place.outside, self.watched):
             for folder, folders, files in os.walk(top):

@@ -1,4 +1,4 @@
-"""What came out: a table of counts, and the failures by kind."""
+"""The results of the fuzzer: a table of counts, and the failures by kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FRAME = re.compile(r'File "[^"]*?/(transduce/[^"]+)", line (\d+)(?:,)? in (\w+)'
 
 
 def as_table(played: Sequence[Played], *, seconds: float) -> str:
-    """Cases by format and outcome, as a table of Markdown."""
+    """Return a Markdown table of cases by format and outcome."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     spent: Counter[str] = Counter()
     for each in played:
@@ -36,12 +36,12 @@ def as_table(played: Sequence[Played], *, seconds: float) -> str:
 
 
 def _frames_of(each: Played) -> list[tuple[str, str, str]]:
-    """Where in transduce a failure was: file, line, function, the innermost first, as those of a hang are."""
+    """Return the frames of a failure in transduce (file, line, function), innermost first, as for a hang."""
     return WHERE.findall(each.detail) or FRAME.findall(each.detail)
 
 
 def kind_of(each: Played) -> str:
-    """What a failure has in common with others: its kind, and where in transduce it was."""
+    """Return the key that groups similar failures: the kind, and the location in transduce."""
     frames = _frames_of(each)
     errors = [line.partition(":")[0] for line in ERROR.findall(each.detail)]
     where = f" at {frames[0][0]} {frames[0][2]}" if frames else f" ({each.name.partition('#')[0].split('/')[0]})"
@@ -49,7 +49,7 @@ def kind_of(each: Played) -> str:
 
 
 def as_markdown(played: Sequence[Played]) -> str:
-    """Failures by kind, the most frequent first."""
+    """Return the failures by kind as Markdown, the most frequent first."""
     kinds: dict[str, list[Played]] = defaultdict(list)
     for each in played:
         if each.outcome is None:

@@ -1,7 +1,7 @@
-"""What a case may take and touch: memory, time, files, programs, the network. For a process that is given up after it.
+"""Limits of a case: memory, time, files, programs, network. For a process that exits after it.
 
-Python's audit hooks tell of what Python code does. What a library does by itself they do not see: for that, files
-outside are compared by ``lanes.py``.
+Python's audit hooks only see actions of Python code. Actions of native libraries are detected by ``lanes.py``, which
+compares files outside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from fuzzing.cases import BatchIndex, Fault
+from fuzzing.cases import CaseFolders, Fault
 
 __all__ = ["ROOM_BYTES", "NotAllowed", "guarded"]
 
@@ -48,12 +48,12 @@ CONNECTIONS = frozenset({"socket.connect", "socket.getaddrinfo", "socket.gethost
 
 
 class NotAllowed(BaseException):
-    """Raised in the product where it does what it must not; no ``except Exception`` is to swallow it."""
+    """Raised inside transduce on a forbidden action; a BaseException, so that ``except Exception`` does not hide it."""
 
 
 @dataclass
 class _Guard:
-    """What is watched at the moment."""
+    """The limits that are active at the moment."""
 
     allowed: tuple[str, ...]  # folders
     may_connect: bool
@@ -120,11 +120,10 @@ def _program(arguments: tuple[Any, ...]) -> str:
 
 
 @contextmanager
-def guarded(place: BatchIndex, *, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
-    """Limits for this process while the block lasts; raises Fault for what the block did against them.
+def guarded(place: CaseFolders, *, may_connect: bool = False, last_words: TextIO | None = None) -> Iterator[None]:
+    """Apply the limits within the block; raise Fault for each violation.
 
-    Only the folders of the case may be written to. Where ``may_connect``, there is no network,
-    but to try is no fault.
+    Only the folders of the case may be written to. With ``may_connect``, connecting fails but is not a fault.
     A hang ends the process, with a traceback in ``last_words``.
     """
     global _guard, _is_hooked

@@ -1,4 +1,4 @@
-"""Good files of every kind, made once: cases take copies and damage them."""
+"""Valid files of every kind, created once; cases damage copies of them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ N_PAIRS = {"train": 120, "dev": 2, "test": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the good files are, below one folder."""
+    """The paths of the valid files below one folder."""
 
     folder: Path
 
@@ -89,7 +89,7 @@ class Sources:
 
     @property
     def talker(self) -> Path:
-        """The model folder of one that has learned nothing, but writes something everywhere."""
+        """The model folder of an untrained model whose output is never empty."""
         return self.folder / "talker"
 
     @property
@@ -118,12 +118,12 @@ class Sources:
         return self.folder / "packages"
 
     def resumed(self, updates: int) -> Path:
-        """The run, gone on with to so many updates."""
+        """The run, resumed to this many updates."""
         return self.folder / f"resumed-{updates}"
 
     @property
     def expected(self) -> Path:
-        """What the undamaged model makes of a good line, as JSON."""
+        """The undamaged model's translation of a valid line, as JSON."""
         return self.folder / "expected.json"
 
     @property
@@ -173,7 +173,7 @@ def _write_talker(sources: Sources) -> None:
     read = read_model_folder(sources.model, device=torch.device("cpu"))
     torch.manual_seed(3)
     with torch.no_grad():
-        read.model.output_weight.normal_(std=3.0)  # no symbol is much likelier than others, whatever was read
+        read.model.output_weight.normal_(std=3.0)  # varied output: no token dominates, whatever the input
     write_model_folder(
         sources.talker,
         config=read.model.config,

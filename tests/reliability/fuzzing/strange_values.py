@@ -1,4 +1,4 @@
-"""Values that nobody meant, as they stand in TOML and on command lines; and text that is hard on programs."""
+"""Invalid and extreme values for TOML and command lines, and unusual text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is fuzzed."""
+"""All fuzzed inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of corpora, as they are unpacked: .tar in its compressions, and packages of Debian."""
+"""Corpus archives: compressed tar files and Debian packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from fuzzing.cases import BatchIndex, Case, Fault, Format, require
+from fuzzing.cases import Case, CaseFolders, Fault, Format, require
 from fuzzing.damage import BYTES, ENTRIES
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
@@ -123,7 +123,7 @@ def archive_format(sources: Sources) -> Format:
     if packages:
         stems += [f"deb/{how}" for how in (*BYTES, *ENTRIES, "inside_tar", "link_inside", "whole")]
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         kind, how = case.parts
         work = _unpack_a_package if kind == "deb" else _unpack_a_tar
         target = place.folder / "out"
@@ -141,7 +141,7 @@ def archive_format(sources: Sources) -> Format:
     return Format("archive", stems, play, cases_per_child=5)
 
 
-def _unpack_a_tar(case: Case, place: BatchIndex, target: Path, packages: list[Path], kind: str, how: str) -> str:
+def _unpack_a_tar(case: Case, place: CaseFolders, target: Path, packages: list[Path], kind: str, how: str) -> str:
     draw = case.draw()
     content = _tar(EXTRAS.get(how), draw)
     content = COMPRESSIONS[kind](content)
@@ -163,7 +163,7 @@ def _unpack_a_tar(case: Case, place: BatchIndex, target: Path, packages: list[Pa
     return "the same" if is_same else "sound"
 
 
-def _unpack_a_package(case: Case, place: BatchIndex, target: Path, packages: list[Path], kind: str, how: str) -> str:
+def _unpack_a_package(case: Case, place: CaseFolders, target: Path, packages: list[Path], kind: str, how: str) -> str:
     draw = case.draw()
     copies = {}
     for language, path in zip(("de", "en"), packages, strict=True):
@@ -193,7 +193,7 @@ def _unpack_a_package(case: Case, place: BatchIndex, target: Path, packages: lis
     return "sound"
 
 
-def _change_inside(deb: Path, place: BatchIndex, draw: Random, how: str) -> None:
+def _change_inside(deb: Path, place: CaseFolders, draw: Random, how: str) -> None:
     """A package of the same form with other files in it."""
     parts = place.folder / "in" / "parts"
     parts.mkdir()

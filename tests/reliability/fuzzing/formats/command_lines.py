@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from fuzzing.cases import BatchIndex, Case, Format
+from fuzzing.cases import Case, CaseFolders, Format
 from fuzzing.commands import run_command
 from fuzzing.sources import Sources
 from fuzzing.strange_values import odd_lines, strange_word
@@ -72,7 +72,7 @@ def command_line_format(sources: Sources) -> Format:
         for number in range(FEW_STEMS_PER_VERB if verb.split(" ")[0] in LONG else STEMS_PER_VERB)
     ]
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         draw = case.draw()
         _fill(place, sources, draw)
         verb = case.parts[0]
@@ -92,7 +92,7 @@ def command_line_format(sources: Sources) -> Format:
     return Format("command", stems, play)
 
 
-def _fill(place: BatchIndex, sources: Sources, draw: Random) -> None:
+def _fill(place: CaseFolders, sources: Sources, draw: Random) -> None:
     """The folder of a case: something of each kind."""
     for name in ("run", "text", "talker"):
         shutil.copytree(getattr(sources, name), place.folder / name)

@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full or read by nobody when a command begins."""
+"""Standard streams that are closed, full, or without a reader when a command starts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from itertools import product
 from pathlib import Path
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.commands import Streams, run_command
 from fuzzing.sources import Sources
 from fuzzing.strange_values import odd_lines
@@ -61,7 +61,7 @@ def descriptor_format(sources: Sources) -> Format:
     """Every state of the three streams under every verb."""
     states = ["-".join(each) for each in product(("open", "closed"), STATES, STATES)]
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         verb, state = case.parts
         stdin, stdout, stderr = state.split("-")
         for name in ("run", "text", "talker"):

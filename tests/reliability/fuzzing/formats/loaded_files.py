@@ -1,4 +1,4 @@
-"""Files and folders that are loaded: whatever is done to one, it is refused in one line, or what is loaded is sound.
+"""Files and folders that are loaded: damage gives a one-line error, or the loaded object is sound.
 
 Where sums protect it ("as_is"), what is loaded must be the very same; with its manifest made anew ("signed"), sound.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.damage import inflict, kinds_for
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
@@ -298,8 +298,8 @@ def _stems(kind: Loaded) -> Iterator[str]:
                 yield from (f"{mode}/{file}/{damage}" for damage in kinds_for(file))
 
 
-def _player(kind: Loaded, undamaged: Any) -> Callable[[Case, BatchIndex], str]:
-    def play(case: Case, place: BatchIndex) -> str:
+def _player(kind: Loaded, undamaged: Any) -> Callable[[Case, CaseFolders], str]:
+    def play(case: Case, place: CaseFolders) -> str:
         mode, file, damage = case.parts
         folder = place.folder / "source"
         shutil.copytree(kind.source, folder)

@@ -1,4 +1,4 @@
-"""Cases that do what the fuzzer is there to find: it must tell each for what it is. Only its own test plays them."""
+"""Cases that misbehave on purpose: the fuzzer must detect each. Only its own test runs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.commands import run_command
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
@@ -32,18 +32,18 @@ def _write_natively(path: Path) -> None:
     library.close(opened)
 
 
-def _follow_a_link(place: BatchIndex) -> None:
+def _follow_a_link(place: CaseFolders) -> None:
     (place.folder / "link").symlink_to(place.outside / "canary")
     (place.folder / "link").write_text("no")
 
 
-def _remove_by_folder(place: BatchIndex) -> None:
+def _remove_by_folder(place: CaseFolders) -> None:
     """By a name relative to an open folder."""
     opened = os.open(place.outside / "folder", os.O_RDONLY)
     os.unlink("canary", dir_fd=opened)
 
 
-def _swallow(place: BatchIndex) -> None:
+def _swallow(place: CaseFolders) -> None:
     """What is caught by an ``except`` that catches too much is told all the same."""
     try:
         (place.outside / "canary").write_text("no")
@@ -56,7 +56,7 @@ class _Malice:
         return os.getcwd, ()
 
 
-WORKS: dict[str, Callable[[BatchIndex], object]] = {
+WORKS: dict[str, Callable[[CaseFolders], object]] = {
     "good": lambda place: (place.folder / "mine").write_text("yes"),
     "aborts": lambda place: os.abort(),
     "segfaults": lambda place: os.kill(os.getpid(), 11),
@@ -121,7 +121,7 @@ SPEECHES: dict[str, Callable[[], int]] = {
 def misbehaving_format(sources: Sources) -> Format:
     """Cases named after what they do."""
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         if case.stem in WORKS:
             with guarded(place):
                 WORKS[case.stem](place)

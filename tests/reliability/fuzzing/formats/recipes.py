@@ -1,4 +1,4 @@
-"""Recipes: good ones damaged, new ones with any value in any field, and the same by ``--set``."""
+"""Recipes: valid ones damaged, new ones with random values, and the same with ``--set``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Literal, get_args, get_origin
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.commands import run_command
 from fuzzing.damage import BYTES, TOML
 from fuzzing.sources import RECIPES, Sources
@@ -46,7 +46,7 @@ def recipe_format(sources: Sources) -> Format:
     stems += [f"{how}/{table}.{field}" for how in ("field", "set") for table, field in FIELDS]
     stems += [f"fields/{number}" for number in range(100)]  # so many, of values that may be
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         draw = case.draw()
         how, name = case.parts
         settings: list[str] = []
@@ -117,7 +117,7 @@ def _likely_number(draw: Random) -> str:
     return draw.choice(["1", "2", "4", "8", "0.5", "1.0", "100", "1000", "100000", "10000000"])
 
 
-def _read(place: BatchIndex, sources: Sources, draw: Random, settings: Sequence[str], *, kept: str) -> str:
+def _read(place: CaseFolders, sources: Sources, draw: Random, settings: Sequence[str], *, kept: str) -> str:
     """Have a verb read the recipe; some go on to train by it."""
     verbs = ["prepare", "train", "train"] if settings else ["model"] * 5 + ["doctor", "prepare", "train"]
     verb = draw.choice(verbs)

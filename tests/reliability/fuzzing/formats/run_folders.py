@@ -1,4 +1,4 @@
-"""A run folder that a run is gone on with, and other verbs read: its files damaged, or links, pipes and devices."""
+"""Run folders that are resumed and read by other verbs: files damaged, or replaced by links, pipes and devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.commands import run_command
 from fuzzing.damage import inflict, kinds_for
 from fuzzing.sources import Sources
@@ -28,7 +28,7 @@ def resume_format(sources: Sources) -> Format:
     """``train --resume`` over damaged small files of a run."""
     weights = {updates: sources.resumed(updates) / "model" / "model.safetensors" for updates in (6, 8)}
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         file, kind = case.parts
         draw = case.draw()
         run = place.folder / "run"
@@ -60,7 +60,7 @@ def resume_format(sources: Sources) -> Format:
 
 
 def _path_of(file: str, run: Path) -> Path:
-    """The file that is to be damaged; made where a finished run has none."""
+    """Return the file to damage, created if a finished run has none."""
     if file == "state.json":
         return sorted((run / "checkpoints").iterdir())[-1] / file
     if file == "lock.json":
@@ -74,11 +74,11 @@ def _path_of(file: str, run: Path) -> Path:
 
 # links, pipes, devices, folders
 
-Entry = Callable[[Path, BatchIndex, Random], None]
+Entry = Callable[[Path, CaseFolders, Random], None]
 
 
 def _link(target: str) -> Entry:
-    def make(path: Path, place: BatchIndex, draw: Random) -> None:
+    def make(path: Path, place: CaseFolders, draw: Random) -> None:
         path.symlink_to({"canary": place.outside / "canary", "folder": place.outside / "folder", "itself": path}.get(
             target, Path(target)
         ))  # fmt: skip
@@ -86,16 +86,16 @@ def _link(target: str) -> Entry:
     return make
 
 
-def _link_to_copy(path: Path, place: BatchIndex, draw: Random) -> None:
+def _link_to_copy(path: Path, place: CaseFolders, draw: Random) -> None:
     """A link to what was there: it can be read as before."""
     path.symlink_to(path.with_name(f"{path.name}.moved"))
 
 
-def _pipe(path: Path, place: BatchIndex, draw: Random) -> None:
+def _pipe(path: Path, place: CaseFolders, draw: Random) -> None:
     os.mkfifo(path)
 
 
-def _socket(path: Path, place: BatchIndex, draw: Random) -> None:
+def _socket(path: Path, place: CaseFolders, draw: Random) -> None:
     here = os.getcwd()
     os.chdir(path.parent)  # names of sockets are short
     with socket.socket(socket.AF_UNIX) as opened:
@@ -103,17 +103,17 @@ def _socket(path: Path, place: BatchIndex, draw: Random) -> None:
     os.chdir(here)
 
 
-def _folder(path: Path, place: BatchIndex, draw: Random) -> None:
+def _folder(path: Path, place: CaseFolders, draw: Random) -> None:
     path.mkdir()
     if draw.random() < 0.5:
         (path / "inside").write_bytes(b"x")
 
 
-def _file(path: Path, place: BatchIndex, draw: Random) -> None:
+def _file(path: Path, place: CaseFolders, draw: Random) -> None:
     path.write_bytes(draw.choice([b"", b"x", b"{}\n", b"\x1b[31m\n"]))
 
 
-def _unreadable(path: Path, place: BatchIndex, draw: Random) -> None:
+def _unreadable(path: Path, place: CaseFolders, draw: Random) -> None:
     path.with_name(f"{path.name}.moved").rename(path)
     path.chmod(0)
 
@@ -132,7 +132,7 @@ ENTRIES: dict[str, Entry] = {
     "file": _file,
     "unreadable": _unreadable,
 }
-# What is put in the place of something, by what reads or writes it.
+# What replaces a file, by the verb that reads or writes it.
 VERBS: dict[str, tuple[list[str], list[str]]] = {
     "resume": (
         [*RESUME, "--set", "training.max_updates=7"],
@@ -196,7 +196,7 @@ LINKABLE = frozenset(
 )
 
 
-def _with_elsewhere(place: BatchIndex) -> BatchIndex:
+def _with_elsewhere(place: CaseFolders) -> CaseFolders:
     """The same place, where links lead to a folder of the case's own: they may be written through."""
     elsewhere = place.folder / "elsewhere"
     (elsewhere / "folder").mkdir(parents=True)
@@ -210,7 +210,7 @@ def entry_format(sources: Sources) -> Format:
 
     weights = (sources.resumed(7) / "model" / "model.safetensors").read_bytes()
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         verb, entry, *file = case.parts
         shutil.copytree(sources.run, place.folder / "run")
         shutil.copytree(sources.text, place.folder / "text")

@@ -1,4 +1,4 @@
-"""Text: what is translated, parsed, evaluated, scored and learned from, plain, compressed and as something else."""
+"""Text for every verb that reads it: plain, compressed, and files of other formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.commands import Outcome, run_command
 from fuzzing.damage import BYTES
 from fuzzing.sources import Sources
@@ -29,8 +29,8 @@ TRAIN = ["train", "small.toml", "--out", "out", "--device", "cpu", "--set", "tra
 
 
 def text_format(sources: Sources) -> Format:
-    """Odd lines into every verb that reads text."""
-    plays: dict[str, Callable[[Case, BatchIndex, Sources], str]] = {
+    """Unusual lines for every verb that reads text."""
+    plays: dict[str, Callable[[Case, CaseFolders, Sources], str]] = {
         "translate": _translate, "translate-file": _translate, "translate-json": _translate, "parse": _parse,
         "parse-raw": _parse, "evaluate": _evaluate, "score": _score, "score-against": _score, "prepare": _learn,
         "train": _learn, "doctor": _learn, "attention": _attention, "sentence": _attention,
@@ -58,8 +58,8 @@ def _n_lines(content: bytes) -> int:
     return content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
 
 
-def _translate(case: Case, place: BatchIndex, sources: Sources) -> str:
-    """As many lines out as in; with the good line first, its translation first."""
+def _translate(case: Case, place: CaseFolders, sources: Sources) -> str:
+    """Require one output line per input line, and the known translation of the first line."""
     verb, end = case.parts
     content = _joined([GOOD, *odd_lines(case.draw())], end)
     words = ["translate", sources.talker, "--device", "cpu", "--beam", "1"]
@@ -86,7 +86,7 @@ def _translate(case: Case, place: BatchIndex, sources: Sources) -> str:
     return "sound"
 
 
-def _parse(case: Case, place: BatchIndex, sources: Sources) -> str:
+def _parse(case: Case, place: CaseFolders, sources: Sources) -> str:
     verb, end = case.parts
     content = _joined(odd_lines(case.draw(), most=3), end)
     words = ["parse", sources.parser, "--device", "cpu", "--beam", "1", *(["--raw"] if verb == "parse-raw" else [])]
@@ -98,7 +98,7 @@ def _parse(case: Case, place: BatchIndex, sources: Sources) -> str:
     return "sound"
 
 
-def _evaluate(case: Case, place: BatchIndex, sources: Sources) -> str:
+def _evaluate(case: Case, place: CaseFolders, sources: Sources) -> str:
     draw = case.draw()
     lines, others = [GOOD, *odd_lines(draw, most=4)], odd_lines(draw, most=5)
     (place.folder / "src").write_bytes(_joined(lines, case.parts[1]))
@@ -110,7 +110,7 @@ def _evaluate(case: Case, place: BatchIndex, sources: Sources) -> str:
     )
 
 
-def _score(case: Case, place: BatchIndex, sources: Sources) -> str:
+def _score(case: Case, place: CaseFolders, sources: Sources) -> str:
     verb, end = case.parts
     draw = case.draw()
     lines, others = odd_lines(draw), odd_lines(draw)
@@ -135,8 +135,8 @@ def _require_scores(outcome: Outcome, n_lines: int) -> str:
     return "sound"
 
 
-def _learn(case: Case, place: BatchIndex, sources: Sources) -> str:
-    """Odd lines among those that are learned from."""
+def _learn(case: Case, place: CaseFolders, sources: Sources) -> str:
+    """Unusual lines in training text."""
     verb, end = case.parts
     draw = case.draw()
     shutil.copytree(sources.text, place.folder / "text")
@@ -156,8 +156,8 @@ def _learn(case: Case, place: BatchIndex, sources: Sources) -> str:
     return outcome.word if outcome.code else "sound"
 
 
-def _attention(case: Case, place: BatchIndex, sources: Sources) -> str:
-    """A line as an argument."""
+def _attention(case: Case, place: CaseFolders, sources: Sources) -> str:
+    """An unusual line as an argument."""
     draw = case.draw()
     lines = [line.replace(b"\0", b"").decode("utf-8", "surrogateescape") for line in [*odd_lines(draw), GOOD]]
     words = ["attention", sources.talker, "--device", "cpu", "--src", lines[0][:5000]]
@@ -235,7 +235,7 @@ def compressed_format(sources: Sources) -> Format:
             sources.bombs.mkdir(exist_ok=True)
             bombs[name][1].write_bytes(make())
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         container, verb, how = case.parts
         draw = case.draw()
         text = _sound_text(sources, draw)

@@ -1,11 +1,11 @@
-"""Trees in brackets: good ones damaged, and brackets without sense, one tree a line or in any layout."""
+"""Trees: valid ones damaged, and random brackets, one tree per line or in any layout."""
 
 from __future__ import annotations
 
 import shutil
 from random import Random
 
-from fuzzing.cases import BatchIndex, Case, Format, require
+from fuzzing.cases import Case, CaseFolders, Format, require
 from fuzzing.commands import run_command
 from fuzzing.damage import BYTES
 from fuzzing.sources import Sources
@@ -55,7 +55,7 @@ VERBS: dict[str, list[str]] = {
     "parseval-same": ["parseval", "FILE", "FILE", "--json"],
     "parseval-plain": ["parseval", "FILE", "FILE", "--plain", "--details"],
     "parse": ["parse", "PARSER", "--trees", "FILE", "--device", "cpu", "--beam", "1"],
-    "parse-svg": ["parse", "PARSER", "--trees", "FILE", "--device", "cpu", "--beam", "1", "--svg", "a.svg", "--free"],
+    "parse-svg": "parse PARSER --trees FILE --device cpu --beam 1 --svg a.svg --unconstrained".split(),
     "evaluate": ["evaluate", "PARSER", "--src", "FILE", "--ref", "FILE", "--device", "cpu", "--beam", "1"],
     "doctor": ["doctor", "FILE"],
     "prepare": ["prepare", "parser.toml", "--out", "out", "--set", "data.task=parsing", "--set",
@@ -67,7 +67,7 @@ VERBS: dict[str, list[str]] = {
 def tree_format(sources: Sources) -> Format:
     """All cases of trees."""
 
-    def play(case: Case, place: BatchIndex) -> str:
+    def play(case: Case, place: CaseFolders) -> str:
         verb, how = case.parts
         draw = case.draw()
         good = (sources.text / "train.ptb").read_bytes().splitlines(keepends=True)
