@@ -84,7 +84,7 @@ def test_scores_by_length_are_cached_beside_the_record(
     experiments: Experiments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(experiments, "tell", told.append)
+    monkeypatch.setattr(experiments, "log", told.append)
     short = experiment("sinusoidal", is_short=True)
     found = by_length(experiments, short, is_short=True)
     assert len(found) == len(CLASSES)
