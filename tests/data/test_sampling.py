@@ -55,7 +55,7 @@ def test_seed_and_epoch_choose() -> None:
 def test_a_plan_of_some_rows_has_each_as_often_as_it_was_named() -> None:
     lengths = np.array([3, 9, 4, 8, 5])
     rows = np.array([1, 1, 4, 0])
-    plan = plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0, rows_R=rows)
+    plan = plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0, rows_I=rows)
     assert sorted(np.concatenate(plan).tolist()) == [0, 1, 1, 4]
     assert all(len(batch) * lengths[batch].max() <= 18 for batch in plan)
 

@@ -55,16 +55,16 @@ class Backwards(Task[Batch]):
         def collate(rows_B: Any) -> Batch:
             rows = [store.columns["ids"].row(row).tolist() for row in rows_B]
             ids_BT = pad_rows([[BOS_ID, *row] for row in rows])
-            said_M = torch.tensor([id for row in rows for id in (*row, EOS_ID)])
-            return Batch(ids_BT, ids_BT, said_M, len(said_M), len(said_M), tuple(rows_B))
+            output_ids_N = torch.tensor([id for row in rows for id in (*row, EOS_ID)])
+            return Batch(ids_BT, ids_BT, output_ids_N, len(output_ids_N), len(output_ids_N), tuple(rows_B))
 
-        lengths, n_tokens = store.columns["ids"].lengths_N + 1, config.training.max_tokens_per_batch
+        lengths, n_tokens = store.columns["ids"].lengths_R + 1, config.training.max_tokens_per_batch
         return StoreBatches(store, collate, src_lengths=lengths, tgt_lengths=lengths, max_tokens=n_tokens, seed=1)
 
     def objective(self, model: Any, config: Any) -> Any:
         def loss(batch: Batch, update: int) -> LossSum:  # of what stands behind the bar
             is_answer_N = (batch.tgt_in_BT == BAR).cumsum(1)[batch.tgt_in_BT != PAD_ID] > 0
-            return model.output.loss(model(batch.tgt_in_BT)[is_answer_N], batch.tgt_out_M[is_answer_N])
+            return model.output.loss(model(batch.tgt_in_BT)[is_answer_N], batch.tgt_out_N[is_answer_N])
 
         return loss
 

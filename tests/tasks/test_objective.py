@@ -40,7 +40,7 @@ def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple
 
 
 def test_both_ways_for_so_many_epochs(store: PairStore) -> None:
-    batches = PairBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), both_ways_epochs=2)
+    batches = PairBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), bidirectional_epochs=2)
     first, second, third = (read_in(batches, store, epoch) for epoch in range(3))
     assert first + second == Counter({(row, is_reversed): 1 for row in range(40) for is_reversed in (False, True)})
     assert third == Counter({(row, False): 1 for row in range(40)})

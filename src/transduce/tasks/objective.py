@@ -30,6 +30,6 @@ class PairObjective:
         if is_twice:
             states_ND = states_ND.unflatten(0, (2, -1))
         how = LossConfig(config.eps_ls, config.smoothing, config.r_drop)
-        loss = model.output.loss(states_ND, batch.tgt_out_M, how)
+        loss = model.output.loss(states_ND, batch.tgt_out_N, how)
         beside = None if auxiliary is None else auxiliary.total()
         return loss if beside is None else replace(loss, auxiliary_nats=beside / 2 if is_twice else beside)

@@ -110,7 +110,7 @@ class PairTask(Task[Batch]):
             seed=training.seed,
             device=device,
             weights=config.data.weights,
-            both_ways_epochs=training.both_ways_epochs,
+            bidirectional_epochs=training.both_ways_epochs,
         )
 
     def objective(self, model: nn.Module, config: TrainingConfig) -> PairObjective:

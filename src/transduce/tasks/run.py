@@ -184,7 +184,7 @@ class _Run:
             first = batches.statistics(epoch=0)
             self.log(
                 f"an epoch: {first.n_batches:,} batches, {first.n_src_tokens:,} source and {first.n_tgt_tokens:,} "
-                f"target tokens, {first.padding_share:.1%} padding"
+                f"target tokens, {first.padding_fraction:.1%} padding"
             )
         if prepared.dev is None:
             self.log("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
