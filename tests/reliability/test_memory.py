@@ -158,7 +158,7 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
         (DistributedContext(0, 4, 2), False, 2 * whole),
         (DistributedContext(0, 4, 2), True, 2 * parts),
     ):
-        enough = int(needed / memory.SPARE) + 1
+        enough = int(needed / memory.USABLE_FRACTION) + 1
         monkeypatch.setattr(memory, "free_memory", lambda free=enough: FreeMemory(free))
         model_memory.require_room_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
         monkeypatch.setattr(memory, "free_memory", lambda free=enough - 3: FreeMemory(free))
@@ -268,7 +268,7 @@ from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, tell=print)
+events = TensorBoardEvents(Path({str(tmp_path)!r}), updates_done=0, log=print)
 for update in range(50):
     events(UpdateRecord(update, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
 events.close()

@@ -102,12 +102,12 @@ def test_an_unfinished_checkpoint_is_not_seen(saved: Path) -> None:
 
 def test_a_checkpoint_keeps_what_its_run_was_begun_with(make_trainer: MakeTrainer, saved: Path) -> None:
     assert read_run_settings(saved) is None  # of earlier versions, or of a trainer that was told nothing
-    begun_with = {"config": {"training": {"seed": 1}}, "torch": "2.13.0"}
-    trainer = make_trainer(max_updates=8, begun_with=begun_with)
+    run_settings = {"config": {"training": {"seed": 1}}, "torch": "2.13.0"}
+    trainer = make_trainer(max_updates=8, run_settings=run_settings)
     trainer.resume(saved)
     trainer.run()
     newest = checkpoint_folders(trainer.checkpoints)[-1]
-    assert read_run_settings(newest) == begun_with
+    assert read_run_settings(newest) == run_settings
     assert read_state(newest).update == 8
     (newest / STATE_FILE).write_text((newest / STATE_FILE).read_text().replace('"seed": 1', '"seed": 7'))
     with pytest.raises(CheckpointError, match=naming("state.json")):

@@ -69,8 +69,8 @@ def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> Non
             *[memory_preflight._measure(gradients, (0, index), n_parts) for n_parts in memory_preflight.MEASURED_PARTS]
         )
         with PeakMemory() as peak:
-            gradients.make([(0, index)], update=0)
-        estimate = line.at(gradients.batches.n_rows(0, index)) + gradients.gradient_bytes
+            gradients.accumulate([(0, index)], update=0)
+        estimate = line.predict(gradients.batches.n_rows(0, index)) + gradients.gradient_bytes
         assert 0.9 * peak.bytes <= estimate <= 1.4 * peak.bytes
 
 
@@ -80,7 +80,7 @@ def test_too_little_memory_is_told_before_the_first_update_with_a_budget_that_fi
     gradients, optimiser = accumulator(micro_run)
     index = gradients.batches.largest(0)[0]
     with PeakMemory() as peak:
-        gradients.make([(0, index)], update=0)
+        gradients.accumulate([(0, index)], update=0)
     gradients.clear()
     monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: peak.bytes // 2)
     with pytest.raises(

@@ -39,7 +39,7 @@ class Controlled:
 def controlled(make_trainer: Any, folder: Path, **settings: Any) -> Trainer[Any]:
     trainer = make_trainer(checkpoints=folder, **settings)
     trainer.objective = objective = Controlled(trainer.model)
-    trainer.gradients._loss_of = objective
+    trainer.accumulator._loss_of = objective
     assert isinstance(objective, Stateful)
     return trainer
 

@@ -141,14 +141,14 @@ def test_a_run_that_is_stopped_within_an_update_begins_it_anew(
     whole = make_trainer(checkpoints=tmp_path / "whole", **options)
     whole.run()
     stopped = make_trainer(checkpoints=tmp_path / "cut", validate=None, **options)
-    backward, n_made = stopped.gradients._backward, 0
+    backward, n_made = stopped.accumulator._backward, 0
 
     def count(*arguments: Any, **further: Any) -> torch.Tensor:
         nonlocal n_made
         n_made += 1
         return backward(*arguments, **further)
 
-    stopped.gradients._backward = count  # type: ignore[method-assign]
+    stopped.accumulator._backward = count  # type: ignore[method-assign]
     stopped.should_stop = lambda: n_made >= n_batches
     assert stopped.run() == "interrupted"
     assert (n_made, stopped.state.update) == (n_batches, n_batches // 5)
@@ -439,7 +439,7 @@ def test_a_longer_run_is_as_if_it_had_never_ended(make_trainer: MakeTrainer, tmp
 def test_trying_the_largest_batch_leaves_no_trace(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(max_updates=1)
     before, random_state = weights(trainer), torch.get_rng_state()
-    memory_preflight(trainer.gradients, trainer.optimiser, epoch=0)
+    memory_preflight(trainer.accumulator, trainer.optimiser, epoch=0)
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(weight.grad is None for weight in trainer.model.parameters())
     assert not trainer.optimiser.state

@@ -52,7 +52,7 @@ def require_room_to_train(
         what=f"training a model of {n:,} parameters (weights, gradient, moments and copies, without any batch)",
         help="choose a smaller model (fewer layers, smaller d_model or d_ff), or free some memory",
         error=TrainingError,
-        n_processes=distributed.n_here,
+        n_processes=distributed.n_local,
     )
 
 

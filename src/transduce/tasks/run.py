@@ -188,8 +188,8 @@ class _Run:
             )
         if prepared.dev is None:
             self.log("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
-        begun_with = before.torch if before is not None else str(torch.__version__)
-        self.begun = RunSettings(config, prepared.fingerprint, begun_with)
+        torch_version = before.torch if before is not None else str(torch.__version__)
+        self.begun = RunSettings(config, prepared.fingerprint, torch_version)
         write_json(folder / RUN_FILE, self.begun.as_json())
         return config.model_dump_json(), found.name if found is not None else None
 
@@ -235,7 +235,7 @@ class _Run:
             listeners=listeners if self.distributed.is_first else (),
             should_stop=should_stop,
             distributed=self.distributed,
-            begun_with=None if self.begun is None else self.begun.as_json(),
+            run_settings=None if self.begun is None else self.begun.as_json(),
         )
         if found is not None:
             trainer.resume(self.folder / CHECKPOINTS / found)
