@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
-from transduce.tasks.parser import TreesOfWords
+from transduce.tasks.parser import TreeConstraint
 
 PAD, BOS, EOS = 0, 1, 2
 FORBIDDEN = (PAD, BOS)
@@ -131,7 +131,7 @@ class Case:
         if not self.is_constrained:
             return {}
         share = self.marginalised_ids
-        return {"process": TreesOfWords(self.constraint, share) if share else Constrained(self.constraint)}
+        return {"process": TreeConstraint(self.constraint, share) if share else Constrained(self.constraint)}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha

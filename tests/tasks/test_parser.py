@@ -179,9 +179,9 @@ def test_endings_stand_for_words_and_are_no_tags(tmp_path: Path) -> None:
     parser = Parser.load(tmp_path / "run" / "model")
     vocabulary = parser.tokenizers.tgt.vocabulary
     assert {"(NP", ")NP", "XX~he", "."} <= vocabulary.keys()
-    assert parser._allowed("other", None) == (vocabulary["XX~er"],) == parser._allowed("er", "XX")
-    assert set(parser._allowed("--", None)) == {*parser.kinds.punctuation, *parser.kinds.other_tags}
-    assert parser._allowed("xyzzq", "XX") == parser.kinds.other_tags  # no word of the grammar ends so
+    assert parser._allowed_ids("other", None) == (vocabulary["XX~er"],) == parser._allowed_ids("er", "XX")
+    assert set(parser._allowed_ids("--", None)) == {*parser.kinds.punctuation, *parser.kinds.other_tags}
+    assert parser._allowed_ids("xyzzq", "XX") == parser.kinds.other_tags  # no word of the grammar ends so
     for is_constrained in (True, False):
         parser = Parser.load(tmp_path / "run" / "model", is_constrained=is_constrained)
         (tree,) = parser.parse(["The other xyzzq sleeps ."])
@@ -333,7 +333,7 @@ def test_what_is_parsed_from_trees_is_judged_against_them(
 
 def test_a_line_of_any_length_has_all_its_words(model: Path) -> None:
     parser = Parser.load(model)
-    parser._search_all._max_positions = 12  # as learned positions would have it
+    parser._batch_search._max_positions = 12  # as learned positions would have it
     (parse,) = parser.parse_lines(["word " * 40], search=SearchConfig(beam_size=1, max_extra_tokens=3))
     assert parse.is_truncated
     assert parse.tree is not None

@@ -24,7 +24,7 @@ from transduce.model import Transformer
 from transduce.tasks import Translator, prepare
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.segmentation import Segmenter
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, put_together
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, combine_segments
 from transduce.text import MASKS, Tokenizers, find_unchanging, split_sentences, train_bpe
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -37,7 +37,7 @@ def n_words(texts: Sequence[str]) -> list[int]:
 
 
 def cut(line: str, statistics: LineStatistics | None) -> list[str]:
-    segmenter = Segmenter("en", statistics, n_words, most_tokens=100)
+    segmenter = Segmenter("en", statistics, n_words, max_tokens=100)
     return [each.text for each in segmenter([line])[0]]
 
 
@@ -73,11 +73,11 @@ def segment(*best: tuple[str, float], **marks: bool) -> TranslatedSegment:
 def test_the_best_of_a_line_are_the_best_combinations() -> None:
     line = "One is.  Two is."
     parts = [segment(("a", -1.0), ("b", -1.5)), segment(("c", -1.0), ("d", -1.2), is_short=True)]
-    found = put_together(line, split_sentences(line, "en"), parts, 3)
+    found = combine_segments(line, split_sentences(line, "en"), parts, 3)
     assert [each.text for each in found.n_best] == ["a  c", "a  d", "b  c"]
     assert [each.score for each in found.n_best] == pytest.approx([-2.0, -2.2, -2.5])
     assert (found.is_short, found.is_long, found.n_segments) == (True, False, 2)
-    assert len(put_together(line, split_sentences(line, "en"), parts, 9).n_best) == 4
+    assert len(combine_segments(line, split_sentences(line, "en"), parts, 9).n_best) == 4
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def memory_preflight(accumulator: GradientAccumulator[BatchT], optimiser: torch.
                 if not is_out_of_memory(error):
                     raise
                 when = "preflight of the largest batch before the first update"
-                raise out_of_memory(accumulator, when, has_begun=bool(optimiser.state)) from error
+                raise out_of_memory(accumulator, when, has_started=bool(optimiser.state)) from error
             finally:
                 accumulator.clear()
 
@@ -60,7 +60,7 @@ def _require_memory(
             raise TrainingError(
                 f"the largest batch needs about {format_bytes(needed)} in addition to the weights, "
                 f"{format_bytes(free)} are free; "
-                + _advice(accumulator, int(fits / ROUND_TO) * ROUND_TO, has_begun=bool(optimiser.state))
+                + _advice(accumulator, int(fits / ROUND_TO) * ROUND_TO, has_started=bool(optimiser.state))
             )
 
 
@@ -89,20 +89,20 @@ def _gradient_and_moment_bytes(accumulator: GradientAccumulator[BatchT], optimis
     return accumulator.gradient_bytes + 2 * sum(part.numel() * part.itemsize for part in map(local_tensor, new))
 
 
-def out_of_memory(accumulator: GradientAccumulator[BatchT], when: str, *, has_begun: bool) -> TrainingError:
+def out_of_memory(accumulator: GradientAccumulator[BatchT], when: str, *, has_started: bool) -> TrainingError:
     """Make the error for a device that is out of memory."""
     budget = accumulator.config.max_tokens_per_batch
     return TrainingError(
         f"{when}: {accumulator.device} does not have enough memory for batches of {budget:,} tokens; "
-        + _advice(accumulator, budget // 2, has_begun=has_begun)
+        + _advice(accumulator, budget // 2, has_started=has_started)
     )
 
 
-def _advice(accumulator: GradientAccumulator[BatchT], budget: int, *, has_begun: bool) -> str:
+def _advice(accumulator: GradientAccumulator[BatchT], budget: int, *, has_started: bool) -> str:
     """Suggest settings that fit, with the same number of tokens per update."""
     config = accumulator.config
     if budget < ROUND_TO:
         return "no batch fits in addition to this model; use a smaller model, or free some memory"
     n_accumulate = ceil(config.max_tokens_per_batch * config.n_accumulate / budget)
     advice = f"use training.max_tokens_per_batch={budget} with training.n_accumulate={n_accumulate}"
-    return f"{advice} in a new run (a started run keeps its batches)" if has_begun else f"{advice} and --resume"
+    return f"{advice} in a new run (a started run keeps its batches)" if has_started else f"{advice} and --resume"

@@ -224,7 +224,7 @@ class Trainer(Generic[BatchT]):
             if self.distributed.n == 1:
                 self._save_final_state("stop")
             if isinstance(error, RuntimeError) and is_out_of_memory(error):
-                raise out_of_memory(self.accumulator, when, has_begun=True) from error
+                raise out_of_memory(self.accumulator, when, has_started=True) from error
             raise
 
     def _next_batch_indices(self) -> tuple[list[BatchIndex], int, int]:
