@@ -56,7 +56,7 @@ def test_outputs_align_with_the_real_input_positions(store: PairStore) -> None:
     batch = collate(store, [0, 1, 2, 3])
     is_real_BT = batch.tgt_in_BT != PAD_ID
     assert int(is_real_BT.sum()) == batch.n_tgt_tokens
-    continues_N = batch.tgt_in_BT[:, 1:][is_real_BT[:, 1:]]  # what is read next is what should have been said
+    continues_N = batch.tgt_in_BT[:, 1:][is_real_BT[:, 1:]]  # the next input is the expected output
     assert batch.tgt_out_N[batch.tgt_out_N != EOS_ID].tolist() == continues_N.tolist()
 
 

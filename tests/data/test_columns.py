@@ -1,4 +1,4 @@
-"""Stores of columns that nobody here has thought of: ids alone, vectors alone, three of them."""
+"""Stores with arbitrary columns: ids only, vectors only, three columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMAT_2 = Path(__file__).parents[1] / "formats" / "before_format_numbers" / "ru
 
 
 def spoken(n_rows: int) -> Iterator[dict[str, Any]]:
-    """So many rows, of one to five vectors and one to four ids."""
+    """Rows of one to five vectors and one to four ids."""
     random = np.random.default_rng(1)
     for _ in range(n_rows):
         frames = random.normal(size=(random.integers(1, 6), 3))
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_task_that_nobody_knows(tmp_path: Path) -> None:
-    """Pictures with what they show: how a store is written and read from outside."""
+    """Images with captions: a store written and read by user code."""
     pictures = [
         {"patches": np.full((n_patches, 4), n_patches / 8, np.float32), "caption": list(range(3, 3 + n_patches))}
         for n_patches in (2, 5, 3)

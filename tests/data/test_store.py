@@ -130,7 +130,7 @@ def test_dropout_stores_several_spellings_of_the_same_text(
     write("again", seed=1)
     write("other", seed=2)
     first, again, other = ((tmp_path / name / "manifest.json").read_bytes() for name in ("store", "again", "other"))
-    assert first == again != other  # the seed decides, however the pairs come in chunks
+    assert first == again != other  # depends on the seed, not on chunks
 
 
 def test_a_draw_that_is_too_long_is_the_plain_encoding(tokenizers: Tokenizers, tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_ids_that_change_while_a_store_is_open_are_looked_at(
     store = open_pairs(folder, tokenizers)
     before = [ids.tolist() for ids in store.pair(0)]
     (folder / "src.ids.npy").rename(folder / "away")
-    (folder / "src.ids.npy").write_bytes(b"other")  # under another name, what is open stays what it was
+    (folder / "src.ids.npy").write_bytes(b"other")  # a renamed open file keeps its content
     assert [ids.tolist() for ids in store.pair(0)] == before
     with (folder / "away").open("r+b") as stream:
         stream.seek(-2, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""A task that no module knows: a decoder-only model learns to say digits backwards, through the public API alone."""
+"""A new task with the public API alone: a decoder-only model learns to reverse digits."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Backwards(Task[Batch]):
         return StoreBatches(store, collate, src_lengths=lengths, tgt_lengths=lengths, max_tokens=n_tokens, seed=1)
 
     def objective(self, model: Any, config: Any) -> Any:
-        def loss(batch: Batch, update: int) -> LossSum:  # of what stands behind the bar
+        def loss(batch: Batch, update: int) -> LossSum:  # of the tokens after the bar
             is_answer_N = (batch.tgt_in_BT == BAR).cumsum(1)[batch.tgt_in_BT != PAD_ID] > 0
             return model.output.loss(model(batch.tgt_in_BT)[is_answer_N], batch.tgt_out_N[is_answer_N])
 
@@ -85,7 +85,7 @@ class Backwards(Task[Batch]):
 
 @torch.no_grad()
 def backwards(model: LanguageModel, tokenizer: Tokenizer, digits: str) -> str:
-    """Greedy search, by the decoding state: the prompt at once, then token by token."""
+    """Greedy search with the decoding state: prefill the prompt, then decode token by token."""
     ids, said = torch.tensor([[BOS_ID, *tokenizer.encode(f"{digits} |")]]), list[int]()
     logits_1TV, state = model.extend(ids, model.start(1))
     last_1 = logits_1TV[:, -1].argmax(dim=1)
@@ -97,13 +97,13 @@ def backwards(model: LanguageModel, tokenizer: Tokenizer, digits: str) -> str:
 
 
 def right(model: LanguageModel, prepared: Any) -> float:
-    """The share of dev rows that the model says backwards."""
+    """The fraction of dev rows that the model reverses correctly."""
     tokenizer, column = prepared.tokenizers.src, prepared.dev.columns["ids"]
     pairs = [tokenizer.decode(column.row(row)).split(" | ") for row in range(len(prepared.dev))]
     return sum(backwards(model, tokenizer, digits) == answer for digits, answer in pairs) / len(pairs)
 
 
-BAR = 14  # behind the special symbols and ten digits
+BAR = 14  # after the special tokens and ten digits
 
 RECIPE = """
 preset = "tiny"

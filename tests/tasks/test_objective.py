@@ -22,7 +22,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PairStore:
 
 
 def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple[int, bool]]:
-    """How often an epoch reads each row, and whether from target to source; checks what is told of the batches."""
+    """Count how often an epoch reads each row, and whether reversed; checks the reported batch sizes."""
     found: Counter[tuple[int, bool]] = Counter()
     for index in range(batches.n_batches(epoch)):
         batch = batches.batch(epoch, index)

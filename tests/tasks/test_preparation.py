@@ -1,4 +1,4 @@
-"""What preparation tells of text that is wrong, and what it refuses."""
+"""Warnings and errors of preparation about bad text."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_limit_is_no_property_of_what_was_prepared(tmp_path: Path) -> None:
     assert open_prepared(tmp_path / "out", expected=other).fingerprint == prepared.fingerprint
     path = tmp_path / "out" / "prepared.json"
     description = json.loads(path.read_text())
-    del description["data"]["max_dropped_share"], description["format"]  # as folders of earlier versions
+    del description["data"]["max_dropped_share"], description["format"]  # as in folders of earlier versions
     path.write_text(json.dumps(description))
     (tmp_path / "out" / "manifest.json").unlink()
     assert open_prepared(tmp_path / "out", expected=config).config == config
@@ -148,7 +148,7 @@ def test_prepared_text_of_a_later_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_somebody_else_puts_there_meanwhile_stays(tmp_path: Path) -> None:
-    """And what was prepared is not lost."""
+    """The prepared text is not lost."""
     config, out = config_of(tmp_path, train=grammar(100)), tmp_path / "out"
 
     def put(line: str) -> None:

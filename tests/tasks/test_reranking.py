@@ -1,4 +1,4 @@
-"""A reverse model chooses among the n best: its probabilities are those of its own search, and so is the order."""
+"""Reranking with a reverse model: its probabilities are those of its own search, and decide the order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SENTENCES = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(1, 14))) for _ in range
 
 
 def untrained(direction: str, *, seed: int) -> Translator:
-    """A translator in float64 that has learned nothing but writes words, for its vocabulary has only such."""
+    """An untrained float64 translator whose vocabulary has only whole words."""
     tokenizer = train_bpe(SENTENCES, vocab_size=300)
     torch.manual_seed(seed)
     config = ModelConfig(

@@ -1,4 +1,4 @@
-"""A run from recipe to model folder, resumed, averaged, watched."""
+"""A run from recipe to model folder, resumed, averaged and evaluated."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, switches: l
 
 
 def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
-    """Which pairs and which encodings an epoch reads is a function of the seed and the epoch, so nothing is lost."""
+    """Sampling of pairs and encodings is a function of seed and epoch, so a resumed run is exact."""
     for name, sentence in (("one", "A dog number {} runs.\tHund Nummer {} läuft.\n"), ("two", "{} cats\t{} Katzen\n")):
         (tmp_path / name).mkdir()
         lines = [sentence.format(number, number).strip().split("\t") for number in range(60)]
@@ -193,7 +193,7 @@ def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str])
 
 
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
-    """The same functions judge during training and after it: a checkpoint averaged alone has its validation's BLEU."""
+    """Validation and evaluation use the same functions: a single averaged checkpoint has its validation BLEU."""
     tsv = tmp_path / "pairs.tsv"
     pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=12, seed=1)]
     tsv.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs * 4), encoding="utf-8")
@@ -230,7 +230,7 @@ def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
 
 
 def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path) -> None:
-    """The prepared folder is made anew with the same settings but other files behind them."""
+    """The prepared folder is made again with the same settings but other text files."""
     tsv = tmp_path / "pairs.tsv"
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2"]
     config = read_recipe(micro_recipe, settings)
@@ -368,7 +368,7 @@ def test_what_a_killed_process_left_of_a_file_does_not_block_the_run(
 
 
 def test_a_run_without_an_update_may_begin_with_another_budget(micro_recipe: Path, tmp_path: Path) -> None:
-    """As the message about too little memory proposes; once there is an update, the batches stay."""
+    """As the out-of-memory message suggests; after the first update, the batch settings are fixed."""
     train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True)
     other = read_recipe(micro_recipe, ["training.max_tokens_per_batch=400", "training.n_accumulate=2"])
     updates: list[object] = []

@@ -1,4 +1,4 @@
-"""Lines of several sentences: what stays whole, what is cut, and how it is put together again."""
+"""Lines of several sentences: which are split, and how their translations are combined."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_sentence_beyond_all_of_training_is_cut_into_clauses() -> None:
     assert len(clauses) > 1
     assert max(n_words(clauses)) <= USUAL.tokens
     assert clauses[0].endswith(",") or clauses[0].endswith(";")
-    assert len(cut("word " * 300, None)) == 4  # without statistics: what the model cannot read at once
+    assert len(cut("word " * 300, None)) == 4  # without statistics: the maximum source length
 
 
 def segment(*best: tuple[str, float], **marks: bool) -> TranslatedSegment:
@@ -82,7 +82,7 @@ def test_the_best_of_a_line_are_the_best_combinations() -> None:
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """One that has learned nothing: what it writes depends on every token that it reads."""
+    """An untrained translator: its output depends on every input token."""
     tokenizer = train_bpe([*SENTENCES, "READ THIS NOW, x.txt."], vocab_size=500, masks=True)
     torch.manual_seed(4)
     config = ModelConfig(
@@ -146,7 +146,7 @@ def test_sentences_in_capitals_are_read_in_small_letters(translator: Translator)
 
 
 def test_no_line_is_lost_or_added(translator: Translator) -> None:
-    """100,000 were tried; here are some."""
+    """A sample of the 100,000 that were tried."""
     draw = random.Random(5)
     pieces = [
         *"ab.!?\"' \t\r\x0b\x0c\x1c\x85\u2028\u2029\u00a0é犬。👍\ue000\ufeff\u200d\0\ud800",
@@ -249,7 +249,7 @@ def test_statistics_of_a_text_with_paragraphs(tmp_path: Path) -> None:
     )
     prepared = prepare(config, tmp_path / "prepared")
     assert prepared.tokenizers.src.has_masks
-    assert prepared.train.summary.n_pairs > 300  # with those that teach masks
+    assert prepared.train.summary.n_pairs > 300  # including those that teach masks
     found = line_statistics(prepared.train, prepared.tokenizers, "en")
     assert found.sentences == 3
     assert found.longest >= found.tokens > 20

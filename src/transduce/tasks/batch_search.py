@@ -1,6 +1,6 @@
 """Batched search: texts are sorted by length into batches; each gets its list of hypotheses, in input order.
 
-Shapes: B sentences, S source positions, N rows, V vocabulary.
+Shapes: B sentences, S source positions, N rows of a decoding batch, V vocabulary.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The training objective of tasks on pairs."""
+"""The training objective of tasks on pairs.
+
+Shapes: B sentences, S source positions, T target positions, N real target positions, D d_model.
+"""
 
 from __future__ import annotations
 
