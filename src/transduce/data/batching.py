@@ -94,7 +94,7 @@ def _by_length(src_lengths_R: IntArray, tgt_lengths_R: IntArray, random: np.rand
 
 
 def _cut(rows_R: NDArray[np.int64], longest_R: NDArray[np.int64], max_tokens: int) -> list[NDArray[np.int64]]:
-    """Cut rows sorted by ``longest_R`` into the largest batches that fit; a row that never fits is a batch alone."""
+    """Cut rows sorted by ``longest_R`` into maximal batches; a row that is too long is a batch by itself."""
     cuts = [0]
     while cuts[-1] < len(rows_R):
         start = cuts[-1]

@@ -75,7 +75,7 @@ def average_run(
 
 
 def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig) -> float:
-    """Return the perplexity per token of the dev text, in the precision of training. Table 3, PPL.
+    """Return the perplexity per dev token, without label smoothing, in the precision of training. Table 3, PPL.
 
     Raises DataError if there is no dev text.
     """

@@ -89,7 +89,7 @@ def lock_holder(folder: Path) -> LockHolder | None:
 
 @contextmanager
 def _open_lock(path: Path) -> Iterator[tuple[IO[bytes], bool, bool]]:
-    """Open and lock the file: (stream, whether it is locked; if not, there are no locks, whether it was created).
+    """Open and lock the file: (stream, is_locked, is_new). It is not locked if the file system has no locks.
 
     Raises TrainingError if another process has locked it, or if it is not a regular file.
     """

@@ -122,7 +122,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return every weight as a full tensor; for a sharded model a collective call."""
+    """Return every weight as a full tensor; a collective call if the model is sharded."""
     without_gathered_weights(model)
     return {name: full_tensor(weight) for name, weight in weights_of(model).items()}
 
@@ -290,7 +290,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
 
 
 def load_objective_state(path: Path) -> dict[str, Tensor]:
-    """Return the objective's state in a verified checkpoint; empty if it has none. Raises CheckpointError."""
+    """Return the objective's state in a verified checkpoint, if any. Raises CheckpointError if it is corrupt."""
     return read_tensors(path / OBJECTIVE_FILE) if os.path.lexists(path / OBJECTIVE_FILE) else {}
 
 
@@ -373,7 +373,7 @@ def read_state(path: Path) -> TrainState:
 
 
 def _is_misnamed(path: Path, state: TrainState) -> bool:
-    """Whether the update in the folder's name is not the one in its state."""
+    """Whether the folder's name and its state disagree about the update."""
     is_name = re.fullmatch(r"update-\d{8,}", path.name) is not None
     return is_name and path.name != checkpoint_path(path.parent, state.update).name
 
