@@ -123,9 +123,9 @@ def train(
         should_stop=should_stop,
         distributed=distributed,
     )
-    found = distributed.broadcast_from_first(lambda: _name(newest_complete(folder / "checkpoints", print)))
-    if found is not None:
-        trainer.resume(folder / "checkpoints" / found)
+    checkpoint_name = distributed.broadcast_from_first(lambda: _name(newest_complete(folder / "checkpoints", print)))
+    if checkpoint_name is not None:
+        trainer.resume(folder / "checkpoints" / checkpoint_name)
     if distributed.is_first:
         metrics.rewind(trainer.state)
     reason = trainer.run()

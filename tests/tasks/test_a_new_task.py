@@ -86,14 +86,14 @@ class Backwards(Task[Batch]):
 @torch.no_grad()
 def backwards(model: LanguageModel, tokenizer: Tokenizer, digits: str) -> str:
     """Greedy search with the decoding state: prefill the prompt, then decode token by token."""
-    ids, said = torch.tensor([[BOS_ID, *tokenizer.encode(f"{digits} |")]]), list[int]()
+    ids, output = torch.tensor([[BOS_ID, *tokenizer.encode(f"{digits} |")]]), list[int]()
     logits_1TV, state = model.extend(ids, model.start(1))
     last_1 = logits_1TV[:, -1].argmax(dim=1)
-    while last_1.item() != EOS_ID and len(said) < 9:
-        said.append(int(last_1))
+    while last_1.item() != EOS_ID and len(output) < 9:
+        output.append(int(last_1))
         logits_1V, state = model.step(last_1, state)
         last_1 = logits_1V.argmax(dim=1)
-    return tokenizer.decode(said)
+    return tokenizer.decode(output)
 
 
 def right(model: LanguageModel, prepared: Any) -> float:

@@ -23,7 +23,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PairStore:
 
 def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple[int, bool]]:
     """Count how often an epoch reads each row, and whether reversed; checks the reported batch sizes."""
-    found: Counter[tuple[int, bool]] = Counter()
+    counts: Counter[tuple[int, bool]] = Counter()
     for index in range(batches.n_batches(epoch)):
         batch = batches.batch(epoch, index)
         assert batches.n_rows(epoch, index) == len(batch.rows)
@@ -35,8 +35,8 @@ def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple
             assert tgt_T[0] == BOS_ID
             texts = [[int(index) for index in ids if index > EOS_ID] for ids in (src_S, tgt_T)]
             assert texts in (sides, sides[::-1])
-            found[row, texts != sides] += 1
-    return found
+            counts[row, texts != sides] += 1
+    return counts
 
 
 def test_both_ways_for_so_many_epochs(store: PairStore) -> None:

@@ -318,8 +318,8 @@ def test_what_is_parsed_from_trees_is_judged_against_them(
     assert outcome.out.startswith("()\n(TOP ")
     parsed.write_text(outcome.out, encoding="utf-8")
     assert "The dog sleeps" in drawing.read_text(encoding="utf-8")  # the first non-empty sentence
-    told = json.loads(transduce("parseval", "--plain", gold, parsed, "--json").out)
-    assert (told["valid"], told["skipped"], told["errors"]) == (2, 1, 0)
+    scores = json.loads(transduce("parseval", "--plain", gold, parsed, "--json").out)
+    assert (scores["valid"], scores["skipped"], scores["errors"]) == (2, 1, 0)
     perfect = json.loads(transduce("parseval", "--plain", gold, gold, "--json").out)
     assert (perfect["f1"], perfect["valid"]) == (100.0, 2)
     assert says(transduce("parseval", gold, parsed).err, gold, "--plain")

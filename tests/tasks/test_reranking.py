@@ -38,9 +38,9 @@ def test_probabilities_are_those_of_each_symbol_in_turn() -> None:
     translator = untrained("en-de", seed=1)
     pairs = list(zip(SENTENCES, reversed(SENTENCES), strict=True))
     pairs += [("", "a dog"), ("a dog", "")]
-    found = log_probabilities(translator, pairs)
+    results = log_probabilities(translator, pairs)
     encode = translator.tokenizers.src.encode
-    for (source, target), log_prob in zip(pairs, found, strict=True):
+    for (source, target), log_prob in zip(pairs, results, strict=True):
         state = translator.model.start(torch.tensor([[*encode(source), EOS_ID]]))
         last, expected = BOS_ID, 0.0
         for token in [*encode(target), EOS_ID]:

@@ -62,10 +62,10 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         should_stop=lambda: len(seen) >= 17,
     )
     assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", 17, None)
-    told: list[str] = []
-    ended = train(config, tmp_path / "run", resume=True, log=told.append)
+    messages: list[str] = []
+    ended = train(config, tmp_path / "run", resume=True, log=messages.append)
     assert ended.reason == "max_updates"
-    assert told[-1] == "translating 1,000 sentences of grammar test"
+    assert messages[-1] == "translating 1,000 sentences of grammar test"
     ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
     for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
         assert torch.equal(ours[name], weight), name
@@ -123,9 +123,9 @@ def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) 
         "model.p_drop=0.1",
     ]
     config = read_recipe(micro_recipe, settings)
-    told: list[str] = []
-    train(config, tmp_path / "whole", data_folder=tmp_path, log=told.append)
-    assert any(says(line, "train", 120, "one 60", "two 60", 3) for line in told)
+    messages: list[str] = []
+    train(config, tmp_path / "whole", data_folder=tmp_path, log=messages.append)
+    assert any(says(line, "train", 120, "one 60", "two 60", 3) for line in messages)
     seen: list[object] = []
     listener = lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
     train(config, tmp_path / "cut", data_folder=tmp_path, listeners=[listener], should_stop=lambda: len(seen) >= 7)
@@ -149,12 +149,12 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n\tleer\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2", "data.max_dropped_share=0.5"]
-    told: list[str] = []
-    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=told.append)
+    messages: list[str] = []
+    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=messages.append)
     assert result.scores is None
-    assert any(says(line, "files", 20, "empty", "2, 5, 8") for line in told)
-    assert any(says(line, "files", 38, "duplicate", "4, 6, 7") for line in told)
-    assert any(says(line, "train", 40) for line in told)
+    assert any(says(line, "files", 20, "empty", "2, 5, 8") for line in messages)
+    assert any(says(line, "files", 38, "duplicate", "4, 6, 7") for line in messages)
+    assert any(says(line, "train", 40) for line in messages)
     assert len(open_prepared(tmp_path / "run" / "store").train) == 40
 
 
@@ -326,20 +326,20 @@ def test_empty_test_text_is_found_before_the_tokenizer_is_learned(micro_recipe: 
     tsv.write_text("a dog\tein Hund\n")
     empty.write_text("")
     config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}", f"data.test_tsv={empty}"])
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(DataError, match=naming(empty, "test")):
-        prepare(config.data, tmp_path / "prepared", log=told.append)
-    assert told == []
+        prepare(config.data, tmp_path / "prepared", log=messages.append)
+    assert messages == []
 
 
 def test_a_missing_dev_file_is_found_before_any_work(micro_recipe: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n", encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "data.dev_tsv=nowhere.tsv"]
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(DataError, match=naming("nowhere.tsv", "No such file")):
-        train(read_recipe(micro_recipe, settings), tmp_path / "run", log=told.append)
-    assert told == []
+        train(read_recipe(micro_recipe, settings), tmp_path / "run", log=messages.append)
+    assert messages == []
 
 
 def test_only_a_model_folder_is_replaced_by_a_model_folder(own_run: Path) -> None:

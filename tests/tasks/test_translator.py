@@ -50,8 +50,8 @@ def test_a_translation_does_not_depend_on_its_batch(random_translator: Translato
         together = search.model_copy(update={"max_tokens_per_batch": max_tokens})
         order = list(range(len(texts)))
         random.Random(max_tokens).shuffle(order)
-        found = list(random_translator.translate_lines([texts[place] for place in order], search=together))
-        for place, translation in zip(order, found, strict=True):
+        results = list(random_translator.translate_lines([texts[place] for place in order], search=together))
+        for place, translation in zip(order, results, strict=True):
             expected = alone[place].n_best
             assert [best.text for best in translation.n_best] == [best.text for best in expected]
             for ours, theirs in zip(translation.n_best, expected, strict=True):
@@ -85,9 +85,9 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
         ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.target.embedding.weight[4] * 100
     search_all = BatchSearch([ends_never.eval()], random_translator.tokenizers.src)
     for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
-        found = search_all(["the dog"], search)
-        assert found is not None
-        output = found[0].hypotheses[0]
+        results = search_all(["the dog"], search)
+        assert results is not None
+        output = results[0].hypotheses[0]
         assert not output.is_finished
         assert len(output.ids) == len(ids) + 1 + search.max_extra_tokens
 

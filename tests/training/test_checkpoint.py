@@ -124,13 +124,13 @@ def test_the_name_of_a_checkpoint_is_its_update(saved: Path) -> None:
     shutil.copytree(saved, copy)
     with pytest.raises(CheckpointError, match=naming(copy, "copy", 4)):
         read_state(copy)
-    told: list[str] = []
-    assert newest_complete(saved.parent, told.append) == saved
-    assert len(told) == 1
-    assert says(told[0], re.compile("^warning: "), copy, "copy", 4)
+    messages: list[str] = []
+    assert newest_complete(saved.parent, messages.append) == saved
+    assert len(messages) == 1
+    assert says(messages[0], re.compile("^warning: "), copy, "copy", 4)
     with pytest.raises(CheckpointError, match=naming(copy, "copy")):
         averaged_checkpoints(saved.parent, 2)
-    set_aside_misnamed(saved.parent, told.append)
+    set_aside_misnamed(saved.parent, messages.append)
     assert checkpoint_folders(saved.parent)[-1] == saved
     assert read_state(saved.parent / "passed-over-update-00000030").update == 4
 

@@ -132,5 +132,5 @@ before = resident_mb()
 return_freed_pages()
 print(before - resident_mb())
 """
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert float(told) > 30
+    n_freed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert float(n_freed) > 30

@@ -118,10 +118,10 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
     assert stopped.run() == "interrupted"
     assert stopped.state.update == cut
     resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file], **options)
-    found = checkpoint_folders(tmp_path / "cut")
-    assert bool(found) == (cut > 0)  # there is nothing to save before the first update
-    if found:
-        resumed.resume(found[-1])
+    saved_paths = checkpoint_folders(tmp_path / "cut")
+    assert bool(saved_paths) == (cut > 0)  # there is nothing to save before the first update
+    if saved_paths:
+        resumed.resume(saved_paths[-1])
     file.rewind(resumed.state)
     assert resumed.run() == "max_updates"
 
@@ -154,10 +154,10 @@ def test_a_run_that_is_stopped_within_an_update_begins_it_anew(
     assert (n_made, stopped.state.update) == (n_batches, n_batches // 5)
     assert all(weight.grad is None for weight in stopped.model.parameters())
     resumed = make_trainer(checkpoints=tmp_path / "cut", **options)
-    found = checkpoint_folders(tmp_path / "cut")
-    assert len(found) == n_batches // 5
-    if found:
-        resumed.resume(found[-1])
+    saved_paths = checkpoint_folders(tmp_path / "cut")
+    assert len(saved_paths) == n_batches // 5
+    if saved_paths:
+        resumed.resume(saved_paths[-1])
     assert resumed.run() == "max_updates"
     assert all(map(torch.equal, weights(resumed), weights(whole)))
 
@@ -495,11 +495,11 @@ def test_a_damaged_newest_checkpoint_does_not_cost_those_that_follow(make_traine
     first = make_trainer(max_updates=8, checkpoint_every_updates=2, keep_checkpoints=2, average_last=2, validate=None)
     first.run()
     (first.checkpoints / "update-00000008" / "model.safetensors").write_bytes(b"")
-    told: list[str] = []
-    chosen = newest_complete(first.checkpoints, told.append)
+    messages: list[str] = []
+    chosen = newest_complete(first.checkpoints, messages.append)
     assert chosen is not None
     assert chosen.name == "update-00000006"
-    assert says(told[0], re.compile("^warning: "), "update-00000008")
+    assert says(messages[0], re.compile("^warning: "), "update-00000008")
     set_aside_newer(chosen)
     again = make_trainer(
         max_updates=8, checkpoint_every_updates=2, keep_checkpoints=2, average_last=2, validate=None,

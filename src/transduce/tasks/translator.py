@@ -268,18 +268,18 @@ class Translator:
         """
         lowers_caps = lowers_caps and (self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION)
         inputs = [self._input(text, lowers_caps=lowers_caps) for text in texts]
-        results: dict[int, TranslatedSegment] = {}
+        segments: dict[int, TranslatedSegment] = {}
         # For texts with masks, translations with all of them are preferred, so the whole beam is needed.
         for has_masks in (False, True):
             indices = [index for index, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
             config = search_with(search, n_best=search.beam_size) if has_masks else search
-            texts_to_search = [inputs[index].masked.text for index in indices]
-            found = self._batch_search(texts_to_search, config, should_stop=should_stop)
-            if found is None:
+            masked_texts = [inputs[index].masked.text for index in indices]
+            results = self._batch_search(masked_texts, config, should_stop=should_stop)
+            if results is None:
                 return None
-            for index, each in zip(indices, found, strict=True):
-                results[index] = self._result(inputs[index], each, n_best=search.n_best)
-        return [results[index] for index in range(len(texts))]
+            for index, result in zip(indices, results, strict=True):
+                segments[index] = self._result(inputs[index], result, n_best=search.n_best)
+        return [segments[index] for index in range(len(texts))]
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
         text, is_truncated = _truncate(text)
