@@ -32,7 +32,7 @@ def test_from_a_recipe_to_the_first_update(micro_recipe: Path, tmp_path: Path) -
     objective = task.objective(model, run.training)
     loss = objective(batch, 0)
     gradients = GradientAccumulator(model, objective, batches, run.training, DistributedContext())
-    gradient = gradients.make([(0, 0)], update=0)
+    gradient = gradients.accumulate([(0, 0)], update=0)
     assert gradient is not None
     assert gradient.n_tgt_tokens == loss.n_tokens == batches.n_tokens(0, 0)[1]
     optimiser = make_optimiser(model, run.training)

@@ -33,7 +33,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.de").write_text("".join(pair.de + "\n" for pair in pairs), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(update_timing, "N_UPDATES", 4)
-    monkeypatch.setattr(update_timing, "N_FIRST", 1)
+    monkeypatch.setattr(update_timing, "N_WARM_UP", 1)
     return tmp_path
 
 

@@ -54,7 +54,7 @@ def test_little_of_a_batch_is_padding_on_either_side() -> None:
     statistics = batch_statistics(src, tgt, plan_batches(src, tgt, max_tokens=4096, seed=1, epoch=0))
     assert 1 - statistics.n_src_tokens / statistics.n_src_positions < 0.10
     assert 1 - statistics.n_tgt_tokens / statistics.n_tgt_positions < 0.10
-    assert statistics.padding_share < 0.07
+    assert statistics.padding_fraction < 0.07
 
 
 def test_a_long_pair_is_named_with_what_would_work() -> None:

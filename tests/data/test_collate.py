@@ -32,8 +32,8 @@ def test_batch_is_what_a_plain_loop_makes(store: PairStore, rows: list[int]) -> 
 
     assert batch.src_BS.tolist() == [row + [PAD_ID] * (n_src - len(row)) for row in src_rows]
     assert batch.tgt_in_BT.tolist() == [row + [PAD_ID] * (n_tgt - len(row)) for row in tgt_in_rows]
-    assert batch.tgt_out_M.tolist() == tgt_out
-    assert {batch.src_BS.dtype, batch.tgt_in_BT.dtype, batch.tgt_out_M.dtype} == {torch.int64}
+    assert batch.tgt_out_N.tolist() == tgt_out
+    assert {batch.src_BS.dtype, batch.tgt_in_BT.dtype, batch.tgt_out_N.dtype} == {torch.int64}
     assert batch.n_src_tokens == sum(map(len, src_rows))
     assert batch.n_tgt_tokens == len(tgt_out)
     assert batch.rows == tuple(rows)
@@ -56,8 +56,8 @@ def test_outputs_align_with_the_real_input_positions(store: PairStore) -> None:
     batch = collate(store, [0, 1, 2, 3])
     is_real_BT = batch.tgt_in_BT != PAD_ID
     assert int(is_real_BT.sum()) == batch.n_tgt_tokens
-    continues_M = batch.tgt_in_BT[:, 1:][is_real_BT[:, 1:]]  # what is read next is what should have been said
-    assert batch.tgt_out_M[batch.tgt_out_M != EOS_ID].tolist() == continues_M.tolist()
+    continues_N = batch.tgt_in_BT[:, 1:][is_real_BT[:, 1:]]  # the next input is the expected output
+    assert batch.tgt_out_N[batch.tgt_out_N != EOS_ID].tolist() == continues_N.tolist()
 
 
 def test_lengths_of_the_store_are_those_of_the_batch(store: PairStore) -> None:
@@ -69,7 +69,7 @@ def test_lengths_of_the_store_are_those_of_the_batch(store: PairStore) -> None:
 def test_a_batch_moves_as_a_whole(store: PairStore) -> None:
     batch = collate(store, [0, 2])
     moved = batch.to("meta")
-    assert {moved.src_BS.device.type, moved.tgt_in_BT.device.type, moved.tgt_out_M.device.type} == {"meta"}
+    assert {moved.src_BS.device.type, moved.tgt_in_BT.device.type, moved.tgt_out_N.device.type} == {"meta"}
     assert (moved.n_src_tokens, moved.n_tgt_tokens, moved.rows) == (batch.n_src_tokens, batch.n_tgt_tokens, (0, 2))
 
 

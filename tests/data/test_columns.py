@@ -1,4 +1,4 @@
-"""Stores of columns that nobody here has thought of: ids alone, vectors alone, three of them."""
+"""Stores with arbitrary columns: ids only, vectors only, three columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMAT_2 = Path(__file__).parents[1] / "formats" / "before_format_numbers" / "ru
 
 
 def spoken(n_rows: int) -> Iterator[dict[str, Any]]:
-    """So many rows, of one to five vectors and one to four ids."""
+    """Rows of one to five vectors and one to four ids."""
     random = np.random.default_rng(1)
     for _ in range(n_rows):
         frames = random.normal(size=(random.integers(1, 6), 3))
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_task_that_nobody_knows(tmp_path: Path) -> None:
-    """Pictures with what they show: how a store is written and read from outside."""
+    """Images with captions: a store written and read by user code."""
     pictures = [
         {"patches": np.full((n_patches, 4), n_patches / 8, np.float32), "caption": list(range(3, 3 + n_patches))}
         for n_patches in (2, 5, 3)
@@ -51,20 +51,20 @@ def test_a_task_that_nobody_knows(tmp_path: Path) -> None:
     write_store(tmp_path / "store", {"drawn": pictures}, columns)
 
     store = open_store(tmp_path / "store", columns)
-    assert store.columns["patches"].lengths_N.tolist() == [2, 5, 3]
+    assert store.columns["patches"].lengths_R.tolist() == [2, 5, 3]
     some = store.columns["patches"].gather(np.array([2, 0]))
     assert some.lengths_B.tolist() == [3, 2]
-    assert some.values_M.tolist() == [[3 / 8] * 4] * 3 + [[2 / 8] * 4] * 2
+    assert some.values_N.tolist() == [[3 / 8] * 4] * 3 + [[2 / 8] * 4] * 2
     assert store.columns["caption"].row(1).tolist() == [3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("n_at_a_time", [1, 4, 1 << 22])
-@pytest.mark.parametrize("held_bytes", [0, arrays_module.HELD_BYTES])
+@pytest.mark.parametrize("held_bytes", [0, arrays_module.MAX_BYTES_IN_MEMORY])
 def test_what_is_read_is_what_was_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, held_bytes: int, n_at_a_time: int
 ) -> None:
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", held_bytes)
-    monkeypatch.setattr(arrays_module, "VALUES_AT_A_TIME", n_at_a_time)
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", held_bytes)
+    monkeypatch.setattr(arrays_module, "VALUES_PER_READ", n_at_a_time)
     store = open_store(folder)
     rows = [*spoken(7), *spoken(4)]
     assert len(store) == len(rows)
@@ -72,19 +72,19 @@ def test_what_is_read_is_what_was_written(
     assert store.summary.columns == COLUMNS
     assert (store.summary.tokenizer_fingerprint, store.summary.max_length) == (None, None)
     for name, column in store.columns.items():
-        assert column.lengths_N.tolist() == [len(row[name]) for row in rows]
-        assert store.summary.n_values_of[name] == column.lengths_N.sum()
+        assert column.lengths_R.tolist() == [len(row[name]) for row in rows]
+        assert store.summary.n_values_of[name] == column.lengths_R.sum()
         for place, row in enumerate(rows):
             expected = np.asarray(row[name], np.float32 if name == "sound" else np.uint16)
             assert column.row(place).dtype == expected.dtype
             assert np.array_equal(column.row(place), expected)
         some = column.gather(np.array([10, 0, 0, 3]))
-        assert np.array_equal(some.values_M, np.concatenate([column.row(place) for place in (10, 0, 0, 3)]))
+        assert np.array_equal(some.values_N, np.concatenate([column.row(place) for place in (10, 0, 0, 3)]))
 
 
 def test_rows_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_store(tmp_path / "whole", {"one": spoken(50)}, COLUMNS)
-    monkeypatch.setattr(store_module, "N_ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr(store_module, "MAX_ROWS_IN_MEMORY", 3)
     write_store(tmp_path / "chunks", {"one": spoken(50)}, COLUMNS)
     assert (tmp_path / "whole" / "manifest.json").read_bytes() == (tmp_path / "chunks" / "manifest.json").read_bytes()
 
@@ -293,7 +293,7 @@ def test_headers_that_lie_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_vectors_that_are_cut_or_changed_while_they_are_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", 0)
     column = open_store(folder).columns["sound"]
     with (folder / "sound.values.npy").open("r+b") as stream:
         stream.seek(-4, 2)
@@ -307,7 +307,7 @@ def test_vectors_that_are_cut_or_changed_while_they_are_open(folder: Path, monke
 
 
 def test_offsets_that_change_while_they_are_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", 0)
     column = open_store(folder).columns["words"]
     for begin in (-(1 << 40), (1 << 63) - 1):
         with (folder / "words.offsets.npy").open("r+b") as stream:

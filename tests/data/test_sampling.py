@@ -1,4 +1,4 @@
-"""Which rows an epoch reads: all of them by default, corpora by weight, encodings in turn."""
+"""The rows that an epoch reads: all by default, corpora by weight, encodings in turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_over_many_epochs_each_pair_is_read_by_its_weight(corpora: list[tuple[in
     begin = 0
     for size, weight in corpora:
         reads = [counts[pair] for pair in range(begin, begin + size)]
-        assert max(reads) - min(reads) <= 1  # nobody is read twice before all were read once
+        assert max(reads) - min(reads) <= 1  # no pair is read twice before all are read once
         assert sum(reads) == math.floor(n_epochs * weight * size)
         begin += size
 
@@ -43,7 +43,7 @@ def test_all_encodings_of_a_pair_have_their_turn() -> None:
         range(24)
     )  # two epochs x two reads: each of four encodings once
     first = epoch_rows([200], [1.0], n_encodings=4, seed=1, epoch=0) % 4
-    assert min(Counter(first.tolist()).values()) > 30  # pairs do not begin with the same one
+    assert min(Counter(first.tolist()).values()) > 30  # first encodings differ between pairs
 
 
 def test_seed_and_epoch_choose() -> None:
@@ -55,7 +55,7 @@ def test_seed_and_epoch_choose() -> None:
 def test_a_plan_of_some_rows_has_each_as_often_as_it_was_named() -> None:
     lengths = np.array([3, 9, 4, 8, 5])
     rows = np.array([1, 1, 4, 0])
-    plan = plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0, rows_R=rows)
+    plan = plan_batches(lengths, lengths, max_tokens=18, seed=1, epoch=0, rows_I=rows)
     assert sorted(np.concatenate(plan).tolist()) == [0, 1, 1, 4]
     assert all(len(batch) * lengths[batch].max() <= 18 for batch in plan)
 

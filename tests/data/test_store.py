@@ -48,8 +48,8 @@ def test_what_is_read_is_what_was_written(folder: Path, tokenizers: Tokenizers) 
 def test_gather_is_the_rows_one_after_the_other(folder: Path) -> None:
     store = open_pairs(folder)
     src, tgt = (store.columns[side].gather(np.array([2, 0, 2])) for side in ("src", "tgt"))
-    assert src.values_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[0]]
-    assert tgt.values_M.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[1]]
+    assert src.values_N.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[0]]
+    assert tgt.values_N.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[1]]
     assert tgt.lengths_B.tolist() == [len(store.pair(row)[1]) for row in (2, 0, 2)]
 
 
@@ -73,14 +73,14 @@ def test_max_length_counts_the_end_symbol(tokenizers: Tokenizers, tmp_path: Path
 def test_chunks_leave_no_trace(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [*PAIRS, ("", "leer"), *PAIRS, ("dog " * 40, "Hund"), *PAIRS]
     write_pairs(tmp_path / "whole", {"text": iter(pairs)}, tokenizers, max_length=30)
-    monkeypatch.setattr(pairs_module, "N_PAIRS_AT_A_TIME", 2)
+    monkeypatch.setattr(pairs_module, "MAX_PAIRS_IN_MEMORY", 2)
     write_pairs(tmp_path / "chunks", {"text": iter(pairs)}, tokenizers, max_length=30)
     manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("whole", "chunks")]
     assert manifests[0] == manifests[1]
 
 
 def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_module, "N_PAIRS_AT_A_TIME", 2)
+    monkeypatch.setattr(pairs_module, "MAX_PAIRS_IN_MEMORY", 2)
     n_given = 0
     n_given_when_encoded: list[int] = []
     encode_batch = Tokenizer.encode_batch
@@ -126,11 +126,11 @@ def test_dropout_stores_several_spellings_of_the_same_text(
         assert {tokenizers.tgt.decode(tgt_ids) for _, tgt_ids in rows} == {normalise(tgt)}
     spellings = {tuple(store.pair(row)[0]) for row in range(6)}
     assert len(spellings) > 1
-    monkeypatch.setattr(pairs_module, "N_PAIRS_AT_A_TIME", 1)
+    monkeypatch.setattr(pairs_module, "MAX_PAIRS_IN_MEMORY", 1)
     write("again", seed=1)
     write("other", seed=2)
     first, again, other = ((tmp_path / name / "manifest.json").read_bytes() for name in ("store", "again", "other"))
-    assert first == again != other  # the seed decides, however the pairs come in chunks
+    assert first == again != other  # depends on the seed, not on chunks
 
 
 def test_a_draw_that_is_too_long_is_the_plain_encoding(tokenizers: Tokenizers, tmp_path: Path) -> None:
@@ -258,12 +258,12 @@ def test_ids_outside_the_vocabulary_are_refused(folder: Path, tokenizers: Tokeni
 
 
 @pytest.mark.parametrize("n_at_a_time", [1, 2, 3, 4, 100])
-@pytest.mark.parametrize("held_bytes", [0, arrays_module.HELD_BYTES])
+@pytest.mark.parametrize("held_bytes", [0, arrays_module.MAX_BYTES_IN_MEMORY])
 def test_small_and_large_stores_are_read_alike(
     folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int, n_at_a_time: int
 ) -> None:
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", held_bytes)
-    monkeypatch.setattr(arrays_module, "VALUES_AT_A_TIME", n_at_a_time)
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", held_bytes)
+    monkeypatch.setattr(arrays_module, "VALUES_PER_READ", n_at_a_time)
     store = open_pairs(folder, tokenizers)
     src, tgt = (store.columns[side].gather(np.array([2, 0, 0, 1])) for side in ("src", "tgt"))
     for side, ids, offsets in (
@@ -271,16 +271,16 @@ def test_small_and_large_stores_are_read_alike(
         (tgt, np.load(folder / "tgt.ids.npy"), np.load(folder / "tgt.offsets.npy")),
     ):
         rows = [ids[offsets[row] : offsets[row + 1]] for row in (2, 0, 0, 1)]
-        assert side.values_M.dtype == ids.dtype
-        assert side.values_M.tolist() == np.concatenate(rows).tolist()
+        assert side.values_N.dtype == ids.dtype
+        assert side.values_N.tolist() == np.concatenate(rows).tolist()
         assert side.lengths_B.tolist() == [len(row) for row in rows]
 
 
-@pytest.mark.parametrize("held_bytes", [0, arrays_module.HELD_BYTES])
+@pytest.mark.parametrize("held_bytes", [0, arrays_module.MAX_BYTES_IN_MEMORY])
 def test_a_store_that_is_cut_while_it_is_open_is_no_signal(
     folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch, held_bytes: int
 ) -> None:
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", held_bytes)
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", held_bytes)
     store = open_pairs(folder, tokenizers)
     before = [ids.tolist() for ids in store.pair(2)]
     for name in ("src.ids.npy", "src.offsets.npy", "tgt.ids.npy", "tgt.offsets.npy"):
@@ -295,11 +295,11 @@ def test_a_store_that_is_cut_while_it_is_open_is_no_signal(
 def test_ids_that_change_while_a_store_is_open_are_looked_at(
     folder: Path, tokenizers: Tokenizers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", 0)
     store = open_pairs(folder, tokenizers)
     before = [ids.tolist() for ids in store.pair(0)]
     (folder / "src.ids.npy").rename(folder / "away")
-    (folder / "src.ids.npy").write_bytes(b"other")  # under another name, what is open stays what it was
+    (folder / "src.ids.npy").write_bytes(b"other")  # a renamed open file keeps its content
     assert [ids.tolist() for ids in store.pair(0)] == before
     with (folder / "away").open("r+b") as stream:
         stream.seek(-2, os.SEEK_END)
@@ -330,7 +330,7 @@ def test_files_of_a_store_are_no_links(folder: Path, tmp_path: Path, name: str) 
 def test_offsets_that_do_not_rise_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, offsets: list[int], n_at_a_time: int
 ) -> None:
-    monkeypatch.setattr(arrays_module, "VALUES_AT_A_TIME", n_at_a_time)
+    monkeypatch.setattr(arrays_module, "VALUES_PER_READ", n_at_a_time)
     put("tgt.offsets.npy", offsets)(folder)
     write_manifest(folder)
     with pytest.raises(DataError, match=naming(folder / "tgt.offsets.npy", "0 to 21")):

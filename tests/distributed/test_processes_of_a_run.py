@@ -1,4 +1,4 @@
-"""Two processes on one machine, started by torchrun, over gloo: as one, exact, and never left waiting."""
+"""Two processes on one machine, started by torchrun, with gloo: same results as one, exact resume, no hangs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Job = list[dict[str, Any]]
 
 
 def run_job(job: Job, folder: Path, *, n_processes: int) -> subprocess.CompletedProcess[str]:
-    """Run the tasks of a job in some processes; with one, without torchrun."""
+    """Run the tasks of a job in ``n_processes``; one process runs without torchrun."""
     path = folder / "job.json"
     path.write_text(json.dumps(job), encoding="utf-8")
     launcher = (
@@ -83,7 +83,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def test_two_processes_equal_one(micro_run: Path, tmp_path: Path) -> None:
-    """Split batches and dealt ones, DDP and FSDP: the same weights and records but for rounding."""
+    """Split and whole batches, DDP and FSDP: the same weights and records up to rounding."""
     (tmp_path / "agreed").mkdir()
 
     def job(n_processes: int, **options: Any) -> Job:
@@ -111,7 +111,7 @@ def test_two_processes_equal_one(micro_run: Path, tmp_path: Path) -> None:
 
 
 def resume_tasks(store: Path, folder: Path, name: str, cuts: list[dict[str, Any]], **settings: Any) -> Job:
-    """A whole run, and one that is stopped at each of the ``cuts`` and resumed."""
+    """An uninterrupted run, and one that is interrupted at each of the ``cuts`` and resumed."""
     common = {"task": "train", "store": str(store), "p_drop": 0.2, "n_accumulate": 3, "double": False, **settings}
     whole = [{**common, "out": str(folder / f"{name}-whole")}]
     for number, cut in enumerate(cuts):
@@ -126,7 +126,7 @@ def assert_resumed_exactly(folder: Path, name: str, n_cuts: int) -> None:
 
 
 def test_experts_are_divided_among_processes(micro_run: Path, tmp_path: Path) -> None:
-    """Whole batches are dealt, since the balance of experts is of a batch; their gates round to fp32."""
+    """Whole batches per rank, since expert balance is defined per batch; gates round to fp32."""
     task = {"task": "train", "store": str(micro_run / "store"), "n_experts": 4, "n_accumulate": 2}
     do_job([task | {"out": str(tmp_path / "one")}], tmp_path, n_processes=1)
     do_job([task | {"out": str(tmp_path / "two"), "sharded": True}], tmp_path, n_processes=2)
@@ -137,7 +137,7 @@ def test_experts_are_divided_among_processes(micro_run: Path, tmp_path: Path) ->
 
 
 def test_two_processes_resume_exactly(micro_run: Path, tmp_path: Path) -> None:
-    """Asked of one process alone, after an update and within a validation."""
+    """Only one process is interrupted, after an update and within a validation."""
     cuts = [{"stop_at": 5, "stopped_rank": 1}, {"stop_at": 3, "stop_in_validation": True, "stopped_rank": 1}]
     do_job(resume_tasks(micro_run / "store", tmp_path, "fp32", cuts), tmp_path, n_processes=2)
     assert_resumed_exactly(tmp_path, "fp32", len(cuts))

@@ -1,4 +1,4 @@
-"""What the tests run in each of several processes: torchrun ... worker.py JOB.json
+"""The script that the tests run in each process: torchrun ... worker.py JOB.json
 
 A job is a list of tasks; each is the name of a function below and its arguments. The model is in float64, so that only
 rounding at 1e-16 differs between one large batch and its parts.
@@ -52,7 +52,7 @@ def train(
     n_experts: int = 1,
     **settings: Any,
 ) -> None:
-    """Train on a prepared folder, from the newest checkpoint in ``out`` on; a stop is asked of one process alone."""
+    """Train on a prepared folder, resuming from the newest checkpoint in ``out``; only one rank is interrupted."""
     prepared, folder = Path(store), Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizers = Tokenizers.load(prepared)
@@ -123,9 +123,9 @@ def train(
         should_stop=should_stop,
         distributed=distributed,
     )
-    found = distributed.broadcast_from_first(lambda: _name(newest_complete(folder / "checkpoints", print)))
-    if found is not None:
-        trainer.resume(folder / "checkpoints" / found)
+    checkpoint_name = distributed.broadcast_from_first(lambda: _name(newest_complete(folder / "checkpoints", print)))
+    if checkpoint_name is not None:
+        trainer.resume(folder / "checkpoints" / checkpoint_name)
     if distributed.is_first:
         metrics.rewind(trainer.state)
     reason = trainer.run()
@@ -137,7 +137,7 @@ def _name(path: Path | None) -> str | None:
 
 
 def agree(out: str, distributed: DistributedContext) -> None:
-    """Words and numbers reach all, in order, again and again."""
+    """Objects and tensors are gathered in order, repeatedly."""
     for turn in range(3):
         assert distributed.all_gather_object({"rank": distributed.rank, "turn": turn, "text": "ä\n"}) == [
             {"rank": rank, "turn": turn, "text": "ä\n"} for rank in range(distributed.n)
@@ -152,7 +152,7 @@ TASKS: dict[str, Callable[..., None]] = {"train": train, "agree": agree}
 
 
 def main() -> int:
-    """Do all tasks of a job; an error ends it as it ends a command."""
+    """Run all tasks of a job; an error ends it as in a command."""
     torch.set_num_threads(1)
     try:
         with torchrun_context(CPU) as distributed:

@@ -86,5 +86,5 @@ def test_statistics_count_what_a_loop_counts(pairs: list[tuple[int, int]]) -> No
             real += sum(int(side[row]) for row in rows)
             padding += sum(longest - int(side[row]) for row in rows)
     assert statistics.n_src_tokens + statistics.n_tgt_tokens == real
-    assert statistics.padding_share == pytest.approx(padding / (real + padding))
+    assert statistics.padding_fraction == pytest.approx(padding / (real + padding))
     assert (statistics.n_pairs, statistics.n_batches) == (len(pairs), len(batches))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
-from transduce.tasks.parser import TreesOfWords
+from transduce.tasks.parser import TreeConstraint
 
 PAD, BOS, EOS = 0, 1, 2
 SUPPRESSED = (PAD, BOS)
@@ -132,8 +132,8 @@ class Case:
     def processor(self) -> dict[str, Any]:
         if not self.is_constrained:
             return {}
-        ids = self.marginalised_ids
-        return {"process": TreesOfWords(self.constraint, ids) if ids else Constrained(self.constraint)}
+        share = self.marginalised_ids
+        return {"process": TreeConstraint(self.constraint, share) if share else Constrained(self.constraint)}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha

@@ -21,7 +21,7 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.errors import DataError
 from transduce.files import MAX_LINE_BYTES, TruncatedLine, read_lines
 from transduce.tasks import Translator
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, put_together
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, combine_segments
 from transduce.text import Segment, train_bpe
 from transduce.view import attention_of_translation
 
@@ -100,7 +100,7 @@ def test_the_n_best_of_many_segments() -> None:
     n_segments = 5000
     each = TranslatedSegment((ScoredText("a", -1.0), ScoredText("b", -1.5)), False, False, False, False)
     started = time.monotonic()
-    found = put_together("x", [Segment("x", " ")] * n_segments, [each] * n_segments, 10)
+    found = combine_segments("x", [Segment("x", " ")] * n_segments, [each] * n_segments, 10)
     assert time.monotonic() - started < 20
     assert len(found.n_best) == 10
     assert [best.score for best in found.n_best[:3]] == [-n_segments, -n_segments - 0.5, -n_segments - 0.5]

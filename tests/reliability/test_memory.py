@@ -143,7 +143,7 @@ def test_what_training_takes_is_counted() -> None:
     with_muon = model_memory.bytes_to_train(config, TrainingConfig(optimiser="muon"), searches=False)
     assert with_muon == 16 * n - 4 * cost_of(config).parameters_of_matrices
     with pytest.raises(TrainingError, match=naming("parameters", re.compile(r"\b[\d,.]+ GB\b"))):
-        model_memory.require_room_to_train(
+        model_memory.require_memory_to_train(
             config_with(d_model=10**6, d_ff=10**6), TrainingConfig(), torch.device("cpu")
         )
 
@@ -158,12 +158,14 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
         (DistributedContext(0, 4, 2), False, 2 * whole),
         (DistributedContext(0, 4, 2), True, 2 * parts),
     ):
-        enough = int(needed / memory.SPARE) + 1
+        enough = int(needed / memory.USABLE_FRACTION) + 1
         monkeypatch.setattr(memory, "free_memory", lambda free=enough: FreeMemory(free))
-        model_memory.require_room_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
+        model_memory.require_memory_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
         monkeypatch.setattr(memory, "free_memory", lambda free=enough - 3: FreeMemory(free))
         with pytest.raises(TrainingError, match="needs about"):
-            model_memory.require_room_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
+            model_memory.require_memory_to_train(
+                config, training, device, distributed=distributed, is_sharded=is_sharded
+            )
 
 
 @pytest.mark.parametrize("sizes", [{"d_ff": 10**6, "d_model": 10**6}, {"n_heads": 10**4, "d_k": 10**5, "d_v": 10**5}])

@@ -396,8 +396,8 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_from(own_run: Path, micro_re
 
 @pytest.fixture
 def read_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read stores row by row, as large ones are."""
-    monkeypatch.setattr(arrays_module, "HELD_BYTES", 0)
+    """Stores are read row by row, as large ones are."""
+    monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", 0)
 
 
 @pytest.mark.usefixtures("read_from_disk")

@@ -1,4 +1,4 @@
-"""A task that no module knows: a decoder-only model learns to say digits backwards, through the public API alone."""
+"""A new task with the public API alone: a decoder-only model learns to reverse digits."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class Backwards(Task[Batch]):
         def collate(rows_B: Any) -> Batch:
             rows = [store.columns["ids"].row(row).tolist() for row in rows_B]
             ids_BT = pad_rows([[BOS_ID, *row] for row in rows])
-            said_M = torch.tensor([id for row in rows for id in (*row, EOS_ID)])
-            return Batch(ids_BT, ids_BT, said_M, len(said_M), len(said_M), tuple(rows_B))
+            output_ids_N = torch.tensor([id for row in rows for id in (*row, EOS_ID)])
+            return Batch(ids_BT, ids_BT, output_ids_N, len(output_ids_N), len(output_ids_N), tuple(rows_B))
 
-        lengths, n_tokens = store.columns["ids"].lengths_N + 1, config.training.max_tokens_per_batch
+        lengths, n_tokens = store.columns["ids"].lengths_R + 1, config.training.max_tokens_per_batch
         return StoreBatches(store, collate, src_lengths=lengths, tgt_lengths=lengths, max_tokens=n_tokens, seed=1)
 
     def objective(self, model: Any, config: Any) -> Any:
-        def loss(batch: Batch, update: int) -> LossSum:  # of what stands behind the bar
+        def loss(batch: Batch, update: int) -> LossSum:  # of the tokens after the bar
             is_answer_N = (batch.tgt_in_BT == BAR).cumsum(1)[batch.tgt_in_BT != PAD_ID] > 0
-            return model.output.loss(model(batch.tgt_in_BT)[is_answer_N], batch.tgt_out_M[is_answer_N])
+            return model.output.loss(model(batch.tgt_in_BT)[is_answer_N], batch.tgt_out_N[is_answer_N])
 
         return loss
 
@@ -85,25 +85,25 @@ class Backwards(Task[Batch]):
 
 @torch.no_grad()
 def backwards(model: LanguageModel, tokenizer: Tokenizer, digits: str) -> str:
-    """Greedy search, by the decoding state: the prompt at once, then token by token."""
-    ids, said = torch.tensor([[BOS_ID, *tokenizer.encode(f"{digits} |")]]), list[int]()
+    """Greedy search with the decoding state: prefill the prompt, then decode token by token."""
+    ids, output = torch.tensor([[BOS_ID, *tokenizer.encode(f"{digits} |")]]), list[int]()
     logits_1TV, state = model.extend(ids, model.start(1))
     last_1 = logits_1TV[:, -1].argmax(dim=1)
-    while last_1.item() != EOS_ID and len(said) < 9:
-        said.append(int(last_1))
+    while last_1.item() != EOS_ID and len(output) < 9:
+        output.append(int(last_1))
         logits_1V, state = model.step(last_1, state)
         last_1 = logits_1V.argmax(dim=1)
-    return tokenizer.decode(said)
+    return tokenizer.decode(output)
 
 
 def right(model: LanguageModel, prepared: Any) -> float:
-    """The share of dev rows that the model says backwards."""
+    """The fraction of dev rows that the model reverses correctly."""
     tokenizer, column = prepared.tokenizers.src, prepared.dev.columns["ids"]
     pairs = [tokenizer.decode(column.row(row)).split(" | ") for row in range(len(prepared.dev))]
     return sum(backwards(model, tokenizer, digits) == answer for digits, answer in pairs) / len(pairs)
 
 
-BAR = 14  # behind the special symbols and ten digits
+BAR = 14  # after the special tokens and ten digits
 
 RECIPE = """
 preset = "tiny"

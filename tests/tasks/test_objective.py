@@ -22,8 +22,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> PairStore:
 
 
 def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple[int, bool]]:
-    """How often an epoch reads each row, and whether from target to source; checks what is told of the batches."""
-    found: Counter[tuple[int, bool]] = Counter()
+    """Count how often an epoch reads each row, and whether reversed; checks the reported batch sizes."""
+    counts: Counter[tuple[int, bool]] = Counter()
     for index in range(batches.n_batches(epoch)):
         batch = batches.batch(epoch, index)
         assert batches.n_rows(epoch, index) == len(batch.rows)
@@ -35,12 +35,12 @@ def read_in(batches: PairBatches, store: PairStore, epoch: int) -> Counter[tuple
             assert tgt_T[0] == BOS_ID
             texts = [[int(index) for index in ids if index > EOS_ID] for ids in (src_S, tgt_T)]
             assert texts in (sides, sides[::-1])
-            found[row, texts != sides] += 1
-    return found
+            counts[row, texts != sides] += 1
+    return counts
 
 
 def test_both_ways_for_so_many_epochs(store: PairStore) -> None:
-    batches = PairBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), both_ways_epochs=2)
+    batches = PairBatches(store, max_tokens=200, seed=1, device=torch.device("cpu"), bidirectional_epochs=2)
     first, second, third = (read_in(batches, store, epoch) for epoch in range(3))
     assert first + second == Counter({(row, is_reversed): 1 for row in range(40) for is_reversed in (False, True)})
     assert third == Counter({(row, False): 1 for row in range(40)})

@@ -1,4 +1,4 @@
-"""A parser from its treebank to its trees: every output is a tree over the words, learned or not."""
+"""A parser from treebank to trees: every output is a tree over the words, trained or not."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_it_learns_and_is_judged_by_f1(run: Path, model: Path) -> None:
     totals = evaluate_parser(Parser.load(model), *text).result.all
     assert (totals.valid, totals.errors, totals.skipped) == (40, 0, 0)
     assert totals.f1 > 10
-    assert totals.tagging_accuracy is None  # XX alone is no tag
+    assert totals.tagging_accuracy is None  # XX is not a tag
     card = (model / "README.md").read_text(encoding="utf-8")
     assert "parsing en" in card
     assert "transduce parse" in card
@@ -139,7 +139,7 @@ def test_words_with_letters_are_no_punctuation_and_what_is_known_is_kept(model: 
     gold = [plain(parse_tree(pair.tree)) for pair in generate_pairs("test", n_pairs=25, seed=5)]
     from_trees = [parse.tree for parse in parser.parse_tagged(map(tagged_words, gold))]
     assert parseval(gold, from_trees).all.errors == 0
-    odd = [("dog", "."), (".", "XX"), ("runs", "XX")]  # whatever it is told
+    odd = [("dog", "."), (".", "XX"), ("runs", "XX")]  # whatever tags are given
     (parse,) = parser.parse_tagged([odd])
     assert parse.tree is not None
     assert [leaf.label == "XX" for leaf in parse.tree.leaves()] == [False, True, True]
@@ -179,9 +179,9 @@ def test_endings_stand_for_words_and_are_no_tags(tmp_path: Path) -> None:
     parser = Parser.load(tmp_path / "run" / "model")
     vocabulary = parser.tokenizers.tgt.vocabulary
     assert {"(NP", ")NP", "XX~he", "."} <= vocabulary.keys()
-    assert parser._allowed("other", None) == (vocabulary["XX~er"],) == parser._allowed("er", "XX")
-    assert set(parser._allowed("--", None)) == {*parser.kinds.punctuation, *parser.kinds.other_tags}
-    assert parser._allowed("xyzzq", "XX") == parser.kinds.other_tags  # no word of the grammar ends so
+    assert parser._allowed_ids("other", None) == (vocabulary["XX~er"],) == parser._allowed_ids("er", "XX")
+    assert set(parser._allowed_ids("--", None)) == {*parser.kinds.punctuation, *parser.kinds.other_tags}
+    assert parser._allowed_ids("xyzzq", "XX") == parser.kinds.other_tags  # not an ending of the grammar
     for is_constrained in (True, False):
         parser = Parser.load(tmp_path / "run" / "model", is_constrained=is_constrained)
         (tree,) = parser.parse(["The other xyzzq sleeps ."])
@@ -191,7 +191,7 @@ def test_endings_stand_for_words_and_are_no_tags(tmp_path: Path) -> None:
 
 
 def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Path) -> None:
-    """What trains, what is validated and what is read from the folder count the same words."""
+    """Training, validation and the loaded model count words in the same way."""
     (tmp_path / "parser.toml").write_text(RECIPE)
     settings = [
         "model.positions=words", "data.leaves=endings", "training.max_updates=100", "training.average_last=1",
@@ -207,7 +207,7 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     src = torch.tensor([[*parser.tokenizers.src.encode(text), EOS_ID]])
     assert model.source.begins_word_V[src].sum() == 5
     tokens = parser.tokenizers.tgt.encode("(S (NP XX~he XX~never XX~og )NP (VP XX~ps )VP . )S")
-    assert tokens[3] == UNK_ID  # an ending that no word had stands for a word, too
+    assert tokens[3] == UNK_ID  # an unknown ending also stands for a word
     n_words = model.target.begins_word_V[torch.tensor([BOS_ID, *tokens])].cumsum(0).tolist()
     assert n_words == [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -317,9 +317,9 @@ def test_what_is_parsed_from_trees_is_judged_against_them(
     outcome = transduce("parse", model, "--trees", gold, "--svg", drawing)
     assert outcome.out.startswith("()\n(TOP ")
     parsed.write_text(outcome.out, encoding="utf-8")
-    assert "The dog sleeps" in drawing.read_text(encoding="utf-8")  # the first that has words
-    told = json.loads(transduce("parseval", "--plain", gold, parsed, "--json").out)
-    assert (told["valid"], told["skipped"], told["errors"]) == (2, 1, 0)
+    assert "The dog sleeps" in drawing.read_text(encoding="utf-8")  # the first non-empty sentence
+    scores = json.loads(transduce("parseval", "--plain", gold, parsed, "--json").out)
+    assert (scores["valid"], scores["skipped"], scores["errors"]) == (2, 1, 0)
     perfect = json.loads(transduce("parseval", "--plain", gold, gold, "--json").out)
     assert (perfect["f1"], perfect["valid"]) == (100.0, 2)
     assert says(transduce("parseval", gold, parsed).err, gold, "--plain")
@@ -333,7 +333,7 @@ def test_what_is_parsed_from_trees_is_judged_against_them(
 
 def test_a_line_of_any_length_has_all_its_words(model: Path) -> None:
     parser = Parser.load(model)
-    parser._search_all._max_positions = 12  # as learned positions would have it
+    parser._batch_search._max_positions = 12  # as with learned positions
     (parse,) = parser.parse_lines(["word " * 40], search=SearchConfig(beam_size=1, max_extra_tokens=3))
     assert parse.is_truncated
     assert parse.tree is not None

@@ -1,4 +1,4 @@
-"""What preparation tells of text that is wrong, and what it refuses."""
+"""Warnings and errors of preparation about bad text."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def config_of(folder: Path, *, train: Pairs, dev: Pairs | None = None, **fields:
 
 
 def logged(config: DataConfig, folder: Path) -> list[str]:
-    told: list[str] = []
-    prepare(config, folder, log=told.append)
-    return told
+    messages: list[str] = []
+    prepare(config, folder, log=messages.append)
+    return messages
 
 
-def warnings(told: list[str]) -> list[str]:
-    return [line.removeprefix("warning: ") for line in told if line.startswith("warning: ")]
+def warnings(messages: list[str]) -> list[str]:
+    return [line.removeprefix("warning: ") for line in messages if line.startswith("warning: ")]
 
 
 def test_good_text_and_the_built_in_corpus_have_no_warnings(tmp_path: Path) -> None:
@@ -52,33 +52,33 @@ def test_good_text_and_the_built_in_corpus_have_no_warnings(tmp_path: Path) -> N
 def test_wrong_files_are_told_before_the_tokenizer_is_learned(tmp_path: Path) -> None:
     train = grammar()
     shifted = list(zip([src for src, _ in train], [*[tgt for _, tgt in train[1:]], "Ende."], strict=True))
-    told = logged(config_of(tmp_path, train=shifted, dev=train[:40]), tmp_path / "out")
+    messages = logged(config_of(tmp_path, train=shifted, dev=train[:40]), tmp_path / "out")
     subject = f"{tmp_path / 'train.en'} with train.de"
-    assert says(told[0], re.compile(f"^warning: {subject}"), "N", "N - 1", 1)
-    assert says(told[1], re.compile(f"^warning: {tmp_path / 'dev.en'} with dev.de"), "40 of 40", subject)
-    assert told[2].startswith("tokenizer: ")
-    assert len(warnings(told)) == 2
+    assert says(messages[0], re.compile(f"^warning: {subject}"), "N", "N - 1", 1)
+    assert says(messages[1], re.compile(f"^warning: {tmp_path / 'dev.en'} with dev.de"), "40 of 40", subject)
+    assert messages[2].startswith("tokenizer: ")
+    assert len(warnings(messages)) == 2
 
 
 def test_another_language_and_another_code(tmp_path: Path) -> None:
-    told = warnings(logged(config_of(tmp_path, train=grammar(), direction="cz-de"), tmp_path / "out"))
-    assert len(told) == 1
-    assert says(told[0], "direction = 'cz-de'", "'cz'", "ISO 639-1", "'cs'", "Czech")
-    told = warnings(logged(config_of(tmp_path, train=grammar(), direction="de-en"), tmp_path / "again"))
-    assert len(told) == 1
-    assert says(told[0], re.compile(r"\btrain\.en\b.*\bEnglish \(en\).*\btrain\.de\b.*\bGerman \(de\)"))
+    messages = warnings(logged(config_of(tmp_path, train=grammar(), direction="cz-de"), tmp_path / "out"))
+    assert len(messages) == 1
+    assert says(messages[0], "direction = 'cz-de'", "'cz'", "ISO 639-1", "'cs'", "Czech")
+    messages = warnings(logged(config_of(tmp_path, train=grammar(), direction="de-en"), tmp_path / "again"))
+    assert len(messages) == 1
+    assert says(messages[0], re.compile(r"\btrain\.en\b.*\bEnglish \(en\).*\btrain\.de\b.*\bGerman \(de\)"))
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_dropped_pairs_are_told_once_and_loudly_where_they_are_many(tmp_path: Path, shared: bool) -> None:
     config = config_of(tmp_path, train=[*grammar(), *[("dog", "")] * 10], shared_vocabulary=shared)
-    told = logged(config, tmp_path / "out")
+    messages = logged(config, tmp_path / "out")
     files = f"{tmp_path / 'train.en'} {tmp_path / 'train.de'}"
-    [warning] = warnings(told)
+    [warning] = warnings(messages)
     assert says(warning, "files", "3.2%", "empty 10", "301, 302, 303", f"transduce doctor {files}")
-    quiet = [line for line in told if not line.startswith("warning: ")]
+    quiet = [line for line in messages if not line.startswith("warning: ")]
     assert sum(says(line, "files", "empty", 10, "301, 302, 303") for line in quiet) == 1
-    assert sum(says(line, 310, 300, 10) for line in told) == 1
+    assert sum(says(line, 310, 300, 10) for line in messages) == 1
 
 
 def test_text_that_is_mostly_dropped_is_refused(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_text_that_is_mostly_dropped_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("files", share, *first, doctor, limit, way_out)):
         prepare(config, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.de", "dev.en", "train.de", "train.en"]
-    told = warnings(logged(config.model_copy(update={"max_dropped_share": 1.0}), tmp_path / "out"))
-    assert len(told) == 1
-    assert says(told[0], "files", share)
+    messages = warnings(logged(config.model_copy(update={"max_dropped_share": 1.0}), tmp_path / "out"))
+    assert len(messages) == 1
+    assert says(messages[0], "files", share)
 
 
 def test_duplicates_that_are_dropped_on_request_are_no_loss(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_limit_is_no_property_of_what_was_prepared(tmp_path: Path) -> None:
     assert open_prepared(tmp_path / "out", expected=other).fingerprint == prepared.fingerprint
     path = tmp_path / "out" / "prepared.json"
     description = json.loads(path.read_text())
-    del description["data"]["max_dropped_share"], description["format"]  # as folders of earlier versions
+    del description["data"]["max_dropped_share"], description["format"]  # as in folders of earlier versions
     path.write_text(json.dumps(description))
     (tmp_path / "out" / "manifest.json").unlink()
     assert open_prepared(tmp_path / "out", expected=config).config == config
@@ -148,7 +148,7 @@ def test_prepared_text_of_a_later_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_somebody_else_puts_there_meanwhile_stays(tmp_path: Path) -> None:
-    """And what was prepared is not lost."""
+    """The prepared text is not lost."""
     config, out = config_of(tmp_path, train=grammar(100)), tmp_path / "out"
 
     def put(line: str) -> None:

@@ -1,4 +1,4 @@
-"""A reverse model chooses among the n best: its probabilities are those of its own search, and so is the order."""
+"""Reranking with a reverse model: its probabilities are those of its own search, and decide the order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SENTENCES = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(1, 14))) for _ in range
 
 
 def untrained(direction: str, *, seed: int) -> Translator:
-    """A translator in float64 that has learned nothing but writes words, for its vocabulary has only such."""
+    """An untrained float64 translator whose vocabulary has only whole words."""
     tokenizer = train_bpe(SENTENCES, vocab_size=300)
     torch.manual_seed(seed)
     config = ModelConfig(
@@ -38,9 +38,9 @@ def test_probabilities_are_those_of_each_symbol_in_turn() -> None:
     translator = untrained("en-de", seed=1)
     pairs = list(zip(SENTENCES, reversed(SENTENCES), strict=True))
     pairs += [("", "a dog"), ("a dog", "")]
-    found = log_probabilities(translator, pairs)
+    results = log_probabilities(translator, pairs)
     encode = translator.tokenizers.src.encode
-    for (source, target), log_prob in zip(pairs, found, strict=True):
+    for (source, target), log_prob in zip(pairs, results, strict=True):
         state = translator.model.start(torch.tensor([[*encode(source), EOS_ID]]))
         last, expected = BOS_ID, 0.0
         for token in [*encode(target), EOS_ID]:

@@ -1,4 +1,4 @@
-"""A run from recipe to model folder, resumed, averaged, watched."""
+"""A run from recipe to model folder, resumed, averaged and evaluated."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
         should_stop=lambda: len(seen) >= 17,
     )
     assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", 17, None)
-    told: list[str] = []
-    ended = train(config, tmp_path / "run", resume=True, log=told.append)
+    messages: list[str] = []
+    ended = train(config, tmp_path / "run", resume=True, log=messages.append)
     assert ended.reason == "max_updates"
-    assert told[-1] == "translating 1,000 sentences of grammar test"
+    assert messages[-1] == "translating 1,000 sentences of grammar test"
     ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
     for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
         assert torch.equal(ours[name], weight), name
@@ -106,7 +106,7 @@ def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, switches: l
 
 
 def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
-    """Which pairs and which encodings an epoch reads is a function of the seed and the epoch, so nothing is lost."""
+    """Sampling of pairs and encodings is a function of seed and epoch, so a resumed run is exact."""
     for name, sentence in (("one", "A dog number {} runs.\tHund Nummer {} läuft.\n"), ("two", "{} cats\t{} Katzen\n")):
         (tmp_path / name).mkdir()
         lines = [sentence.format(number, number).strip().split("\t") for number in range(60)]
@@ -123,9 +123,9 @@ def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) 
         "model.p_drop=0.1",
     ]
     config = read_recipe(micro_recipe, settings)
-    told: list[str] = []
-    train(config, tmp_path / "whole", data_folder=tmp_path, log=told.append)
-    assert any(says(line, "train", 120, "one 60", "two 60", 3) for line in told)
+    messages: list[str] = []
+    train(config, tmp_path / "whole", data_folder=tmp_path, log=messages.append)
+    assert any(says(line, "train", 120, "one 60", "two 60", 3) for line in messages)
     seen: list[object] = []
     listener = lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
     train(config, tmp_path / "cut", data_folder=tmp_path, listeners=[listener], should_stop=lambda: len(seen) >= 7)
@@ -149,12 +149,12 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n\tleer\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2", "data.max_dropped_share=0.5"]
-    told: list[str] = []
-    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=told.append)
+    messages: list[str] = []
+    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=messages.append)
     assert result.scores is None
-    assert any(says(line, "files", 20, "empty", "2, 5, 8") for line in told)
-    assert any(says(line, "files", 38, "duplicate", "4, 6, 7") for line in told)
-    assert any(says(line, "train", 40) for line in told)
+    assert any(says(line, "files", 20, "empty", "2, 5, 8") for line in messages)
+    assert any(says(line, "files", 38, "duplicate", "4, 6, 7") for line in messages)
+    assert any(says(line, "train", 40) for line in messages)
     assert len(open_prepared(tmp_path / "run" / "store").train) == 40
 
 
@@ -193,7 +193,7 @@ def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str])
 
 
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
-    """The same functions judge during training and after it: a checkpoint averaged alone has its validation's BLEU."""
+    """Validation and evaluation use the same functions: a single averaged checkpoint has its validation BLEU."""
     tsv = tmp_path / "pairs.tsv"
     pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=12, seed=1)]
     tsv.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs * 4), encoding="utf-8")
@@ -230,7 +230,7 @@ def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
 
 
 def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path) -> None:
-    """The prepared folder is made anew with the same settings but other files behind them."""
+    """The prepared folder is made again with the same settings but other text files."""
     tsv = tmp_path / "pairs.tsv"
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2"]
     config = read_recipe(micro_recipe, settings)
@@ -326,20 +326,20 @@ def test_empty_test_text_is_found_before_the_tokenizer_is_learned(micro_recipe: 
     tsv.write_text("a dog\tein Hund\n")
     empty.write_text("")
     config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}", f"data.test_tsv={empty}"])
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(DataError, match=naming(empty, "test")):
-        prepare(config.data, tmp_path / "prepared", log=told.append)
-    assert told == []
+        prepare(config.data, tmp_path / "prepared", log=messages.append)
+    assert messages == []
 
 
 def test_a_missing_dev_file_is_found_before_any_work(micro_recipe: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n", encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "data.dev_tsv=nowhere.tsv"]
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(DataError, match=naming("nowhere.tsv", "No such file")):
-        train(read_recipe(micro_recipe, settings), tmp_path / "run", log=told.append)
-    assert told == []
+        train(read_recipe(micro_recipe, settings), tmp_path / "run", log=messages.append)
+    assert messages == []
 
 
 def test_only_a_model_folder_is_replaced_by_a_model_folder(own_run: Path) -> None:
@@ -368,7 +368,7 @@ def test_what_a_killed_process_left_of_a_file_does_not_block_the_run(
 
 
 def test_a_run_without_an_update_may_begin_with_another_budget(micro_recipe: Path, tmp_path: Path) -> None:
-    """As the message about too little memory proposes; once there is an update, the batches stay."""
+    """As the out-of-memory message suggests; after the first update, the batch settings are fixed."""
     train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True)
     other = read_recipe(micro_recipe, ["training.max_tokens_per_batch=400", "training.n_accumulate=2"])
     updates: list[object] = []

@@ -154,7 +154,7 @@ def test_a_disk_without_locks_has_the_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_of_two_that_begin_at_once_on_such_a_disk_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other has made the file, and not written yet who it is."""
+    """The other process has created the file, but not written its name yet."""
 
     def refuse(*arguments: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

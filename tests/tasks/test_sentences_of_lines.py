@@ -1,4 +1,4 @@
-"""Lines of several sentences: what stays whole, what is cut, and how it is put together again."""
+"""Lines of several sentences: which are split, and how their translations are combined."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transduce.model import Transformer
 from transduce.tasks import Translator, prepare
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.segmentation import Segmenter
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, put_together
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, combine_segments
 from transduce.text import MASKS, Tokenizers, find_unchanging, split_sentences, train_bpe
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -37,7 +37,7 @@ def n_words(texts: Sequence[str]) -> list[int]:
 
 
 def cut(line: str, statistics: LineStatistics | None) -> list[str]:
-    segmenter = Segmenter("en", statistics, n_words, most_tokens=100)
+    segmenter = Segmenter("en", statistics, n_words, max_tokens=100)
     return [each.text for each in segmenter([line])[0]]
 
 
@@ -62,7 +62,7 @@ def test_a_sentence_beyond_all_of_training_is_cut_into_clauses() -> None:
     assert len(clauses) > 1
     assert max(n_words(clauses)) <= USUAL.tokens
     assert clauses[0].endswith(",") or clauses[0].endswith(";")
-    assert len(cut("word " * 300, None)) == 4  # without statistics: what the model cannot read at once
+    assert len(cut("word " * 300, None)) == 4  # without statistics: the maximum source length
 
 
 def segment(*best: tuple[str, float], **marks: bool) -> TranslatedSegment:
@@ -73,16 +73,16 @@ def segment(*best: tuple[str, float], **marks: bool) -> TranslatedSegment:
 def test_the_best_of_a_line_are_the_best_combinations() -> None:
     line = "One is.  Two is."
     parts = [segment(("a", -1.0), ("b", -1.5)), segment(("c", -1.0), ("d", -1.2), is_short=True)]
-    found = put_together(line, split_sentences(line, "en"), parts, 3)
-    assert [each.text for each in found.n_best] == ["a  c", "a  d", "b  c"]
-    assert [each.score for each in found.n_best] == pytest.approx([-2.0, -2.2, -2.5])
-    assert (found.is_short, found.is_long, found.n_segments) == (True, False, 2)
-    assert len(put_together(line, split_sentences(line, "en"), parts, 9).n_best) == 4
+    results = combine_segments(line, split_sentences(line, "en"), parts, 3)
+    assert [each.text for each in results.n_best] == ["a  c", "a  d", "b  c"]
+    assert [each.score for each in results.n_best] == pytest.approx([-2.0, -2.2, -2.5])
+    assert (results.is_short, results.is_long, results.n_segments) == (True, False, 2)
+    assert len(combine_segments(line, split_sentences(line, "en"), parts, 9).n_best) == 4
 
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """One that has learned nothing: what it writes depends on every token that it reads."""
+    """An untrained translator: its output depends on every input token."""
     tokenizer = train_bpe([*SENTENCES, "READ THIS NOW, x.txt."], vocab_size=500, masks=True)
     torch.manual_seed(4)
     config = ModelConfig(
@@ -122,16 +122,16 @@ def test_what_should_stay_stays_whatever_the_model_writes(translator: Translator
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no corpora here")
 def test_what_should_stay_stays_in_2000_real_lines(translator: Translator) -> None:
     names = ("debian_ddtp/train.en-de.en", "libreoffice_help/train.en-de.en", "debian_handbook/train.en-de.en")
-    found: list[str] = []
+    results: list[str] = []
     for name in names:
         with lzma.open(SHARED_DATA / f"{name}.xz", "rt", encoding="utf-8", newline="\n") as lines:
             telling = (line.rstrip("\n") for line in lines if 0 < len(set(find_unchanging(line))) <= len(MASKS))
-            found += islice((line for line in telling if len(line) < 400), 1200)
-    found = found[:2000]
-    assert len(found) == 2000
-    texts = translator.translate(found, search=SearchConfig(beam_size=1, max_extra_tokens=0))
+            results += islice((line for line in telling if len(line) < 400), 1200)
+    results = results[:2000]
+    assert len(results) == 2000
+    texts = translator.translate(results, search=SearchConfig(beam_size=1, max_extra_tokens=0))
     n_strings = n_lost = 0
-    for line, text in zip(found, texts, strict=True):
+    for line, text in zip(results, texts, strict=True):
         for string, count in Counter(find_unchanging(line)).items():
             n_strings += count
             n_lost += max(0, count - text.count(string))
@@ -146,7 +146,7 @@ def test_sentences_in_capitals_are_read_in_small_letters(translator: Translator)
 
 
 def test_no_line_is_lost_or_added(translator: Translator) -> None:
-    """100,000 were tried; here are some."""
+    """A sample of the 100,000 that were tried."""
     draw = random.Random(5)
     pieces = [
         *"ab.!?\"' \t\r\x0b\x0c\x1c\x85\u2028\u2029\u00a0é犬。👍\ue000\ufeff\u200d\0\ud800",
@@ -157,26 +157,26 @@ def test_no_line_is_lost_or_added(translator: Translator) -> None:
     ]
     lines = ["".join(draw.choices(pieces, k=draw.randint(0, 12))) for _ in range(300)]
     search = SearchConfig(beam_size=1, max_extra_tokens=0)
-    found = list(translator.translate_lines(lines, search=search))
-    assert [each.source for each in found] == lines
-    assert not any(len(each.text.splitlines()) > 1 for each in found)
+    results = list(translator.translate_lines(lines, search=search))
+    assert [each.source for each in results] == lines
+    assert not any(len(each.text.splitlines()) > 1 for each in results)
 
 
 def test_several_threads_may_translate(translator: Translator) -> None:
     texts = [SENTENCES[n] + " word" * (60 * n) for n in range(4)]
     expected = [translator.translate([text], split=False) for text in texts]
-    found: list[list[str]] = [[] for _ in texts]
+    results: list[list[str]] = [[] for _ in texts]
 
     def work(number: int) -> None:
         for _ in range(3):
-            found[number] = translator.translate([texts[number]], split=False)
+            results[number] = translator.translate([texts[number]], split=False)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(texts))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == expected
+    assert results == expected
 
 
 def test_arguments_of_translate(translator: Translator) -> None:
@@ -249,10 +249,10 @@ def test_statistics_of_a_text_with_paragraphs(tmp_path: Path) -> None:
     )
     prepared = prepare(config, tmp_path / "prepared")
     assert prepared.tokenizers.src.has_masks
-    assert prepared.train.summary.n_pairs > 300  # with those that teach masks
-    found = line_statistics(prepared.train, prepared.tokenizers, "en")
-    assert found.sentences == 3
-    assert found.longest >= found.tokens > 20
+    assert prepared.train.summary.n_pairs > 300  # including those that teach masks
+    results = line_statistics(prepared.train, prepared.tokenizers, "en")
+    assert results.sentences == 3
+    assert results.longest >= results.tokens > 20
 
 
 def test_short_and_long_are_told(translator: Translator) -> None:
@@ -260,18 +260,18 @@ def test_short_and_long_are_told(translator: Translator) -> None:
     watching = Translator(
         translator.model, translator.tokenizers, translator.search, direction="en-de", statistics=statistics
     )
-    (found,) = watching.translate_lines(["dog " * 30], split=False)
-    assert (found.is_long, found.is_short) == (True, True)
-    (found,) = watching.translate_lines(["dog " * 30])
-    assert not found.is_long
-    (found,) = watching.translate_lines(["a"])
-    assert (found.is_long, found.is_short) == (False, False)
+    (results,) = watching.translate_lines(["dog " * 30], split=False)
+    assert (results.is_long, results.is_short) == (True, True)
+    (results,) = watching.translate_lines(["dog " * 30])
+    assert not results.is_long
+    (results,) = watching.translate_lines(["a"])
+    assert (results.is_long, results.is_short) == (False, False)
 
 
 def test_a_long_tag_is_one_word(translator: Translator) -> None:
     tag = f'<img src="a b.png" alt="One. Two, three; four" title="{" ".join(["five, six"] * 100)}">'
-    found = translator.translate([f"{SENTENCES[0]} {tag}"], beam_size=1)[0]
-    assert found.count(tag) == 1
+    results = translator.translate([f"{SENTENCES[0]} {tag}"], beam_size=1)[0]
+    assert results.count(tag) == 1
 
 
 def test_no_lines_at_a_time(translator: Translator) -> None:

@@ -1,4 +1,4 @@
-"""A translation depends on the sentence alone: not on batch size, order, padding or neighbours."""
+"""A translation depends on the sentence alone: not on batch size, order, padding or other sentences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sentences(n: int, seed: int = 0) -> list[str]:
 
 @pytest.fixture(scope="module")
 def random_translator() -> Translator:
-    """A model in float64 that has learned nothing: its probabilities are close, so any difference would show."""
+    """An untrained float64 model: its probabilities are close, so any difference would show."""
     tokenizer = train_bpe(sentences(50), vocab_size=300)
     torch.manual_seed(4)
     config = ModelConfig(
@@ -50,8 +50,8 @@ def test_a_translation_does_not_depend_on_its_batch(random_translator: Translato
         together = search.model_copy(update={"max_tokens_per_batch": max_tokens})
         order = list(range(len(texts)))
         random.Random(max_tokens).shuffle(order)
-        found = list(random_translator.translate_lines([texts[place] for place in order], search=together))
-        for place, translation in zip(order, found, strict=True):
+        results = list(random_translator.translate_lines([texts[place] for place in order], search=together))
+        for place, translation in zip(order, results, strict=True):
             expected = alone[place].n_best
             assert [best.text for best in translation.n_best] == [best.text for best in expected]
             for ours, theirs in zip(translation.n_best, expected, strict=True):
@@ -75,19 +75,19 @@ def test_chunks_do_not_change_the_stream(random_translator: Translator) -> None:
 
 
 def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Translator) -> None:
-    """Section 6.1; the end symbols count on both sides."""
+    """Section 6.1; EOS counts on both sides."""
     ids = random_translator.tokenizers.src.encode("the dog")
     model = random_translator.model
     ends_never = Transformer(model.config).double()
     ends_never.load_state_dict(model.state_dict())
-    with torch.no_grad():  # the end symbol's row of the tied matrix: no state is like it
+    with torch.no_grad():  # the EOS row of the tied matrix: no state is similar to it
         ends_never.target.embedding.weight[EOS_ID] = 0
         ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.target.embedding.weight[4] * 100
     search_all = BatchSearch([ends_never.eval()], random_translator.tokenizers.src)
     for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
-        found = search_all(["the dog"], search)
-        assert found is not None
-        output = found[0].hypotheses[0]
+        results = search_all(["the dog"], search)
+        assert results is not None
+        output = results[0].hypotheses[0]
         assert not output.is_finished
         assert len(output.ids) == len(ids) + 1 + search.max_extra_tokens
 

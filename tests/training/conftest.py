@@ -1,4 +1,4 @@
-"""A task too small to need a model of its own: a linear map learned from fixed batches."""
+"""A toy task: a small network trained on fixed batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ToyBatch:
 
 
 class ToyBatches:
-    """Four batches of different sizes an epoch, in an order that depends on the epoch."""
+    """Four batches of different sizes per epoch, in an order that depends on the epoch."""
 
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(7)

@@ -1,4 +1,4 @@
-"""Checkpoints are whole, checked and mended by nobody: what does not fit is refused in one line."""
+"""Checkpoints are atomic and verified; anything that does not fit is refused with a one-line error."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def test_an_unfinished_checkpoint_is_not_seen(saved: Path) -> None:
 
 
 def test_a_checkpoint_keeps_what_its_run_was_begun_with(make_trainer: MakeTrainer, saved: Path) -> None:
-    assert read_run_settings(saved) is None  # of earlier versions, or of a trainer that was told nothing
-    begun_with = {"config": {"training": {"seed": 1}}, "torch": "2.13.0"}
-    trainer = make_trainer(max_updates=8, begun_with=begun_with)
+    assert read_run_settings(saved) is None  # as in earlier versions, or without run settings
+    run_settings = {"config": {"training": {"seed": 1}}, "torch": "2.13.0"}
+    trainer = make_trainer(max_updates=8, run_settings=run_settings)
     trainer.resume(saved)
     trainer.run()
     newest = checkpoint_folders(trainer.checkpoints)[-1]
-    assert read_run_settings(newest) == begun_with
+    assert read_run_settings(newest) == run_settings
     assert read_state(newest).update == 8
     (newest / STATE_FILE).write_text((newest / STATE_FILE).read_text().replace('"seed": 1', '"seed": 7'))
     with pytest.raises(CheckpointError, match=naming("state.json")):
@@ -124,13 +124,13 @@ def test_the_name_of_a_checkpoint_is_its_update(saved: Path) -> None:
     shutil.copytree(saved, copy)
     with pytest.raises(CheckpointError, match=naming(copy, "copy", 4)):
         read_state(copy)
-    told: list[str] = []
-    assert newest_complete(saved.parent, told.append) == saved
-    assert len(told) == 1
-    assert says(told[0], re.compile("^warning: "), copy, "copy", 4)
+    messages: list[str] = []
+    assert newest_complete(saved.parent, messages.append) == saved
+    assert len(messages) == 1
+    assert says(messages[0], re.compile("^warning: "), copy, "copy", 4)
     with pytest.raises(CheckpointError, match=naming(copy, "copy")):
         averaged_checkpoints(saved.parent, 2)
-    set_aside_misnamed(saved.parent, told.append)
+    set_aside_misnamed(saved.parent, messages.append)
     assert checkpoint_folders(saved.parent)[-1] == saved
     assert read_state(saved.parent / "passed-over-update-00000030").update == 4
 
@@ -151,7 +151,7 @@ def test_only_what_a_killed_process_left_is_swept_away(make_trainer: MakeTrainer
 def test_what_came_meanwhile_in_the_place_of_a_checkpoint_stays(
     make_trainer: MakeTrainer, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody makes a folder of that name while the checkpoint is written."""
+    """Another process creates a folder of that name while the checkpoint is written."""
 
     def meanwhile(path: Path, tensors: Any) -> None:
         (checkpoint_path(saved.parent, 5) / "theirs").mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def test_what_is_no_safetensors_file_is_refused(tmp_path: Path, content: bytes) 
 
 
 def test_a_run_does_not_hang_on_the_checkpoint_that_it_went_on_from(make_trainer: MakeTrainer, saved: Path) -> None:
-    """Were its moments a map of the file, cutting it would end the process."""
+    """If moments were memory-mapped, truncating the file would kill the process."""
     trainer = make_trainer(max_updates=8)
     trainer.resume(saved)
     for name in (MODEL_FILE, OPTIMISER_FILE):

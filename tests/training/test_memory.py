@@ -1,4 +1,4 @@
-"""How much memory an operation takes, how much there is, and what a run says when they do not fit."""
+"""Peak memory, free memory, and the error of a run that does not fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_peak_counts_what_is_alive_together() -> None:
     with PeakMemory() as peak:
         a = torch.ones(1000)  # 4,000 bytes
         b = a * 2  # 8,000
-        view = b.view(10, 100)  # no more
+        view = b.view(10, 100)  # allocates nothing
         view.add_(1)
         del a
         c = b + 1  # 8,000 again
@@ -69,8 +69,8 @@ def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> Non
             *[memory_preflight._measure(gradients, (0, index), n_parts) for n_parts in memory_preflight.MEASURED_PARTS]
         )
         with PeakMemory() as peak:
-            gradients.make([(0, index)], update=0)
-        estimate = line.at(gradients.batches.n_rows(0, index)) + gradients.gradient_bytes
+            gradients.accumulate([(0, index)], update=0)
+        estimate = line.predict(gradients.batches.n_rows(0, index)) + gradients.gradient_bytes
         assert 0.9 * peak.bytes <= estimate <= 1.4 * peak.bytes
 
 
@@ -80,7 +80,7 @@ def test_too_little_memory_is_told_before_the_first_update_with_a_budget_that_fi
     gradients, optimiser = accumulator(micro_run)
     index = gradients.batches.largest(0)[0]
     with PeakMemory() as peak:
-        gradients.make([(0, index)], update=0)
+        gradients.accumulate([(0, index)], update=0)
     gradients.clear()
     monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: peak.bytes // 2)
     with pytest.raises(
@@ -94,7 +94,7 @@ def test_too_little_memory_is_told_before_the_first_update_with_a_budget_that_fi
     monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: 10)
     with pytest.raises(TrainingError, match=naming("no batch")):
         memory_preflight.memory_preflight(gradients, optimiser, epoch=0)
-    monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: None)  # a system that does not tell
+    monkeypatch.setattr(memory_preflight, "free_bytes", lambda device: None)  # unknown on this system
     memory_preflight.memory_preflight(gradients, optimiser, epoch=0)
 
 
@@ -114,7 +114,7 @@ def test_errors_of_memory_are_known_by_their_words() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc is asked")
 def test_pages_that_nobody_uses_go_back() -> None:
-    """In a process of its own, which keeps what is freed, as a trainer does: holes between what is still in use."""
+    """In a separate process, with a fragmented heap like a trainer's: freed blocks between blocks in use."""
     script = """
 import numpy
 from transduce.cli.machine import keep_freed_memory
@@ -132,5 +132,5 @@ before = resident_mb()
 return_freed_pages()
 print(before - resident_mb())
 """
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert float(told) > 30
+    n_freed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert float(n_freed) > 30

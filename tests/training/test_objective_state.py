@@ -1,4 +1,4 @@
-"""An objective that remembers something from update to update goes on as if it had never stopped."""
+"""A stateful objective resumes exactly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transduce.training import Stateful, Trainer
 
 
 class Controlled:
-    """Cross-entropy times a factor that follows the losses seen, as the controller of a penalty would."""
+    """Cross-entropy times a factor that depends on earlier losses, like the controller of a penalty."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model, self.factor = model, torch.ones((), dtype=torch.float64)
@@ -39,7 +39,7 @@ class Controlled:
 def controlled(make_trainer: Any, folder: Path, **settings: Any) -> Trainer[Any]:
     trainer = make_trainer(checkpoints=folder, **settings)
     trainer.objective = objective = Controlled(trainer.model)
-    trainer.gradients._loss_of = objective
+    trainer.accumulator._loss_of = objective
     assert isinstance(objective, Stateful)
     return trainer
 

@@ -39,7 +39,7 @@ def test_each_weight_is_moved_by_one_of_the_two() -> None:
         assert moment_names(optimiser, weight) == (MUON_MOMENTS if is_matrix else ADAM_MOMENTS), name
         assert tuple(optimiser.state[weight]) == moment_names(optimiser, weight)
         step = (weight.detach() - before[name]).pow(2).mean().sqrt().item()
-        assert step == pytest.approx(0.002 if is_matrix else 0.01, rel=0.35), name  # of the size of Adam's, times 0.2
+        assert step == pytest.approx(0.002 if is_matrix else 0.01, rel=0.35), name  # 0.2 times the RMS of Adam's
 
 
 def test_a_step_of_muon_is_nearly_orthogonal() -> None:

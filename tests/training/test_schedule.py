@@ -1,4 +1,4 @@
-"""The learning rate over a run: equation 3, and straight or along a cosine down to nothing."""
+"""Learning rate schedules: equation 3, linear and cosine decay to 0."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_all_warm_up_alike_and_reach_nothing_after_the_last_update(decay: Litera
     assert all(later < earlier for earlier, later in pairwise(after))
     assert 0 < after[-1] < after[0] / 100
     assert rate(LAST + 1, decay) == pytest.approx(0, abs=1e-12)
-    assert rate(LAST + 500, decay) == pytest.approx(0, abs=1e-12)  # a run that was made shorter since
+    assert rate(LAST + 500, decay) == pytest.approx(0, abs=1e-12)  # a run whose max_updates was lowered
 
 
 def test_half_way_each_has_half_of_the_highest() -> None:

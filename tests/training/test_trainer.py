@@ -1,4 +1,4 @@
-"""The update loop: exact accumulation, exact resume, clear stops."""
+"""The update loop: exact gradient accumulation, exact resume, stop reasons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TIMED = ("elapsed_s", "tgt_tokens_per_s")
 
 
 class OneBatch:
-    """All rows of a source as one batch an epoch."""
+    """All rows of a source as one batch per epoch."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -65,7 +65,7 @@ class OneBatch:
 
 
 class Spoiled:
-    """A source some of whose places hold a number that is none."""
+    """A source with a NaN in some batches."""
 
     def __init__(self, source: Any, *places: tuple[int, int]) -> None:
         self.source, self.places = source, places
@@ -85,7 +85,7 @@ def weights(trainer: Any) -> list[torch.Tensor]:
 
 
 def records_in(path: Path) -> list[dict[str, Any]]:
-    """All records but their times and rates."""
+    """Read the records of a metrics file, without times and rates."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     return [{key: value for key, value in record.items() if key not in TIMED} for record in records]
 
@@ -102,7 +102,7 @@ def test_accumulated_batches_equal_one_large_batch(make_trainer: MakeTrainer, tm
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 5, 6, 7])
 def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrainer, tmp_path: Path, cut: int) -> None:
-    """In mid-epoch and mid-window, with dropout and accumulation over ends of epochs: the same bits and records."""
+    """Interrupted in mid-epoch and mid-window, with dropout and accumulation across epochs: bitwise equal."""
     options: dict[str, Any] = {"p_drop": 0.4, "n_accumulate": 3, "max_updates": 8, "patience": 50}
     whole = make_trainer(checkpoints=tmp_path / "whole", listeners=[MetricsFile(tmp_path / "whole.jsonl")], **options)
     assert whole.run() == "max_updates"
@@ -118,10 +118,10 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
     assert stopped.run() == "interrupted"
     assert stopped.state.update == cut
     resumed = make_trainer(checkpoints=tmp_path / "cut", listeners=[file], **options)
-    found = checkpoint_folders(tmp_path / "cut")
-    assert bool(found) == (cut > 0)  # there is nothing to save before the first update
-    if found:
-        resumed.resume(found[-1])
+    saved_paths = checkpoint_folders(tmp_path / "cut")
+    assert bool(saved_paths) == (cut > 0)  # there is nothing to save before the first update
+    if saved_paths:
+        resumed.resume(saved_paths[-1])
     file.rewind(resumed.state)
     assert resumed.run() == "max_updates"
 
@@ -136,34 +136,34 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(make_trainer: MakeTrain
 def test_a_run_that_is_stopped_within_an_update_begins_it_anew(
     make_trainer: MakeTrainer, tmp_path: Path, n_batches: int
 ) -> None:
-    """Updates of 5 batches: who asks a process to stop may not have the patience for a whole one."""
+    """Updates of 5 batches: an interrupt must not wait for the whole update."""
     options: dict[str, Any] = {"p_drop": 0.4, "n_accumulate": 5, "max_updates": 4}
     whole = make_trainer(checkpoints=tmp_path / "whole", **options)
     whole.run()
     stopped = make_trainer(checkpoints=tmp_path / "cut", validate=None, **options)
-    backward, n_made = stopped.gradients._backward, 0
+    backward, n_made = stopped.accumulator._backward, 0
 
     def count(*arguments: Any, **further: Any) -> torch.Tensor:
         nonlocal n_made
         n_made += 1
         return backward(*arguments, **further)
 
-    stopped.gradients._backward = count  # type: ignore[method-assign]
+    stopped.accumulator._backward = count  # type: ignore[method-assign]
     stopped.should_stop = lambda: n_made >= n_batches
     assert stopped.run() == "interrupted"
     assert (n_made, stopped.state.update) == (n_batches, n_batches // 5)
     assert all(weight.grad is None for weight in stopped.model.parameters())
     resumed = make_trainer(checkpoints=tmp_path / "cut", **options)
-    found = checkpoint_folders(tmp_path / "cut")
-    assert len(found) == n_batches // 5
-    if found:
-        resumed.resume(found[-1])
+    saved_paths = checkpoint_folders(tmp_path / "cut")
+    assert len(saved_paths) == n_batches // 5
+    if saved_paths:
+        resumed.resume(saved_paths[-1])
     assert resumed.run() == "max_updates"
     assert all(map(torch.equal, weights(resumed), weights(whole)))
 
 
 def test_what_was_written_after_the_checkpoint_is_forgotten(make_trainer: MakeTrainer, tmp_path: Path) -> None:
-    """A killed run has records beyond its last checkpoint; the resumed one writes them again, once."""
+    """A killed run has records past its last checkpoint; the resumed one writes them again, once."""
     file = MetricsFile(tmp_path / "metrics.jsonl")
     make_trainer(listeners=[file], max_updates=7).run()
     expected = records_in(file.path)
@@ -194,7 +194,7 @@ def test_records_are_sums_over_tokens(make_trainer: MakeTrainer) -> None:
     updates = [record for record in seen if isinstance(record, UpdateRecord)]
     assert [record.is_logged for record in updates] == [False, True, False, True]
     assert [record.tgt_tokens for record in updates] == [8, 11, 17, 20]
-    assert updates[1].loss_nats == pytest.approx(updates[1].nll_nats)  # no smoothing, no difference
+    assert updates[1].loss_nats == pytest.approx(updates[1].nll_nats)  # equal without label smoothing
     validations = [record for record in seen if isinstance(record, ValidationRecord)]
     assert [record.update for record in validations] == [3]
     assert validations[0].is_best
@@ -275,7 +275,7 @@ def test_too_little_memory_names_what_to_change(make_trainer: MakeTrainer) -> No
 
 
 def test_the_rate_is_that_of_this_sitting(make_trainer: MakeTrainer, tmp_path: Path) -> None:
-    """A clock that ticks once a reading: a window that a stop has cut does not count the tokens of before."""
+    """The clock ticks at each reading: after an interrupt, the window counts only tokens of this session."""
     seen: list[Record] = []
     options: dict[str, Any] = {"log_every_updates": 4, "validate": None, "checkpoints": tmp_path / "c"}
     first = make_trainer(max_updates=3, **options)
@@ -286,7 +286,7 @@ def test_the_rate_is_that_of_this_sitting(make_trainer: MakeTrainer, tmp_path: P
     (record,) = [record for record in seen if isinstance(record, UpdateRecord)]
     assert record.is_logged
     assert record.tgt_tokens == 20
-    assert record.tgt_tokens_per_s <= 3.0  # the last batch has 3 tokens, and took at least a tick
+    assert record.tgt_tokens_per_s <= 3.0  # the last batch has 3 tokens and took at least one tick
 
 
 def test_patience_ends_a_run(make_trainer: MakeTrainer) -> None:
@@ -320,7 +320,7 @@ def test_clipping_bounds_the_step_and_reports_the_norm_before_it(make_trainer: M
 
 
 def test_adam_is_the_paper_s(make_trainer: MakeTrainer) -> None:
-    """Two steps of Adam by hand, in NumPy's float64, from the gradients as they came."""
+    """Two steps of Adam by hand, in NumPy float64, from the same gradients."""
     trainer = make_trainer(max_updates=2, checkpoint_every_updates=1)
     weight = next(trainer.model.parameters())
     expected, m, v = weight.detach().clone(), torch.zeros_like(weight), torch.zeros_like(weight)
@@ -340,7 +340,7 @@ def test_adam_is_the_paper_s(make_trainer: MakeTrainer) -> None:
 
 
 def test_updates_that_are_not_finite_are_left_out_as_often_as_allowed(make_trainer: MakeTrainer) -> None:
-    """A skipped batch costs no update and no weight; the run stops at one more than is allowed, and can be resumed."""
+    """A skipped batch changes no weight; one skip more than the maximum stops the run, which can be resumed."""
     seen: list[Record] = []
     toy = make_trainer().batches
     options: dict[str, Any] = {"batches": Spoiled(toy, (0, 2), (1, 1)), "p_drop": 0.3, "checkpoint_every_updates": 5}
@@ -418,7 +418,7 @@ def test_a_validation_that_is_interrupted_is_done_after_the_resume(
 
 
 def test_a_longer_run_is_as_if_it_had_never_ended(make_trainer: MakeTrainer, tmp_path: Path) -> None:
-    """What marks the end of the shorter run, its last checkpoint, is neither recorded nor averaged any more."""
+    """The ``end`` checkpoint of the shorter run is neither recorded nor averaged in the longer one."""
     options: dict[str, Any] = {"p_drop": 0.3, "checkpoint_every_updates": 2, "keep_checkpoints": 9}
     whole = make_trainer(
         checkpoints=tmp_path / "w", max_updates=9, listeners=[MetricsFile(tmp_path / "w.jsonl")], **options
@@ -439,7 +439,7 @@ def test_a_longer_run_is_as_if_it_had_never_ended(make_trainer: MakeTrainer, tmp
 def test_trying_the_largest_batch_leaves_no_trace(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(max_updates=1)
     before, random_state = weights(trainer), torch.get_rng_state()
-    memory_preflight(trainer.gradients, trainer.optimiser, epoch=0)
+    memory_preflight(trainer.accumulator, trainer.optimiser, epoch=0)
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(weight.grad is None for weight in trainer.model.parameters())
     assert not trainer.optimiser.state
@@ -451,7 +451,7 @@ def test_trying_the_largest_batch_leaves_no_trace(make_trainer: MakeTrainer) -> 
 def test_a_skip_and_a_stop_leave_the_records_of_a_run_that_was_not_stopped(
     make_trainer: MakeTrainer, tmp_path: Path, checkpoint_every: int, cause: str
 ) -> None:
-    """The skip comes right after a checkpoint of its time, or of a better validation; then somebody asks to stop."""
+    """The skip follows a ``schedule`` or ``best`` checkpoint directly; then the run is interrupted."""
     options: dict[str, Any] = {
         "batches": Spoiled(make_trainer().batches, (0, 2)),
         "n_skippable": 5,
@@ -478,7 +478,7 @@ def test_a_skip_and_a_stop_leave_the_records_of_a_run_that_was_not_stopped(
     ours, expected = (records_in(tmp_path / f"{name}.jsonl") for name in ("cut", "whole"))
     for record in [*ours, *expected]:
         if record["kind"] == "skipped":
-            del record["message"]  # it names the folder of its run
+            del record["message"]  # contains the folder of the run
     assert ours == expected
 
 
@@ -495,11 +495,11 @@ def test_a_damaged_newest_checkpoint_does_not_cost_those_that_follow(make_traine
     first = make_trainer(max_updates=8, checkpoint_every_updates=2, keep_checkpoints=2, average_last=2, validate=None)
     first.run()
     (first.checkpoints / "update-00000008" / "model.safetensors").write_bytes(b"")
-    told: list[str] = []
-    chosen = newest_complete(first.checkpoints, told.append)
+    messages: list[str] = []
+    chosen = newest_complete(first.checkpoints, messages.append)
     assert chosen is not None
     assert chosen.name == "update-00000006"
-    assert says(told[0], re.compile("^warning: "), "update-00000008")
+    assert says(messages[0], re.compile("^warning: "), "update-00000008")
     set_aside_newer(chosen)
     again = make_trainer(
         max_updates=8, checkpoint_every_updates=2, keep_checkpoints=2, average_last=2, validate=None,
@@ -512,11 +512,11 @@ def test_a_damaged_newest_checkpoint_does_not_cost_those_that_follow(make_traine
 
 
 def test_a_checkpoint_that_was_being_replaced_comes_back(make_trainer: MakeTrainer, tmp_path: Path) -> None:
-    """Killed between the two renames: the old one has gone, the new one has not come."""
+    """Killed between the two renames: the old checkpoint is moved away, the new one is not in place."""
     trainer = make_trainer(max_updates=4)
     trainer.run()
     newest = checkpoint_folders(trainer.checkpoints)[-1]
-    newest.rename(newest.with_name(f".{newest.name}.{os.getppid()}.old"))  # whose process happens to be there
+    newest.rename(newest.with_name(f".{newest.name}.{os.getppid()}.old"))  # the id of a live process
     shutil.copytree(
         trainer.checkpoints / f".{newest.name}.{os.getppid()}.old", newest.with_name(f".{newest.name}.7.tmp")
     )

@@ -1,4 +1,4 @@
-"""Ids and vectors on disk to batches: the store, batches under a token budget, collation."""
+"""Token stores on disk and the batches made of them: columns, batch planning under a token budget, collation."""
 
 from transduce.data.batch_source import PairBatches, StoreBatches
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, plan_by_length, require_fit

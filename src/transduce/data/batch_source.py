@@ -1,6 +1,7 @@
-"""The batches of every epoch, by their numbers, so that a run can go on in the middle of one."""
+"""Batches of a store, addressed by (epoch, index), so that a run can resume in the middle of an epoch.
 
-# N rows of the store, R rows that an epoch reads, B rows of a batch
+Shapes: R rows of the store, I rows that an epoch reads, B rows of a batch.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +28,15 @@ BatchT = TypeVar("BatchT")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """What an epoch reads: the rows of each batch, and how long all rows of the store are."""
+    """Plan of an epoch: the rows of each batch, and the lengths of all rows of the store."""
 
     batches: list[NDArray[np.int64]]
-    src_lengths_N: NDArray[np.int32]
-    tgt_lengths_N: NDArray[np.int32]
+    src_lengths_R: NDArray[np.int32]
+    tgt_lengths_R: NDArray[np.int32]
 
 
 class StoreBatches(Generic[BatchT]):
-    """The batches of a store, planned epoch by epoch when first asked for, under a token budget."""
+    """Batches of a store under a token budget; each epoch is planned on first use."""
 
     def __init__(
         self,
@@ -48,10 +49,10 @@ class StoreBatches(Generic[BatchT]):
         seed: int,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """``collate`` makes a batch of rows; the lengths (N,) are those of what it makes of each row, on either side.
+        """Plan batches of ``collate(rows)``; the lengths (R,) count the tokens of each collated row, on either side.
 
-        ``weights``: how often an epoch reads the rows of each corpus of the store; once, where they are missing.
-        Raises DataError if a row is too long for any batch, ConfigError if there are epochs that read nothing.
+        ``weights``: how often an epoch reads the rows of each corpus; 1.0 by default.
+        Raises DataError if a row does not fit into any batch, ConfigError if an epoch would be empty.
         """
         try:
             require_fit(src_lengths, tgt_lengths, max_tokens=max_tokens)
@@ -63,47 +64,47 @@ class StoreBatches(Generic[BatchT]):
         self._weights = [(weights or {}).get(corpus, 1.0) for corpus in n_pairs_of]
         self._planned: tuple[int, _Plan] | None = None
         if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
-            raise ConfigError(f"data.corpus: with these weights there are epochs without any pair, got {weights}")
+            raise ConfigError(f"data.corpus: some epochs would have no pair with the weights {weights}; raise them")
 
     def n_batches(self, epoch: int) -> int:
-        """How many batches this epoch has."""
+        """Number of batches in ``epoch``."""
         return len(self._plan(epoch).batches)
 
     def n_rows(self, epoch: int, index: int) -> int:
-        """Rows of a batch."""
+        """Number of rows in a batch."""
         return len(self._plan(epoch).batches[index])
 
     def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
-        """Source and target tokens of a batch, end symbols included."""
+        """Number of source and target tokens in a batch, EOS included."""
         plan = self._plan(epoch)
         rows = plan.batches[index]
-        return int(plan.src_lengths_N[rows].sum()), int(plan.tgt_lengths_N[rows].sum())
+        return int(plan.src_lengths_R[rows].sum()), int(plan.tgt_lengths_R[rows].sum())
 
     def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> BatchT:
-        """One of them, or every ``n_parts``-th row of it: a part has about equal lengths, as they stand in order."""
+        """Return a batch, or every ``n_parts``-th row of it from row ``part``: rows are sorted, so parts are alike."""
         return self._of_rows(epoch, self._plan(epoch).batches[index][part::n_parts])
 
     def largest(self, epoch: int) -> list[int]:
-        """The batch with the most tokens, and that with the most cells of attention."""
+        """Return the indices of the batch with the most tokens and of the one with the largest attention matrices."""
         plan = self._plan(epoch)
-        src_lengths, tgt_lengths = plan.src_lengths_N.astype(np.int64), plan.tgt_lengths_N.astype(np.int64)
+        src_lengths, tgt_lengths = plan.src_lengths_R.astype(np.int64), plan.tgt_lengths_R.astype(np.int64)
         costs = []
         for rows in plan.batches:
             n_src, n_tgt = int(src_lengths[rows].max()), int(tgt_lengths[rows].max())
-            n_cells = len(rows) * (n_src * n_src + n_tgt * n_tgt + n_src * n_tgt)
-            costs.append((int(src_lengths[rows].sum() + tgt_lengths[rows].sum()), n_cells))
+            n_scores = len(rows) * (n_src * n_src + n_tgt * n_tgt + n_src * n_tgt)
+            costs.append((int(src_lengths[rows].sum() + tgt_lengths[rows].sum()), n_scores))
         return sorted({max(range(len(costs)), key=lambda index: costs[index][kind]) for kind in (0, 1)})
 
     def name(self, epoch: int, index: int) -> str:
-        """Where it stands, and its first rows in the store."""
+        """Describe a batch for messages: index, epoch and its first rows in the store."""
         rows = self._plan(epoch).batches[index]
-        some = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
-        return f"batch {index} of epoch {epoch} (rows {some} of the store)"
+        first_rows = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+        return f"batch {index} of epoch {epoch} (rows {first_rows} of the store)"
 
     def statistics(self, epoch: int) -> BatchStatistics:
-        """How full the batches of an epoch are."""
+        """Return token and padding counts of an epoch."""
         plan = self._plan(epoch)
-        return batch_statistics(plan.src_lengths_N, plan.tgt_lengths_N, plan.batches)
+        return batch_statistics(plan.src_lengths_R, plan.tgt_lengths_R, plan.batches)
 
     def _of_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> BatchT:
         return self._collate(rows_B)
@@ -119,15 +120,15 @@ class StoreBatches(Generic[BatchT]):
     def _new_plan(self, epoch: int) -> _Plan:
         summary, seed, lengths = self.store.summary, self.seed, self._lengths(epoch)
         n_pairs, n_encodings = list(summary.n_pairs_of.values()), summary.n_encodings
-        rows_R = epoch_rows(n_pairs, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
-        batches = plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_R=rows_R)
+        rows_I = epoch_rows(n_pairs, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
+        batches = plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_I=rows_I)
         return _Plan(batches, *lengths)
 
 
 class PairBatches(StoreBatches[Batch]):
-    """The batches of a store of pairs.
+    """Batches of a pair store.
 
-    The first ``both_ways_epochs`` epochs read half of the pairs from target to source, and the next one the others.
+    In the first ``bidirectional_epochs`` epochs half of the pairs are reversed (target to source), alternating halves.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class PairBatches(StoreBatches[Batch]):
         seed: int,
         device: torch.device,
         weights: Mapping[str, float] | None = None,
-        both_ways_epochs: int = 0,
+        bidirectional_epochs: int = 0,
     ) -> None:
         super().__init__(
             store,
@@ -149,20 +150,20 @@ class PairBatches(StoreBatches[Batch]):
             seed=seed,
             weights=weights,
         )
-        self._device, self._both_ways_epochs = device, both_ways_epochs
+        self._device, self._bidirectional_epochs = device, bidirectional_epochs
 
     def _of_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
-        reversed_N = self._reversed(epoch)
-        if reversed_N is None:
+        reversed_R = self._reversed(epoch)
+        if reversed_R is None:
             return super()._of_rows(epoch, rows_B)
-        return collate(self.store, rows_B, reversed_B=reversed_N[rows_B]).to(self._device)
+        return collate(self.store, rows_B, reversed_B=reversed_R[rows_B]).to(self._device)
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         src, tgt = super()._lengths(epoch)
-        reversed_N = self._reversed(epoch)
-        return (src, tgt) if reversed_N is None else (np.where(reversed_N, tgt, src), np.where(reversed_N, src, tgt))
+        reversed_R = self._reversed(epoch)
+        return (src, tgt) if reversed_R is None else (np.where(reversed_R, tgt, src), np.where(reversed_R, src, tgt))
 
     def _reversed(self, epoch: int) -> NDArray[np.bool_] | None:
-        """Which rows of the store are read from target to source."""
-        is_both_ways = epoch < self._both_ways_epochs
-        return reversed_rows(len(self.store), seed=self.seed, epoch=epoch) if is_both_ways else None
+        """Mask of the rows whose source and target are swapped in ``epoch``, (R,); None for no row."""
+        is_bidirectional = epoch < self._bidirectional_epochs
+        return reversed_rows(len(self.store), seed=self.seed, epoch=epoch) if is_bidirectional else None

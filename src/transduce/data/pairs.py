@@ -1,6 +1,7 @@
-"""Sentence pairs as a store: normalised and encoded, the columns ``src`` and ``tgt``."""
+"""Pair stores: normalised, tokenized sentence pairs in the columns ``src`` and ``tgt``.
 
-# N rows in the store
+Shapes: R rows of the store.
+"""
 
 from __future__ import annotations
 
@@ -20,31 +21,31 @@ from transduce.text.chunks import chunks
 
 __all__ = ["PairDropout", "PairStore", "open_pairs", "write_pairs"]
 
-N_PAIRS_AT_A_TIME = 8192  # at most: the texts and ids of so many are in memory at a time
+MAX_PAIRS_IN_MEMORY = 8192  # texts and ids
 
 PairOfIds = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairStore(Store):
-    """A store of pairs open for reading. Ids are without end symbols, lengths with them."""
+    """A pair store open for reading. Ids exclude EOS, lengths include it."""
 
-    src_lengths: NDArray[np.int32]  # (N,)
-    tgt_lengths: NDArray[np.int32]  # (N,)
+    src_lengths: NDArray[np.int32]  # (R,)
+    tgt_lengths: NDArray[np.int32]  # (R,)
 
     def pair(self, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The source and target ids of one row, copied."""
+        """Return a copy of the source and target ids of one row."""
         return self.columns["src"].row(row), self.columns["tgt"].row(row)
 
 
 def open_pairs(folder: Path, tokenizers: Tokenizers | None = None) -> PairStore:
-    """Check every file of the store of pairs at ``folder`` and open it for reading.
+    """Check every file of the pair store at ``folder`` and open it for reading.
 
     Raises DataError if a file is missing or corrupt, or if the store was not made with ``tokenizers``.
     """
     fingerprint = None if tokenizers is None else tokenizers.fingerprint
     store = open_store(folder, _columns(tokenizers), tokenizer_fingerprint=fingerprint)
-    src_lengths, tgt_lengths = (store.columns[side].lengths_N + np.int32(1) for side in ("src", "tgt"))
+    src_lengths, tgt_lengths = (store.columns[side].lengths_R + np.int32(1) for side in ("src", "tgt"))
     return PairStore(folder, store.summary, store.columns, src_lengths, tgt_lengths)
 
 
@@ -56,13 +57,12 @@ def write_pairs(
     max_length: int,
     dropout: PairDropout | None = None,
 ) -> StoreSummary:
-    """Normalise and encode the pairs of each corpus into a new store at ``folder``.
+    """Normalise and encode the pairs of each corpus into a new store at ``folder``, written atomically.
 
-    The pairs are read as a stream; memory does not grow with their number. With ``dropout``, a pair has several rows,
-    all drawn; whether it is too long, its plain encoding decides, which also stands in for a draw that is too long.
-    The folder appears whole or not at all.
+    The pairs are streamed in constant memory. With ``dropout``, each pair has several sampled rows; pairs are filtered
+    by the length of their deterministic encoding, which also replaces a sample that is too long.
 
-    Raises DataError if no pair can be kept, or if ``folder`` is there already and not empty.
+    Raises DataError if no pair is left, or if ``folder`` exists and is not empty.
 
     >>> import tempfile
     >>> from transduce.text import train_bpe
@@ -76,11 +76,11 @@ def write_pairs(
     left_out = LeftOut()
 
     def rows(pairs: Iterable[tuple[str, str]]) -> Iterator[dict[str, list[int]]]:
-        for chunk in chunks(pairs, N_PAIRS_AT_A_TIME, _n_characters):
+        for chunk in chunks(pairs, MAX_PAIRS_IN_MEMORY, _n_characters):
             normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
             texts = [pair for pair in normalised if all(pair)]
             plain = list(_encode(texts, tokenizers, max_length=max_length))
-            is_kept = [max(map(len, pair)) < max_length for pair in plain]  # <: the end symbol is not stored
+            is_kept = [max(map(len, pair)) < max_length for pair in plain]  # <: EOS is not stored
             left_out.n_empty += len(chunk) - len(texts)
             left_out.n_too_long += is_kept.count(False)
             kept = list(compress(plain, is_kept))
@@ -111,16 +111,16 @@ def _n_characters(pair: tuple[str, str]) -> int:
 
 
 def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int) -> Iterator[PairOfIds]:
-    """All of the texts that may be kept; of one that is too long, enough to know it."""
+    """Encode each text; a text that is too long is encoded only as far as needed to know it."""
     src_rows = tokenizers.src.encode_batch([src for src, _ in texts], most_tokens=max_length)
     tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts], most_tokens=max_length)
     return zip(src_rows, tgt_rows, strict=True)
 
 
 class PairDropout:
-    """Several random encodings of each pair by BPE-dropout, on both sides. Provilkov et al. (2020), section 3.2.
+    """Sample several encodings of each pair by BPE-dropout, on both sides. Provilkov et al. (2020), section 3.2.
 
-    A side that is not spelled in merged pairs, the symbols of trees, stays as it is.
+    A target tokenizer without merges (the tokens of trees) is left as it is.
     """
 
     def __init__(self, tokenizers: Tokenizers, *, p_drop: float, n_encodings: int, seed: int) -> None:
@@ -130,14 +130,14 @@ class PairDropout:
         self._tgt = BpeDropout(tokenizers.tgt, p_drop=p_drop, seed=2 * seed + 1) if has_merges else None
 
     def draw(self, texts: list[tuple[str, str]], plain: list[PairOfIds], *, max_length: int) -> list[PairOfIds]:
-        """``n_encodings`` rows for each pair, one pair after the other; ``plain`` where a draw is too long."""
-        src_draws = self._src.sample([src for src, _ in texts], self.n_encodings)
+        """Return ``n_encodings`` rows for each pair, in order; ``plain`` where a sample is too long."""
+        src_samples = self._src.sample([src for src, _ in texts], self.n_encodings)
         if self._tgt is not None:
-            tgt_draws = self._tgt.sample([tgt for _, tgt in texts], self.n_encodings)
+            tgt_samples = self._tgt.sample([tgt for _, tgt in texts], self.n_encodings)
         else:
-            tgt_draws = [[tgt_ids] * self.n_encodings for _, tgt_ids in plain]
+            tgt_samples = [[tgt_ids] * self.n_encodings for _, tgt_ids in plain]
         return [
-            drawn if max(map(len, drawn)) < max_length else fallback
-            for src_ids, tgt_ids, fallback in zip(src_draws, tgt_draws, plain, strict=True)
-            for drawn in zip(src_ids, tgt_ids, strict=True)
+            sample if max(map(len, sample)) < max_length else fallback
+            for src_ids, tgt_ids, fallback in zip(src_samples, tgt_samples, plain, strict=True)
+            for sample in zip(src_ids, tgt_ids, strict=True)
         ]

@@ -1,13 +1,11 @@
-"""The store: rows of named columns on disk, each row with a list of ids, or of vectors, in every column.
+"""The store: a table on disk whose named columns hold a sequence of ids or vectors in each row.
 
-A folder with two files for each column (``columns.py``); ``store.json``, a ``StoreSummary``; and a manifest. Where
-there are ids of text, it is bound to the tokenizers that made them.
+A folder with two files for each column (``columns.py``), ``store.json`` (a ``StoreSummary``) and a manifest. A store of
+token ids records the fingerprint of its tokenizers.
 
-A row is an encoding of a pair, or of whatever else a task learns from. Where pairs have several (BPE-dropout), those of
-one pair stand together; and the pairs of one corpus stand together, in the order of the summary.
+A row is one encoding of a training example ("pair"). The encodings of a pair (several with BPE-dropout) are adjacent,
+and so are the pairs of a corpus, in the order of the summary.
 """
-
-# N rows in the store
 
 from __future__ import annotations
 
@@ -30,41 +28,41 @@ __all__ = ["LeftOut", "Store", "StoreSummary", "open_store", "write_store"]
 
 SUMMARY_FILE = "store.json"
 FORMAT = 3
-N_ROWS_AT_A_TIME = 8192  # at most: so many are in memory at a time
+MAX_ROWS_IN_MEMORY = 8192
 
-Row = Mapping[str, Values]  # what it has in each column
-Count = Annotated[int, Field(ge=0, le=1 << 48)]  # more ids than that are on no disk
+Row = Mapping[str, Values]  # values by column
+Count = Annotated[int, Field(ge=0, le=1 << 48)]  # more ids than any disk holds
 Positive = Annotated[int, Field(ge=1, le=1 << 48)]
-COLUMN_PATTERN = "^[a-z][a-z0-9_]{0,63}$"  # files are called by it
+COLUMN_PATTERN = "^[a-z][a-z0-9_]{0,63}$"  # part of file names
 ColumnName = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 
 
 class StoreSummary(BaseModel):
-    """What is in a store and what was left out: ``n_read = n_pairs + n_empty + n_too_long``.
+    """Counts of a store and of the pairs left out of it: ``n_read = n_pairs + n_empty + n_too_long``.
 
-    Here a pair is what a task learns from at a time, be it of two columns, of one or of three.
+    A "pair" is one training example, whatever its number of columns.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     columns: Annotated[dict[ColumnName, Annotated[ColumnKind, Field(discriminator="kind")]], Field(min_length=1)]
     n_values_of: dict[str, Positive]  # ids or vectors of all rows, by column
-    tokenizer_fingerprint: str | None  # None where no tokenizer had a part in it
-    max_length: Positive | None  # all rows of ids are shorter, so that an end symbol fits, too; None: of any length
-    n_read: Positive  # pairs that came in
-    n_pairs: Positive  # pairs that were kept
-    n_pairs_of: dict[str, Count]  # those of each corpus, in the order of the store
+    tokenizer_fingerprint: str | None  # None: not made by a tokenizer
+    max_length: Positive | None  # exclusive bound on rows of ids, so that EOS fits; None: no bound
+    n_read: Positive  # input pairs
+    n_pairs: Positive  # stored pairs
+    n_pairs_of: dict[str, Count]  # stored pairs of each corpus, in store order
     n_encodings: Positive  # rows of each pair
-    n_empty: Count  # pairs left out because there was nothing in a column
+    n_empty: Count  # pairs left out for an empty column
     n_too_long: Count  # pairs left out because of max_length
 
     @property
     def n_rows(self) -> int:
-        """How many rows the store has."""
+        """Number of rows in the store."""
         return self.n_pairs * self.n_encodings
 
     @model_validator(mode="after")
-    def _adds_up(self) -> Self:
+    def _check_sums(self) -> Self:
         if self.columns.keys() != self.n_values_of.keys():
             raise ValueError("n_values_of should have the names of columns")
         if sum(self.n_pairs_of.values()) != self.n_pairs:
@@ -76,7 +74,7 @@ class StoreSummary(BaseModel):
 
 @dataclass(slots=True)
 class LeftOut:
-    """What did not become rows, counted by whoever makes them."""
+    """Counts of pairs left out, updated by the iterables that yield the rows."""
 
     n_empty: int = 0
     n_too_long: int = 0
@@ -92,13 +90,12 @@ def write_store(
     n_encodings: int = 1,
     left_out: LeftOut | None = None,
 ) -> StoreSummary:
-    """Write the rows of each corpus into a new store at ``folder``.
+    """Write the rows of each corpus into a new store at ``folder``, atomically.
 
-    The rows are read as a stream; memory does not grow with their number. ``left_out`` is looked at when all have come.
-    The folder appears whole or not at all.
+    Rows are streamed in constant memory; ``left_out`` is read after the last one.
 
-    Raises DataError if no row comes, if one has not every column, or in one of them nothing or what cannot be there, or
-    if ``folder`` is there already and not empty.
+    Raises DataError if there is no row, if a row lacks a column or has an empty or invalid value, or if ``folder``
+    exists and is not empty.
 
     >>> import tempfile
     >>> from transduce.data import Ids, Vectors
@@ -108,16 +105,16 @@ def write_store(
     >>> open_store(folder).columns["words"].row(0).tolist()
     [7, 8, 9]
     """
-    odd = [name for name in columns if not re.fullmatch(COLUMN_PATTERN, name)]
-    if odd or not columns:
-        got = quoted(odd[0]) if odd else "none"
-        raise DataError(f"{folder}: columns should have names of small letters, digits and _, got {got}")
+    invalid = [name for name in columns if not re.fullmatch(COLUMN_PATTERN, name)]
+    if invalid or not columns:
+        got = quoted(invalid[0]) if invalid else "none"
+        raise DataError(f"{folder}: column names should be of lower-case letters, digits and _, got {got}")
     names = columns.keys()
     widths = [(name, prod(kind.value_shape)) for name, kind in columns.items()]
 
     def n_numbers(row: Row) -> int:
         if row.keys() != names:
-            raise DataError(f"a row has the columns {', '.join(row)}, the store {', '.join(names)}; give every row all")
+            raise DataError(f"a row has the columns {', '.join(row)}, the store {', '.join(names)}; rows need all")
         return sum([len(row[name]) * width for name, width in widths])
 
     left_out, n_pairs_of = left_out or LeftOut(), dict.fromkeys(rows_of, 0)
@@ -126,19 +123,19 @@ def write_store(
             writers = [ColumnWriter(temporary, name, kind, max_length, stack) for name, kind in columns.items()]
             for corpus, rows in rows_of.items():
                 n_rows = 0
-                for chunk in chunks(rows, N_ROWS_AT_A_TIME, n_numbers):
+                for chunk in chunks(rows, MAX_ROWS_IN_MEMORY, n_numbers):
                     for writer in writers:
                         writer.append([row[writer.name] for row in chunk])
                     n_rows += len(chunk)
                 n_pairs_of[corpus], rest = divmod(n_rows, n_encodings)
                 if rest:
-                    raise DataError(f"{corpus} has {n_rows:,} rows, no multiple of n_encodings = {n_encodings:,}")
+                    raise DataError(f"{corpus} has {n_rows:,} rows, not a multiple of n_encodings = {n_encodings:,}")
         n_pairs = sum(n_pairs_of.values())
         n_read = n_pairs + left_out.n_empty + left_out.n_too_long
         if not n_pairs:
             raise DataError(
-                f"nothing can be stored: of {n_read:,} that came, {left_out.n_empty:,} are empty and "
-                f"{left_out.n_too_long:,} longer than max_length = {max_length}; give other text or raise max_length"
+                f"no pair is left to store: of {n_read:,} read, {left_out.n_empty:,} are empty and "
+                f"{left_out.n_too_long:,} longer than max_length = {max_length}; use other text or raise max_length"
             )
         summary = StoreSummary(
             columns=dict(columns),
@@ -166,7 +163,7 @@ class Store:
     columns: Mapping[str, Column]
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.summary.n_rows
 
 
@@ -175,8 +172,9 @@ def open_store(
 ) -> Store:
     """Check every file of the store at ``folder`` and open it for reading.
 
-    ``columns``: those to read, as they should be; all that there are where they are left out.
-    Raises DataError if a file is missing or corrupt, or if the store has not these columns or is of other tokenizers.
+    ``columns``: the columns to open and their expected kinds; all columns by default.
+    Raises DataError if a file is missing or corrupt, if a column is missing or of another kind, or if the store was
+    made by other tokenizers.
     """
     verify_manifest(folder, error=DataError, required=[SUMMARY_FILE], only=[SUMMARY_FILE])
     summary = _read_summary(folder / SUMMARY_FILE)
@@ -189,26 +187,26 @@ def open_store(
             "prepare the data again"
         )
     opened = {}
-    for name, wanted in (columns or summary.columns).items():
-        found = summary.columns.get(name)
-        kind = _agreed(found, wanted)
+    for name, expected in (columns or summary.columns).items():
+        actual = summary.columns.get(name)
+        kind = _merge_kinds(actual, expected)
         if kind is None:
-            raise DataError(f"{folder}: column {name} should be {wanted!r}, got {found!r}; prepare the data again")
+            raise DataError(f"{folder}: column {name} should be {expected!r}, got {actual!r}; prepare the data again")
         n_rows, n_values = summary.n_rows, summary.n_values_of[name]
         opened[name] = open_column(folder, name, kind, n_rows=n_rows, n_values=n_values, max_length=summary.max_length)
     return Store(folder, summary, opened)
 
 
-def _agreed(found: ColumnKind | None, wanted: ColumnKind) -> ColumnKind | None:
-    """What is known of a column from both; None if they are not the same."""
-    if isinstance(found, Ids) and isinstance(wanted, Ids) and None in (found.vocab_size, wanted.vocab_size):
-        return Ids(vocab_size=found.vocab_size or wanted.vocab_size)
-    return found if found == wanted else None
+def _merge_kinds(actual: ColumnKind | None, expected: ColumnKind) -> ColumnKind | None:
+    """Merge two kinds that agree up to an unknown vocabulary size; None if they differ."""
+    if isinstance(actual, Ids) and isinstance(expected, Ids) and None in (actual.vocab_size, expected.vocab_size):
+        return Ids(vocab_size=actual.vocab_size or expected.vocab_size)
+    return actual if actual == expected else None
 
 
 def _read_summary(path: Path) -> StoreSummary:
     values = read_json(path)
-    if "format" not in values and "format_version" in values:  # what format 2 called it
+    if "format" not in values and "format_version" in values:  # its name in format 2
         values["format"] = values.pop("format_version")
     try:
         return StoreSummary.model_validate(migrated(values, [_with_named_columns], where=path, first=2))
@@ -219,14 +217,14 @@ def _read_summary(path: Path) -> StoreSummary:
         what = f"{shown(where)}: {reason}, got {got}" if where else reason
     except ValueError as error:
         what = str(error)
-    raise DataError(f"{path} is not the summary of a store: {what}; prepare the data again")
+    raise DataError(f"{path} is not a valid store summary: {what}; prepare the data again")
 
 
 def _with_named_columns(values: dict[str, Any]) -> dict[str, Any]:
-    """Of format 2, which had two columns and counted their end symbols, too."""
+    """Migrate from format 2, which had two unnamed columns and counted their EOS tokens."""
     for name in ("n_pairs", "n_encodings", "n_src_tokens", "n_tgt_tokens"):
         if type(values.get(name)) is not int:
-            raise ValueError(f"{name} should be a whole number, got {quoted(values.get(name))}")
+            raise ValueError(f"{name} should be an integer, got {quoted(values.get(name))}")
     n_rows = values["n_pairs"] * values["n_encodings"]
     return {name: value for name, value in values.items() if name not in ("n_src_tokens", "n_tgt_tokens")} | {
         "columns": {side: {"kind": "ids", "vocab_size": None} for side in ("src", "tgt")},

@@ -1,4 +1,4 @@
-"""Where the core meets a purpose. A task is data, an objective, a search and a metric; the first is translation."""
+"""Tasks (data, model, objective, search, metric): translation and parsing; runs, prepared and model folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run comes to: the mean of its last checkpoints as a model folder, its scores and its card. Section 6.1."""
+"""Average the last checkpoints of a run into a model folder, evaluate it and write its card. Section 6.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
 from transduce.model import EncoderDecoder
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
-from transduce.tasks.preparation import EVALUATED, Prepared, open_prepared
+from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, open_prepared
 from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import CHECKPOINTS, RunSettings, read_run_file, require_made_by
 from transduce.tasks.run_folder import MODEL, require_same_data, store_of
@@ -31,37 +31,37 @@ def average_run(
     out: Path | None = None,
     device: str | torch.device = "cpu",
     also: Collection[TokenisedBleu] | None = None,
-    begun: RunSettings | None = None,
+    settings: RunSettings | None = None,
     prepared: Prepared | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, Scores | None, Split | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
-    ``also`` is as for ``train``. What the run was begun with and its text are read, unless they are given.
-    Returns the folder, the scores and the split that they are of. Raises CheckpointError if there is no checkpoint.
+    ``also`` is as for ``train``. ``settings`` and ``prepared`` are read from the run folder by default.
+    Returns the model folder, its scores and the split they are of. Raises CheckpointError if there is no checkpoint.
     """
-    begun, prepared = begun or read_run_file(folder), prepared or open_prepared(store_of(folder))
-    config, task = begun.config, task_of(begun.config)
-    chosen = averaged_checkpoints(folder / CHECKPOINTS, last)
-    if not chosen:
+    settings, prepared = settings or read_run_file(folder), prepared or open_prepared(store_of(folder))
+    config, task = settings.config, task_of(settings.config)
+    checkpoints = averaged_checkpoints(folder / CHECKPOINTS, last)
+    if not checkpoints:
         raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
-    for checkpoint in reversed(chosen):
-        require_made_by(checkpoint, begun, folder)
-    require_same_data(folder, begun, prepared)
-    model_folder, state = out or folder / MODEL, read_state(chosen[-1])
+    for checkpoint in reversed(checkpoints):
+        require_made_by(checkpoint, settings, folder)
+    require_same_data(folder, settings, prepared)
+    model_folder, state = out or folder / MODEL, read_state(checkpoints[-1])
     write_model_folder(
         model_folder,
         config=config.model,
-        weights=average_weights(chosen),
+        weights=average_weights(checkpoints),
         tokenizers=prepared.tokenizers,
         search=config.search,
         direction=config.data.direction,
         task=task.name,
-        card=model_card(config, prepared, state, n_averaged=len(chosen)),
+        card=model_card(config, prepared, state, n_averaged=len(checkpoints)),
         statistics=task.line_statistics(prepared, config),
     )
-    log(f"averaged {len(chosen)} checkpoints into {model_folder}")
-    split = next((split for split in reversed(EVALUATED) if split in prepared.text_names), None)
+    log(f"averaged {len(checkpoints)} checkpoints into {model_folder}")
+    split = next((split for split in reversed(EVALUATION_SPLITS) if split in prepared.text_names), None)
     if split is None:
         return model_folder, None, None
     name = prepared.text_names[split]
@@ -69,13 +69,13 @@ def average_run(
     log(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
     also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
-    card = model_card(config, prepared, state, n_averaged=len(chosen), scores=scores, split=split)
+    card = model_card(config, prepared, state, n_averaged=len(checkpoints), scores=scores, split=split)
     write_model_card(model_folder, card)
     return model_folder, scores, split
 
 
 def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig) -> float:
-    """Per token of the dev text, not smoothed, in the precision of training. Table 3, PPL.
+    """Return the perplexity per dev token, without label smoothing, in the precision of training. Table 3, PPL.
 
     Raises DataError if there is no dev text.
     """

@@ -1,6 +1,6 @@
-"""Search over many texts at a time: batches of about equal length, one list of hypotheses for each text, in order.
+"""Batched search: texts are sorted by length into batches; each gets its list of hypotheses, in input order.
 
-Shapes: B sentences, S source positions, N rows, V vocabulary.
+Shapes: B sentences, S source positions, N rows of a decoding batch, V vocabulary.
 """
 
 from __future__ import annotations
@@ -27,29 +27,26 @@ from transduce.model import EncoderDecoder, Ensemble, for_inference
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
-__all__ = ["BatchSearch", "SearchResult", "StepDecoder", "require_several", "run_search"]
+__all__ = ["BatchSearch", "SearchResult", "StepDecoder", "require_sequence", "run_search"]
 
-# Longer sources are cut. No model is trained on sentences like that, and attention costs their square.
+# Longer sources are truncated. No model is trained on such sentences, and attention is quadratic in their length.
 MAX_SOURCE_TOKENS = 1024
 
-# For the texts at some places, with the most symbols that each output may have: what changes log-probabilities.
+# Makes the log-probability processor of a batch from its text indices and maximum output lengths.
 ProcessorMaker = Callable[[Sequence[int], Sequence[int]], LogProbsProcessor]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found for a text."""
+    """Search result of one text."""
 
-    hypotheses: tuple[Hypothesis, ...]  # best first; none for a blank text
-    n_src_tokens: int  # its end symbol included; of a source that is cut, at least so many
-    is_truncated: bool  # the source was too long and lost its end
+    hypotheses: tuple[Hypothesis, ...]  # best first; empty for an empty text
+    n_src_tokens: int  # EOS included; a lower bound for a truncated source
+    is_truncated: bool  # the source was too long
 
 
 class BatchSearch:
-    """One model that writes, or several together, and the tokenizer of what they read.
-
-    The weights are those that the models have when this is made.
-    """
+    """Search with a model or an ensemble, and the source tokenizer. Later changes of the weights have no effect."""
 
     def __init__(
         self, models: Sequence[EncoderDecoder], src_tokenizer: Tokenizer, *, precision: InferencePrecision = "fp32"
@@ -61,11 +58,11 @@ class BatchSearch:
 
     @property
     def max_source_tokens(self) -> int:
-        """The longest source that is not cut, its end symbol included."""
+        """Maximum source length, EOS included; longer sources are truncated."""
         return min(MAX_SOURCE_TOKENS, self._max_positions)
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Each text in ids without the end symbol: all of one that can be read whole, and too many of any other."""
+        """Encode texts without EOS; of a text that is too long, only enough tokens to exceed the maximum."""
         return self._src_tokenizer.encode_batch(
             [normalise(text) for text in texts], most_tokens=self.max_source_tokens - 1
         )
@@ -80,35 +77,36 @@ class BatchSearch:
         processor: ProcessorMaker | None = None,
         min_tokens: Sequence[int] | None = None,
     ) -> list[SearchResult] | None:
-        """One result for each text; None if ``should_stop``, which is asked before each batch, says so.
+        """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
-        ``min_tokens``: how many symbols an output may have whatever the length of its source, the end included.
+        ``min_tokens``: lower bounds on the maximum output lengths, EOS included.
         """
         encoded = self.source_ids(texts)
-        cut = [ids[: self.max_source_tokens - 1] for ids in encoded]
-        places = [place for place, ids in enumerate(cut) if ids]
-        found: dict[int, tuple[Hypothesis, ...]] = {}
-        for rows in plan_by_length([len(cut[place]) + 1 for place in places], max_tokens=search.max_tokens_per_batch):
+        sources = [ids[: self.max_source_tokens - 1] for ids in encoded]
+        nonempty = [index for index, ids in enumerate(sources) if ids]
+        lengths = [len(sources[index]) + 1 for index in nonempty]
+        results: dict[int, tuple[Hypothesis, ...]] = {}
+        for rows in plan_by_length(lengths, max_tokens=search.max_tokens_per_batch):
             if should_stop():
                 return None
-            chosen = [places[row] for row in rows]
-            max_lengths = [min(len(cut[place]) + 1 + search.max_extra_tokens, self._max_positions) for place in chosen]
+            batch = [nonempty[row] for row in rows]
+            max_lengths = [min(lengths[row] + search.max_extra_tokens, self._max_positions) for row in rows]
             if min_tokens is not None:
-                max_lengths = [max(limit, min_tokens[place]) for limit, place in zip(max_lengths, chosen, strict=True)]
-            process = None if processor is None else processor(chosen, max_lengths)
-            src_BS = pad_rows([[*cut[place], EOS_ID] for place in chosen]).to(self._device)
+                max_lengths = [max(length, min_tokens[index]) for length, index in zip(max_lengths, batch, strict=True)]
+            process = None if processor is None else processor(batch, max_lengths)
+            src_BS = pad_rows([[*sources[index], EOS_ID] for index in batch]).to(self._device)
             hypotheses = run_search(
                 self._decoder, src_BS, torch.tensor(max_lengths, device=self._device), search, process
             )
-            found |= {place: tuple(each) for place, each in zip(chosen, hypotheses, strict=True)}
+            results |= {index: tuple(n_best) for index, n_best in zip(batch, hypotheses, strict=True)}
         return [
-            SearchResult(found.get(place, ()), len(ids) + 1, is_truncated=len(cut[place]) < len(ids))
-            for place, ids in enumerate(encoded)
+            SearchResult(results.get(index, ()), len(ids) + 1, is_truncated=len(sources[index]) < len(ids))
+            for index, ids in enumerate(encoded)
         ]
 
 
 def _max_positions(model: EncoderDecoder) -> int:
-    """How many positions a model knows."""
+    """Return the maximum number of positions of a model."""
     match model.config:
         case TransformerConfig(positions="learned") | ConvS2SConfig(positions="learned") as config:
             return config.n_positions
@@ -116,22 +114,22 @@ def _max_positions(model: EncoderDecoder) -> int:
             return sys.maxsize
 
 
-def require_several(texts: object, wanted: str, for_one: str) -> None:
-    """Raises TypeError for a single text, which would be taken letter by letter, and for what has no order."""
+def require_sequence(texts: object, expected: str, for_one: str) -> None:
+    """Raise TypeError for a single string, which would be iterated by letter, and for unordered collections."""
     if isinstance(texts, str | bytes):
-        raise TypeError(f"{wanted}; {for_one}")
+        raise TypeError(f"{expected}; {for_one}")
     if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
-        raise TypeError(f"{wanted}, got {type(texts).__name__}")
+        raise TypeError(f"{expected}, got {type(texts).__name__}")
 
 
 class StepDecoder(Protocol[StateT]):
-    """What writes translations, a step at a time: a model or several."""
+    """Incremental decoder of a model or an ensemble."""
 
     def start(self, src_BS: Tensor, /) -> StateT:
-        """Encode, and prepare to write one row for each sentence."""
+        """Encode the sources and return the initial state, one row per sentence."""
 
     def step(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
-        """Scores of the token after ``last_ids``, (N, V), and the state that has seen it."""
+        """Append ``last_ids`` and return the logits of the next token, (N, V), and the new state."""
 
 
 def run_search(
@@ -141,7 +139,7 @@ def run_search(
     search: SearchConfig,
     process: LogProbsProcessor | None = None,
 ) -> list[list[Hypothesis]]:
-    """Greedy or beam search with a model's step function, as the configuration asks. Section 6.1."""
+    """Run greedy or beam search, as configured; returns the n-best hypotheses of each sentence. Section 6.1."""
     state = model.start(src_BS)
     suppressed_ids = (PAD_ID, BOS_ID)
     match cast(AnySearchConfig, search):

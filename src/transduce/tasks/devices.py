@@ -1,4 +1,4 @@
-"""The device that a name means."""
+"""Device names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["usable_device"]
 
 
 def usable_device(name: str | torch.device) -> torch.device:
-    """``cpu``, ``cuda``, ``cuda:1``, ...; ``auto`` is a GPU where there is one.
+    """Return the device of a name: ``cpu``, ``cuda``, ``cuda:1``, ...; ``auto`` is a GPU if there is one.
 
-    Raises ConfigError if torch does not know or have it.
+    Raises ConfigError if torch cannot use it.
 
     >>> usable_device("cpu")
     device(type='cpu')
@@ -24,4 +24,4 @@ def usable_device(name: str | torch.device) -> torch.device:
         return torch.device(name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"device {name} cannot be used: {reason}; use cpu, or auto for what there is") from error
+        raise ConfigError(f"device {name} cannot be used: {reason}; use cpu or auto") from error

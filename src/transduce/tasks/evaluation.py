@@ -1,4 +1,4 @@
-"""Translate a test set and score it, at the end of a run and for ``transduce evaluate``."""
+"""Translate and score a test set, at the end of a run and for ``transduce evaluate``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Evaluation", "evaluate"]
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores, and the translations that they judge."""
+    """Translations of a test set and their scores."""
 
     scores: TranslationScores
     translations: tuple[str, ...]
@@ -31,9 +31,9 @@ def evaluate(
     split: bool = False,
     also: Collection[TokenisedBleu] = (),
 ) -> Evaluation:
-    """Scores of a translator on a test set, with the tokenised BLEUs that ``also`` names.
+    """Evaluate a translator on a test set, with the tokenised BLEUs named in ``also``.
 
-    Its lines are taken as they are, unless they are to be ``split`` into sentences.
+    Lines are translated as a whole, unless ``split`` into sentences.
     Raises DataError if the two sides have different numbers of lines.
     """
     if len(sources) != len(references):

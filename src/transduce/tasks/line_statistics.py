@@ -1,6 +1,6 @@
-"""What the lines of a training text are like: how long they are, and how long their translations.
+"""Length statistics of the training lines, saved in model folders.
 
-A model folder keeps it, so that a translator knows what its model has learned to translate in one piece.
+A translator uses them to decide how much text its model can translate at a time.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from transduce.text import Tokenizers, is_all_caps, split_sentences
 
 __all__ = ["LineStatistics", "line_statistics"]
 
-N_LINES_READ = 20_000  # of the text, to count sentences; evenly spread
-LEAST_SHARE = 0.05  # of the lines: what is rarer has hardly been learned
-LEAST_TOKENS = 10  # of a source whose ratio tells something
-UNUSUAL = 0.001  # share of the pairs whose translations are shorter than that
+N_SAMPLED_LINES = 20_000  # evenly spaced, to count sentences
+MIN_LINE_FRACTION = 0.05  # of the training lines: rarer lengths are hardly learned
+MIN_RATIO_TOKENS = 10  # shorter sources have no meaningful length ratio
+RARE_FRACTION = 0.001  # quantile of the length ratios
 
 
 class LineStatistics(Record):
-    """Of the source lines, and the pairs, of a training text. Tokens include the end symbol."""
+    """Statistics of the source lines and pairs of a training text. Tokens include EOS."""
 
-    sentences: Count  # that many in one line are nothing unusual
-    tokens: Count  # likewise
+    sentences: Count  # 95 % quantile per line
+    tokens: Count  # 95 % quantile per line
     longest: Count  # tokens of the longest source
-    least_ratio: Annotated[float, Field(ge=0)]  # target tokens for each source token: hardly a pair has fewer
-    caps: Annotated[float, Field(ge=0)]  # share of the lines that are all in capitals
+    least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
+    caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
 
     def as_json(self) -> dict[str, Any]:
-        """For ``config.json``."""
+        """Return the values for ``config.json``."""
         return self.model_dump()
 
     @classmethod
     def from_json(cls, values: object, *, where: object) -> LineStatistics | None:
-        """What ``as_json`` gave; None for a folder that has none. Raises CheckpointError for anything else."""
+        """Read a result of ``as_json``; None for None. Raises CheckpointError for anything else."""
         if values is None:
             return None
         if not isinstance(values, dict):
@@ -48,20 +48,20 @@ class LineStatistics(Record):
 
 
 def line_statistics(store: PairStore, tokenizers: Tokenizers, language: str) -> LineStatistics:
-    """Of the pairs in a store; sentences are counted in a sample of its sources."""
+    """Compute the statistics of a store; sentences are counted in a sample of its sources."""
     n_src, n_tgt = store.src_lengths, store.tgt_lengths
-    places = np.unique(np.linspace(0, len(n_src) - 1, min(len(n_src), N_LINES_READ)).astype(np.int64))
-    lines = tokenizers.src.decode_batch(store.pair(int(place))[0] for place in places)
-    is_telling = n_src >= min(LEAST_TOKENS, int(np.median(n_src)))
+    rows = np.unique(np.linspace(0, len(n_src) - 1, min(len(n_src), N_SAMPLED_LINES)).astype(np.int64))
+    lines = tokenizers.src.decode_batch(store.pair(int(row))[0] for row in rows)
+    has_ratio = n_src >= min(MIN_RATIO_TOKENS, int(np.median(n_src)))
     return LineStatistics(
-        sentences=_usual([len(split_sentences(line, language)) for line in lines]),
-        tokens=_usual(n_src.tolist()),
+        sentences=_upper_quantile([len(split_sentences(line, language)) for line in lines]),
+        tokens=_upper_quantile(n_src.tolist()),
         longest=int(n_src.max()),
-        least_ratio=round(float(np.quantile(n_tgt[is_telling] / n_src[is_telling], UNUSUAL)), 4),
+        least_ratio=round(float(np.quantile(n_tgt[has_ratio] / n_src[has_ratio], RARE_FRACTION)), 4),
         caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
     )
 
 
-def _usual(counts: Sequence[int]) -> int:
-    """The greatest number that enough of the lines reach."""
-    return int(np.quantile(np.asarray(counts), 1 - LEAST_SHARE, method="lower"))
+def _upper_quantile(counts: Sequence[int]) -> int:
+    """Return the largest count that at least ``MIN_LINE_FRACTION`` of the lines reach."""
+    return int(np.quantile(np.asarray(counts), 1 - MIN_LINE_FRACTION, method="lower"))

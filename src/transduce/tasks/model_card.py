@@ -1,4 +1,4 @@
-"""The card of a model folder: what it is, what it was trained on, how well it does, how to use it."""
+"""Model cards: architecture, training data, scores and usage of a model folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from transduce.training import TrainState
 
 __all__ = ["model_card"]
 
-# Of training, what is told where it is not the paper's.
-SWITCHES = (
+# Training settings reported where they differ from the paper's.
+REPORTED_SETTINGS = (
     "optimiser", "lr_factor", "decay", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "r_drop",
     "r_drop_after", "both_ways_epochs", "smoothing",
 )  # fmt: skip
@@ -29,7 +29,7 @@ def model_card(
     scores: Scores | None = None,
     split: Split | None = None,
 ) -> str:
-    """Markdown for ``README.md`` of a model folder."""
+    """Return the Markdown text for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
     cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
     lines = [
@@ -43,16 +43,16 @@ def model_card(
         f"- {_architecture(model)}",
         f"- {cost.parameters:,} parameters, {cost.parameters_without_embeddings:,} without embeddings",
         f"- vocabulary: {model.src_vocab_size:,} "
-        + ("shared symbols" if data.shared_vocabulary else f"source and {model.tgt_vocab_size:,} target symbols"),
+        + ("shared tokens" if data.shared_vocabulary else f"source and {model.tgt_vocab_size:,} target tokens"),
         "",
         "## Training",
         "",
         f"- corpus: {_corpora(config.data, prepared)}",
-        f"- {state.update:,} updates, {state.epoch + 1:,} epochs begun, {state.tgt_tokens:,} target tokens, "
+        f"- {state.update:,} updates, {state.epoch + 1:,} epochs started, {state.tgt_tokens:,} target tokens, "
         f"{state.elapsed_s / 60:.1f} minutes",
         f"- about {n_passes * cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
-        f"(6 for each weight and target token{f', in {n_passes:.3g} passes' if n_passes > 1 else ''})",
-        f"- batches of at most {training.max_tokens_per_batch:,} tokens on a side x {training.n_accumulate}, "
+        f"(6 per weight and target token{f', in {n_passes:.3g} passes' if n_passes > 1 else ''})",
+        f"- batches of at most {training.max_tokens_per_batch:,} tokens per side x {training.n_accumulate}, "
         f"{training.precision}, seed {training.seed}",
         f"- {_method(config)}",
         f"- weights: the mean of the last {n_averaged} checkpoints",
@@ -65,36 +65,37 @@ def model_card(
 
 
 def _architecture(model: ModelConfig) -> str:
-    told = [f"{model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}"]
+    parts = [f"{model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}"]
     if isinstance(model, TransformerConfig):
-        told.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
-        told.append("positions of words" if model.positions == "words" else f"{model.positions} positions")
+        parts.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
+        parts.append("word positions" if model.positions == "words" else f"{model.positions} positions")
     else:
-        own = model.model_dump(exclude=set(ModelConfig.model_fields))
-        told += [f"system {model.system}", *(f"{name} {value}" for name, value in own.items())]
-    return ", ".join(told)
+        specific = model.model_dump(exclude=set(ModelConfig.model_fields))
+        parts += [f"system {model.system}", *(f"{name} {value}" for name, value in specific.items())]
+    return ", ".join(parts)
 
 
 def _method(config: RunConfig) -> str:
-    """How it was optimised and regularised: what the paper sets, then all that differs from the paper's recipe."""
+    """Describe optimisation and regularisation: the paper's settings, then all that differ from the paper's."""
     model, training, paper = config.model, config.training, TrainingConfig()
-    told = [f"warm-up {training.warmup_steps:,} updates", f"p_drop {model.p_drop:g}", f"eps_ls {training.eps_ls:g}"]
+    parts = [f"warm-up {training.warmup_steps:,} updates", f"p_drop {model.p_drop:g}", f"eps_ls {training.eps_ls:g}"]
     if isinstance(model, TransformerConfig) and (model.p_drop_attention or model.p_drop_relu):
-        told.append(f"dropout of attention {model.p_drop_attention:g}, inside the feed-forward {model.p_drop_relu:g}")
-    told += [f"{name} {value}" for name in SWITCHES if (value := getattr(training, name)) != getattr(paper, name)]
-    return ", ".join(told)
+        parts.append(f"attention dropout {model.p_drop_attention:g}, feed-forward dropout {model.p_drop_relu:g}")
+    values = {name: getattr(training, name) for name in REPORTED_SETTINGS}
+    parts += [f"{name} {value}" for name, value in values.items() if value != getattr(paper, name)]
+    return ", ".join(parts)
 
 
 def _corpora(data: DataConfig, prepared: Prepared) -> str:
-    """What was read: each corpus with its pairs, and its weight where there are several; and how words were spelled."""
+    """Describe the training data: each corpus with its pairs and weight, and data augmentation."""
     names = [Path(name).name for name in data.files_of("train") if name is not None]
-    told = []
+    parts = []
     for corpus, n_pairs in prepared.train.summary.n_pairs_of.items():
         files = f" ({', '.join(names)})" if corpus == OWN_FILES else ""
         weight = f", weight {data.weights[corpus]:g}" if len(data.weights) > 1 else ""
-        told.append(f"{corpus}{files}, {n_pairs:,} pairs{weight}")
+        parts.append(f"{corpus}{files}, {n_pairs:,} pairs{weight}")
     if data.recombination:
-        told.append(f"of each tree {data.n_recombined} more, recombined at {data.recombination:g}")
+        parts.append(f"{data.n_recombined} more trees per tree by subtree substitution at {data.recombination:g}")
     if data.bpe_dropout:
-        told.append(f"BPE-dropout {data.bpe_dropout:g}, {data.n_encodings} encodings of each pair")
-    return "; ".join(told)
+        parts.append(f"BPE-dropout {data.bpe_dropout:g}, {data.n_encodings} encodings of each pair")
+    return "; ".join(parts)

@@ -1,6 +1,6 @@
-"""Model folders: the unit that people pass around.
+"""Model folders: a trained model with all that is needed to use it.
 
-``config.json``, ``model.safetensors``, ``tokenizer.json`` (or one for each side), ``manifest.json``, ``README.md``.
+``config.json``, ``model.safetensors``, ``tokenizer.json`` (or one per side), ``manifest.json``, ``README.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest, write_text
 from transduce.tasks.line_statistics import LineStatistics
-from transduce.tasks.model_memory import require_room_to_search
+from transduce.tasks.model_memory import require_memory_to_search
 from transduce.tasks.registry import task_named
 from transduce.tasks.task import Task
 from transduce.text import Tokenizers
@@ -29,7 +29,7 @@ from transduce.training import load_weights, read_tensors, write_tensors
 
 __all__ = ["ModelFolder", "read_model_config", "read_model_folder", "write_model_card", "write_model_folder"]
 
-MIGRATIONS = (tables_of_format_1,)  # from format 1 on
+MIGRATIONS = (tables_of_format_1,)  # from format 1
 FORMAT = 1 + len(MIGRATIONS)
 WEIGHT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
@@ -37,17 +37,17 @@ CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "READ
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A model, what it reads and writes with, and how it searches."""
+    """A model with its tokenizers, search configuration and task."""
 
-    model: Any  # what its task builds
+    model: Any  # from ``Task.build_model``
     tokenizers: Tokenizers
     search: SearchConfig
-    direction: str  # "en-de"; of a parser, only the first counts
-    task: str  # its name: what the model was trained for
-    statistics: LineStatistics | None = None  # of the training text; none in folders of earlier versions
+    direction: str  # "en-de"; a parser uses only the first language
+    task: str  # name of the task
+    statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
 
     def require_task(self, task: str, where: Path) -> None:
-        """Raises CheckpointError if the model was trained for something else."""
+        """Raise CheckpointError if the model was trained for another task."""
         if self.task != task:
             raise CheckpointError(f"{where} holds a model for {self.task}, not for {task}; its card says how to use it")
 
@@ -64,10 +64,7 @@ def write_model_folder(
     card: str,
     statistics: LineStatistics | None = None,
 ) -> None:
-    """Write a model folder, whole or not at all; an older one of that name is replaced.
-
-    Raises DataError if there is something else in ``folder``.
-    """
+    """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else."""
     is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
@@ -82,33 +79,33 @@ def write_model_folder(
 
 
 def write_model_card(folder: Path, card: str) -> None:
-    """Replace the card of a model folder; the manifest does not cover it."""
+    """Replace the card of a model folder, which the manifest does not cover."""
     write_text(folder / CARD_FILE, card)
 
 
 def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     """Read and check a model folder.
 
-    Raises CheckpointError if there is none, a file is missing, corrupt or from another version, they do not fit, a
-    weight is no number, or there is too little memory.
+    Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, if a
+    weight is NaN or Inf, or if there is too little memory.
     """
     path, (config, values, task) = folder / CONFIG_FILE, _read_config(folder)
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
-        raise CheckpointError(f"{path}: direction should be as in 'en-de', got {quoted(direction)}")
+        raise CheckpointError(f"{path}: direction should be like 'en-de', got {quoted(direction)}")
     search = config_from_mapping(SearchConfig, _table(values, "search"), where=path, error=CheckpointError)
     statistics = LineStatistics.from_json(values.get("lines"), where=path)
     tokenizers = Tokenizers.load(folder)
     sizes = (tokenizers.src.size, tokenizers.tgt.size)
     if sizes != (config.src_vocab_size, config.tgt_vocab_size):
         raise CheckpointError(
-            f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} symbols, "
+            f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} tokens, "
             f"the model {config.src_vocab_size} and {config.tgt_vocab_size}"
         )
-    require_room_to_search(config, device, where=folder)
+    require_memory_to_search(config, device, where=folder)
     weights = _read_weights(folder / WEIGHTS_FILE)
     try:
-        with torch.device("meta"):  # shapes alone: what does not fit is found before it takes memory
+        with torch.device("meta"):  # check shapes before allocating memory
             load_weights(task.build_model(config, tokenizers), weights, where=folder / WEIGHTS_FILE)
         model = task.build_model(config, tokenizers)
     except (ConfigError, DataError) as error:
@@ -118,18 +115,18 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
 
 
 def read_model_config(folder: Path) -> tuple[ModelConfig, Task[Any]]:
-    """The architecture of a model folder, and what it is for.
+    """Return the architecture and the task of a model folder.
 
-    Raises CheckpointError if a file is missing, or the weights are not its.
+    Raises CheckpointError if a file is missing or the weights do not fit the architecture.
     """
     config, _, task = _read_config(folder)
     return config, task
 
 
 def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
-    """The architecture, checked against the weights that are there; all of ``config.json``; what it is for."""
+    """Return the architecture, checked against the weights file, the values of ``config.json``, and the task."""
     if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
-        raise CheckpointError(f"{folder} is a run folder; its model is {folder / 'model'}")
+        raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
     required = (CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder))
     verify_manifest(folder, error=CheckpointError, required=required, may_be_links=True)
     path = folder / CONFIG_FILE
@@ -152,31 +149,29 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         if weight.dtype not in WEIGHT_TYPES:
             raise CheckpointError(f"{path}: tensor {name} has dtype {weight.dtype}, weights are floating point")
         if not bool(weight.isfinite().all()):
-            raise CheckpointError(f"{path}: tensor {name} has values that are not finite; all outputs would be wrong")
+            raise CheckpointError(f"{path}: tensor {name} has values that are not finite (NaN or Inf)")
     return weights
 
 
-def _require_like_weights(config: ModelConfig, folder: Path, wanted: int) -> None:
-    """Raises CheckpointError if the weights cannot be all that ``config`` asks for; nothing is built or read."""
+def _require_like_weights(config: ModelConfig, folder: Path, n_expected: int) -> None:
+    """Raise CheckpointError if the number of weights does not fit ``config``, from the file header alone."""
     path = folder / WEIGHTS_FILE
     try:
         with safe_open(path, framework="pt") as tensors:
-            shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118 - it is no dict
+            shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    got = sum(map(prod, shapes))
-    if wanted != got:
+    n_weights = sum(map(prod, shapes))
+    if n_expected != n_weights:
         raise CheckpointError(
-            f"{folder}: {CONFIG_FILE} is of a model of {wanted:,} weights, but {WEIGHTS_FILE} has {got:,}; "
-            "they do not fit"
+            f"{folder}: {CONFIG_FILE} describes a model of {n_expected:,} weights, but {WEIGHTS_FILE} has {n_weights:,}"
         )
     n_layers = config.n_encoder_layers + config.n_decoder_layers
     n_experts = config.n_experts if isinstance(config, TransformerConfig) else 1
-    if n_layers * n_experts > len(shapes):  # every expert of every layer has some tensor
+    if n_layers * n_experts > len(shapes):  # every expert of every layer has at least one tensor
         experts = f" of {n_experts:,} experts" if n_experts > 1 else ""
         raise CheckpointError(
-            f"{folder}: the model has {n_layers:,} layers{experts}, but {WEIGHTS_FILE} has {len(shapes):,} tensors; "
-            "they do not fit"
+            f"{folder}: the model has {n_layers:,} layers{experts}, but {WEIGHTS_FILE} has {len(shapes):,} tensors"
         )
 
 

@@ -1,4 +1,7 @@
-"""What training minimises for every task whose data are pairs."""
+"""The training objective of tasks on pairs.
+
+Shapes: B sentences, S source positions, T target positions, N real target positions, D d_model.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ class PairObjective:
         self.model, self.config = model, config
 
     def __call__(self, batch: Batch, update: int = 0) -> LossSum:
-        """The loss of one batch, after so many updates."""
+        """Return the loss of one batch after ``update`` updates; R-Drop makes two passes."""
         config, model = self.config, self.model
-        is_twice = config.r_drop > 0 and update >= config.r_drop_after and model.training
+        has_two_passes = config.r_drop > 0 and update >= config.r_drop_after and model.training
         src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
-        if is_twice:
+        if has_two_passes:
             src_BS, tgt_BT = src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)
-        auxiliary = AuxiliaryLosses() if model.training else None
-        states_ND = model(src_BS, tgt_BT, auxiliary=auxiliary)
-        if is_twice:
+        losses = AuxiliaryLosses() if model.training else None
+        states_ND = model(src_BS, tgt_BT, auxiliary=losses)
+        if has_two_passes:
             states_ND = states_ND.unflatten(0, (2, -1))
-        how = LossConfig(config.eps_ls, config.smoothing, config.r_drop)
-        loss = model.output.loss(states_ND, batch.tgt_out_M, how)
-        beside = None if auxiliary is None else auxiliary.total()
-        return loss if beside is None else replace(loss, auxiliary_nats=beside / 2 if is_twice else beside)
+        loss_config = LossConfig(config.eps_ls, config.smoothing, config.r_drop)
+        loss = model.output.loss(states_ND, batch.tgt_out_N, loss_config)
+        auxiliary = None if losses is None else losses.total()
+        return loss if auxiliary is None else replace(loss, auxiliary_nats=auxiliary / (1 + has_two_passes))

@@ -1,4 +1,4 @@
-"""What tasks have in common whose data are pairs of texts: preparation, batches, objective, validation."""
+"""The base of tasks on text pairs: preparation, batches, objective, validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transduce.errors import DataError
 from transduce.files import write_lines
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.preparation import EVALUATED, Prepared, new_prepared
+from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
 from transduce.tasks.task import Task
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe, train_wordpiece
@@ -29,36 +29,36 @@ from transduce.training import DistributedContext
 __all__ = ["PairTask", "tokenizer_trainer"]
 
 Pair = tuple[str, str]
-Lines = Callable[..., Iterator[str]]  # of the sides that are named: 0 is the source, 1 the target
+Lines = Callable[..., Iterator[str]]  # of the given sides: 0 is the source, 1 the target
 
 
 class PairTask(Task[Batch]):
-    """Texts to texts: an encoder-decoder learns to say the one, given the other. Sections 3.1 and 5."""
+    """A sequence-to-sequence task with an encoder-decoder. Sections 3.1 and 5."""
 
-    validation: ClassVar[type[PairValidation]]  # what is looked at on the way
+    validation: ClassVar[type[PairValidation]]
 
     @abstractmethod
     def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """The text that a configuration names. Raises ConfigError or DataError if it is not there."""
+        """Return the text that a configuration names. Raises ConfigError or DataError if it is missing."""
 
     @abstractmethod
-    def learn_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """Those of the two sides, from the clean training text."""
+    def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
+        """Train the tokenizers of both sides on the clean training text."""
 
     def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
-        """What the model learns from, made of the clean pairs of a corpus."""
+        """Transform the clean pairs of a corpus into training pairs."""
         return pairs
 
     def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
-        """What the model is looked at with."""
+        """Transform the dev pairs for validation."""
         return pairs
 
     def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
-        """What tokenizers learn from, of a training pair."""
+        """Transform a training pair for tokenizer training."""
         return src, tgt
 
     def remarks(self, config: DataConfig) -> Iterable[Remark]:
-        """What is odd about the text that somebody brings."""
+        """Check the user's own text; yields a remark for each suspicion."""
         return ()
 
     def prepare(
@@ -66,43 +66,43 @@ class PairTask(Task[Batch]):
     ) -> None:
         """Train the tokenizers on the training text, and encode train and dev. Section 5.1."""
         text = self.text(config, data_folder)
-        names = {split: text.name_of(split) for split in EVALUATED if text.has(split)}
+        names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
         reports = _new_reports(text)
-        with new_prepared(config, folder, names, reports) as place:
-            for split in filter(text.has, EVALUATED):  # first: what is wrong there should not be found after hours
-                self._write_text(text, split, place)
+        with new_prepared(config, folder, names, reports) as temporary:
+            for split in filter(text.has, EVALUATION_SPLITS):  # first, to report errors before hours of work
+                self._write_text(text, split, temporary)
             for remark in self.remarks(config):
                 log(f"warning: {remark}")
             tokenizers = self._tokenizers(text, log)
-            log(_sentence_about_tokenizers(tokenizers, config))
-            tokenizers.save(place)
+            log(_describe_tokenizers(tokenizers, config))
+            tokenizers.save(temporary)
             of_corpora = {
                 corpus: chain(
                     self.training_pairs(text.clean_train_pairs(corpus, report), config), text.made_train_pairs(corpus)
                 )
                 for corpus, report in reports.items()
             }
-            dropout, longest = _dropout(config, tokenizers), config.max_length
-            train = write_pairs(place / "train", of_corpora, tokenizers, max_length=longest, dropout=dropout)
+            dropout, max_length = _dropout(config, tokenizers), config.max_length
+            train = write_pairs(temporary / "train", of_corpora, tokenizers, max_length=max_length, dropout=dropout)
             for corpus, report in reports.items():
                 for line in report.lines():
                     log(f"{corpus}: {line}")
-            log(_sentence("train", train))
+            log(_describe_store("train", train))
             if text.has("dev"):
                 dev_pairs = {"dev": self.dev_pairs(text.pairs("dev"), config)}
-                dev = write_pairs(place / "dev", dev_pairs, tokenizers, max_length=longest)
-                log(_sentence("dev", dev))
+                dev = write_pairs(temporary / "dev", dev_pairs, tokenizers, max_length=max_length)
+                log(_describe_store("dev", dev))
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> PairStore:
-        """One of the stores of a prepared folder. Raises DataError if it cannot be used."""
+        """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_pairs(folder, tokenizers)
 
     def text_files(self, split: Split) -> tuple[str, str]:
-        """Source and target, line by line."""
+        """Return the names of the source and target files, aligned by line."""
         return f"{split}.src", f"{split}.tgt"
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> PairBatches:
-        """Pairs of about equal lengths, under a token budget. Section 5.1."""
+        """Return batches of pairs of approximately equal length under a token budget. Section 5.1."""
         training = config.training
         return PairBatches(
             cast(PairStore, store),
@@ -110,11 +110,11 @@ class PairTask(Task[Batch]):
             seed=training.seed,
             device=device,
             weights=config.data.weights,
-            both_ways_epochs=training.both_ways_epochs,
+            bidirectional_epochs=training.both_ways_epochs,
         )
 
     def objective(self, model: nn.Module, config: TrainingConfig) -> PairObjective:
-        """Label-smoothed cross-entropy of the target given the source. Section 5.4."""
+        """Return the label-smoothed cross-entropy of the target given the source. Section 5.4."""
         return PairObjective(cast(EncoderDecoder, model), config)
 
     def validator(
@@ -126,32 +126,32 @@ class PairTask(Task[Batch]):
         device: torch.device,
         distributed: DistributedContext | None = None,
     ) -> PairValidation | None:
-        """Perplexity of the dev set, and a score of what is written for it."""
-        text, own = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
+        """Return the validation: perplexity of the dev set and a score of the outputs."""
+        text, get_model = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
         if prepared.dev is None or text is None:
             return None
-        dev = cast(PairStore, prepared.dev)
-        return self.validation(own, prepared.tokenizers, dev, text, config, device=device, distributed=distributed)
+        dev, tokenizers = cast(PairStore, prepared.dev), prepared.tokenizers
+        return self.validation(get_model, tokenizers, dev, text, config, device=device, distributed=distributed)
 
     def _tokenizers(self, text: PairedText, log: Callable[[str], None]) -> Tokenizers:
-        """Raises DataError, with what the cleaning has found, if it leaves no text to learn from, or too little."""
+        """Train the tokenizers. Raises DataError, with the cleaning report, if too little training text is left."""
         reports = _new_reports(text)
 
         def lines(*sides: int) -> Iterator[str]:
-            """The training text of one side or both, clean and normalised; counted where the source is read."""
+            """Iterate over the clean, normalised training text of some sides; counted where the source is read."""
             for corpus, report in reports.items():
                 for pair in text.clean_train_pairs(corpus, report if 0 in sides else CleaningReport()):
-                    told = self.tokenizer_pair(*pair, text.config)
+                    transformed = self.tokenizer_pair(*pair, text.config)
                     for side in sides:
-                        yield normalise(told[side])
+                        yield normalise(transformed[side])
 
         try:
-            tokenizers = self.learn_tokenizers(lines, text.config)
+            tokenizers = self.train_tokenizers(lines, text.config)
         except DataError as error:
             if any(report.n_kept for report in reports.values()):
                 raise
-            found = "; ".join(f"{corpus}: {', '.join(report.lines())}" for corpus, report in reports.items())
-            raise DataError(f"no training pair can be used: {found}") from error
+            cleaning = "; ".join(f"{corpus}: {', '.join(report.lines())}" for corpus, report in reports.items())
+            raise DataError(f"no training pair can be used: {cleaning}") from error
         for remark in filter(None, (remark_on_dropped(name, each, text.config) for name, each in reports.items())):
             if remark.status == "problem":
                 raise DataError(str(remark))
@@ -159,17 +159,17 @@ class PairTask(Task[Batch]):
         return tokenizers
 
     def _write_text(self, text: PairedText, split: Split, folder: Path) -> None:
-        """Write dev or test as it came: scores are of the text itself, not of what the tokenizer makes of it."""
+        """Write dev or test unchanged: scores use the original text, not the tokenizer's version of it."""
         pairs = list(text.pairs(split))
         if not any(src.strip() for src, _ in pairs):
             name = text.name_of(split)
-            raise DataError(f"{split} text {name} has no line to translate; leave it out, or name another")
+            raise DataError(f"{split} text {name} has no line to translate; omit it, or use another")
         for side, name in enumerate(self.text_files(split)):
             write_lines(folder / name, (pair[side] for pair in pairs))
 
 
 def tokenizer_trainer(config: DataConfig) -> Callable[[Iterable[str]], Tokenizer]:
-    """How a tokenizer of text is learned, of the kind and size that a configuration names. Section 5.1."""
+    """Return the function that trains a tokenizer of the configured kind and size. Section 5.1."""
     match config.tokenizer:
         case "bpe":
             return partial(train_bpe, vocab_size=config.vocab_size, masks=config.masks)
@@ -189,16 +189,15 @@ def _dropout(config: DataConfig, tokenizers: Tokenizers) -> PairDropout | None:
     return PairDropout(tokenizers, p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
 
 
-def _sentence_about_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
+def _describe_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
     src, tgt = tokenizers.src, tokenizers.tgt
     sizes = f"{src.size:,}" if tokenizers.is_shared else f"{src.size:,} and {tgt.size:,}"
     is_small = min(each.size for each in (src, tgt) if not each.is_closed) < config.vocab_size
-    why = f" ({config.vocab_size:,} were asked for, but no other pair occurs twice)" if is_small else ""
-    return f"tokenizer: {sizes} symbols{why}"
+    why = f" (not {config.vocab_size:,}: no other pair occurs twice)" if is_small else ""
+    return f"tokenizer: {sizes} tokens{why}"
 
 
-def _sentence(split: Split, summary: StoreSummary) -> str:
-    """What a store has come to, for people."""
+def _describe_store(split: Split, summary: StoreSummary) -> str:
     parts = [f"{split}: {summary.n_pairs:,} pairs"]
     if len(summary.n_pairs_of) > 1:
         parts.append(f" ({', '.join(f'{corpus} {n_pairs:,}' for corpus, n_pairs in summary.n_pairs_of.items())})")

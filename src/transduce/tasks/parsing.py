@@ -1,4 +1,4 @@
-"""Parsing as a task: perplexity and labelled F1 on the way, PARSEVAL at the end. Section 6.3, Table 4."""
+"""The parsing task: perplexity and labelled F1 in validation, PARSEVAL in evaluation. Section 6.3, Table 4."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
 from transduce.tasks.validation import PairValidation
-from transduce.tasks.word_positions import model_that_counts_words
+from transduce.tasks.word_positions import make_word_position_model
 from transduce.text import Tokenizers, train_word_level
 from transduce.training import Score, Validation
 from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
@@ -28,31 +28,31 @@ from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
 __all__ = ["ABOUT_SCORES", "Parsing", "ParsingScores", "evaluate_parser", "gold_tree"]
 
 SIGNATURE = "parseval|COLLINS.prm|punctuation tags given"
-ABOUT_SCORES = "The parser was told which words are punctuation, as is usual."
+ABOUT_SCORES = "Gold punctuation tags are given to the parser, as is usual."
 
 
 @dataclass(frozen=True, slots=True)
 class ParsingScores:
-    """PARSEVAL of a parser that was told which words are punctuation, as is usual."""
+    """PARSEVAL scores of a parser with gold punctuation tags, as is usual."""
 
     result: Parseval
 
     def as_json(self) -> dict[str, Any]:
-        """What ``transduce parseval --json`` prints."""
+        """Return the JSON values that ``transduce parseval --json`` prints."""
         return {**asdict(self.result.all), "length_40": asdict(self.result.length_40)}
 
 
 class ParsingValidation(PairValidation):
     """Perplexity and labelled F1."""
 
-    def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
+    def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
         parser = Parser(model, self.tokenizers, config.search, precision=config.training.precision)
-        gold = [gold_tree(self._sources[place], self._references[place]) for place in places]
-        parses = parser.parse_unless(should_stop, [tagged_words(tree) for tree in gold])
+        gold = [gold_tree(self._sources[row], self._references[row]) for row in rows]
+        parses = parser.parse_interruptible(should_stop, [tagged_words(tree) for tree in gold])
         return None if parses is None else [str(parse.tree) for parse in parses]
 
-    def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
+    def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
         gold = [gold_tree(*pair) for pair in zip(self._sources, self._references, strict=True)]
         totals = parseval(gold, [tree_or_none(output) for output in outputs]).all
         return Validation(nll_nats, {"f1": Score(totals.f1, SIGNATURE)})
@@ -61,7 +61,7 @@ class ParsingValidation(PairValidation):
 def evaluate_parser(
     parser: Parser, sources: Sequence[str], tokens: Sequence[str], *, search: SearchConfig | None = None
 ) -> ParsingScores:
-    """Scores of a parser on prepared trees: sentences, and their symbols; of tags where the symbols have any."""
+    """Evaluate a parser on sentences and their linearised trees; tags are scored only if the trees have any."""
     gold = [gold_tree(*pair) for pair in zip(sources, tokens, strict=True)]
     parses = parser.parse_tagged((tagged_words(tree) for tree in gold), search=search)
     result = parseval(gold, [parse.tree for parse in parses])
@@ -70,32 +70,32 @@ def evaluate_parser(
 
 
 def gold_tree(source: str, tokens: str) -> Tree:
-    """The tree of a prepared pair. Raises TreeError if they do not fit."""
+    """Return the tree of a prepared pair. Raises TreeError if source and tokens do not fit."""
     return delinearise(tokens.split(), [escape_brackets(word) for word in split_words(source)])
 
 
 class Parsing(PairTask):
-    """Sentences to the trees over their words. Section 6.3."""
+    """Constituency parsing as sequence to sequence: sentences to linearised trees. Section 6.3."""
 
     name = "parsing"
     doing = "parsing"
     validation = ParsingValidation
 
     def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """Sentences and their trees, and trees that are recombined of those."""
+        """Return sentences and their trees, including those made by subtree substitution."""
         return TreebankText(config, data_folder)
 
-    def learn_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """One of words for the sentences, and the closed list of symbols that trees are written with."""
+    def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
+        """Train a subword tokenizer for sentences and a word-level one for linearised trees."""
         return Tokenizers(tokenizer_trainer(config)(lines(0)), train_word_level(lines(1)))
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
-        """A new model, which knows where words begin if it asks for that."""
-        counts_words = isinstance(config, TransformerConfig) and config.positions == "words"
-        return model_that_counts_words(config, tokenizers) if counts_words else make_model(config)
+        """Build a new model, with word positions if configured."""
+        has_word_positions = isinstance(config, TransformerConfig) and config.positions == "words"
+        return make_word_position_model(config, tokenizers) if has_word_positions else make_model(config)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Parser:
-        """A parser."""
+        """Load a parser."""
         return Parser.load(model_folder, device=device)
 
     def evaluate(
@@ -107,26 +107,26 @@ class Parsing(PairTask):
         device: str | torch.device = "cpu",
         also: Collection[TokenisedBleu] = (),
     ) -> ParsingScores:
-        """PARSEVAL of the trees of the sources; there is no BLEU of trees."""
+        """Return PARSEVAL scores of the parsed sources; ``also`` has no effect."""
         text = prepared.text(split)
         assert text is not None
         return evaluate_parser(self.load(model_folder, device=device), *text)
 
     def score_lines(self, scores: ParsingScores, config: RunConfig) -> list[str]:
-        """A table of PARSEVAL's measures, of all sentences and of short ones."""
+        """Return a table of the PARSEVAL measures, for all sentences and for those of at most 40 words."""
         of_all, of_short = asdict(scores.result.all), asdict(scores.result.length_40)
-        judged = [name for name in of_all if of_all[name] is not None]
+        measured = [name for name in of_all if of_all[name] is not None]
         search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}"
         return [
             f"{search}. {ABOUT_SCORES}",
             "",
             "| PARSEVAL | all | length <= 40 |",
             "| --- | --- | --- |",
-            *(f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in judged),
+            *(f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in measured),
         ]
 
     def use(self, data: DataConfig) -> Use:
-        """Of one language."""
+        """Describe the use of a parser."""
         return Use(f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])")
 
 

@@ -1,11 +1,11 @@
-"""Prepared folders: what training reads, whatever the task. Each task fills its own (``Task.prepare``).
+"""Prepared folders: tokenizers and stores, the input of training. Each task writes its own (``Task.prepare``).
 
 A prepared folder::
 
     tokenizer.json  train/  dev/  dev.src  dev.tgt  test.src  test.tgt  prepared.json  manifest.json
 
-``dev/`` is missing where the corpus has no dev part; texts are there where a task keeps any. The stores have manifests
-of their own. In folders of earlier versions ``prepared.json`` has no format, and there may be no manifest beside it.
+``dev/`` exists if the corpus has a dev split, text files if the task keeps text. The stores have their own manifests.
+In folders of earlier versions ``prepared.json`` has no format, and ``manifest.json`` may be missing.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ from transduce.files import (
 from transduce.tasks.registry import task_named
 from transduce.text import Tokenizers
 
-__all__ = ["EVALUATED", "Prepared", "new_prepared", "open_prepared", "prepare"]
+__all__ = ["EVALUATION_SPLITS", "Prepared", "new_prepared", "open_prepared", "prepare"]
 
-MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # the first number came with a manifest
+MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # format 1 added the manifest
 FORMAT = len(MIGRATIONS)
 PREPARED_FILE = "prepared.json"
-EVALUATED: tuple[Split, ...] = ("dev", "test")
+EVALUATION_SPLITS: tuple[Split, ...] = ("dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that training and validation read."""
+    """A prepared folder, open for training and validation."""
 
     folder: Path
     config: DataConfig
     tokenizers: Tokenizers
     train: Store
     dev: Store | None
-    text_names: Mapping[str, str]  # what dev and test are called, where they are
+    text_names: Mapping[str, str]  # names of the dev and test texts, if any
 
     @property
     def fingerprint(self) -> str:
-        """Of all that training reads, the tokenizers and every id, whatever the formats of the files about them."""
+        """Fingerprint of the tokenizers and all ids, independent of file formats."""
         manifests = [(self.folder / split / MANIFEST_NAME) for split in ("train", "dev")]
         parts = [self.tokenizers.fingerprint, *(_fingerprint(path) for path in manifests if path.exists())]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def text(self, split: Split) -> tuple[list[str], list[str]] | None:
-        """Source and target lines of dev or test; None where the corpus has no such part, or the task keeps no text.
+        """Return the source and target lines of dev or test; None if there is no such text.
 
         Raises DataError if they do not align.
         """
@@ -81,10 +81,10 @@ def prepare(
     data_folder: Path | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Prepared:
-    """Make what a task's training reads: tokenizers, and the stores of train and dev. Section 5.1.
+    """Prepare a task's text in ``folder``: tokenizers, and the stores of train and dev. Section 5.1.
 
-    ``data_folder`` is where corpora are looked for first. ``log`` receives a line about each step.
-    Raises DataError if the text cannot be used, ConfigError if it is not named, or there is no such task.
+    ``data_folder`` is searched first for corpora. ``log`` receives a line about each step.
+    Raises DataError if the text cannot be used, ConfigError for an unknown text or task.
     """
     task_named(config.task).prepare(config, folder, data_folder=data_folder, log=log)
     return open_prepared(folder)
@@ -97,9 +97,9 @@ def new_prepared(
     text_names: Mapping[Split, str],
     reports: Mapping[str, CleaningReport] | None = None,
 ) -> Iterator[Path]:
-    """A prepared folder to be filled with tokenizers and stores: there is one afterwards, whole, or none.
+    """Context manager to write a prepared folder atomically: the block fills it with tokenizers and stores.
 
-    ``text_names`` says what dev and test are called, where they are; ``reports`` tells of the cleaning of each corpus.
+    ``text_names`` are the names of the dev and test texts, if any; ``reports`` the cleaning reports of the corpora.
     """
     with atomic_folder(folder) as temporary:
         yield temporary
@@ -112,58 +112,59 @@ def new_prepared(
 def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepared:
     """Open and check a prepared folder.
 
-    Raises DataError if it is not one or is corrupt, CheckpointError if its tokenizers cannot be used, ConfigError if it
+    Raises DataError if it is invalid or corrupt, CheckpointError if its tokenizers cannot be used, ConfigError if it
     was made with other settings than ``expected``.
     """
     config, text_names = _read_description(folder)
     for name in DataConfig.model_fields if expected is not None else ():
         got, want = getattr(config, name), getattr(expected, name)
         if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
-            continue  # weights are of no account here: they choose among the rows of a store
-        if name != "max_dropped_share" and got != want:  # what has been prepared was not refused
+            continue  # corpus weights apply when epochs are sampled, not to the store
+        if name != "max_dropped_share" and got != want:  # the text has already passed that check
             raise ConfigError(
-                f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it anew"
+                f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it again"
             )
     tokenizers, task = Tokenizers.load(folder), task_named(config.task)
     if "dev" not in text_names and os.path.lexists(folder / "dev"):
-        raise DataError(f"{folder / PREPARED_FILE} names no dev text, but there is {folder / 'dev'}; prepare it anew")
+        raise DataError(f"{folder / PREPARED_FILE} names no dev text, but {folder / 'dev'} exists; prepare it again")
     dev = task.open_store(folder / "dev", tokenizers) if "dev" in text_names else None
     train = task.open_store(folder / "train", tokenizers)
     return Prepared(folder, config, tokenizers, train, dev, text_names)
 
 
 def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
-    """What ``prepared.json`` says, and what the texts are called that are there. Raises DataError if it is wrong."""
+    """Return the configuration and text names in ``prepared.json``. Raises DataError if they are invalid."""
     path = folder / PREPARED_FILE
-    written = read_json(path)
+    stored = read_json(path)
     try:
-        description = migrated(written, MIGRATIONS, where=path)
+        description = migrated(stored, MIGRATIONS, where=path)
     except DataError as error:
-        raise DataError(f"{error}; prepare it anew") from error
+        raise DataError(f"{error}; prepare it again") from error
     values, text_names = description.get("data"), description.get("text_names")
     if not isinstance(values, dict) or not isinstance(text_names, dict):
-        raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it anew")
+        raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it again")
     try:
         config = config_from_mapping(DataConfig, values, where=path)
-        files_of = {split: task_named(config.task).text_files(split) for split in EVALUATED}
+        files_of = {split: task_named(config.task).text_files(split) for split in EVALUATION_SPLITS}
     except ConfigError as error:
-        raise DataError(f"{error}; prepare it anew") from error
-    if has_manifest(folder) or "format" in written:
-        names = (name for split in EVALUATED if split in text_names for name in files_of[split])
+        raise DataError(f"{error}; prepare it again") from error
+    if has_manifest(folder) or "format" in stored:
+        names = (name for split in EVALUATION_SPLITS if split in text_names for name in files_of[split])
         verify_manifest(folder, error=DataError, required=(PREPARED_FILE, *Tokenizers.files(folder), *names))
     for split, name in text_names.items():
-        if split not in EVALUATED or not isinstance(name, str):
+        if split not in EVALUATION_SPLITS or not isinstance(name, str):
             raise DataError(f"{path}: text_names should name dev and test, got {quoted(text_names)}")
-    for split in EVALUATED:
+    for split in EVALUATION_SPLITS:
         for name in files_of[split]:
             if (folder / name).is_file() != (split in text_names):
-                does = "does not name" if (folder / name).exists() else "names"
-                raise DataError(f"{path} {does} {split} text, against what is there ({name}); prepare it anew")
+                problem = "does not name" if (folder / name).exists() else "names"
+                exists = "exists" if (folder / name).exists() else "does not exist"
+                raise DataError(f"{path} {problem} {split} text, but {name} {exists}; prepare it again")
     return config, text_names
 
 
 def _fingerprint(manifest: Path) -> str:
-    """Of the numbers in a store; of an earlier version's, which had no format, that of its manifest, as it had it."""
+    """Fingerprint of the arrays of a store; for a manifest without format, that of the manifest, as it was then."""
     values = read_json(manifest)
     if "format" not in values:
         return sha256_of_file(manifest)
@@ -172,5 +173,5 @@ def _fingerprint(manifest: Path) -> str:
 
 
 def has_manifest(folder: Path) -> bool:
-    """Whether a prepared folder says what its files should be: those of earlier versions may not."""
+    """Whether a prepared folder has a manifest; those of earlier versions may not."""
     return os.path.lexists(folder / MANIFEST_NAME)

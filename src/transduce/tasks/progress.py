@@ -1,18 +1,18 @@
-"""How far a long call from Python has come."""
+"""Progress of long calls from Python."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "shown_progress"]
+__all__ = ["Progress", "progress_callback"]
 
-Progress = Callable[[int, int], object]  # how many are done, and of how many
+Progress = Callable[[int, int], object]  # called with (done, total)
 
 
 @contextmanager
-def shown_progress(progress: bool | Progress, total: int) -> Iterator[Progress]:
-    """What to tell of each step: the function that was given, a bar on stderr for True, nobody for False."""
+def progress_callback(progress: bool | Progress, total: int) -> Iterator[Progress]:
+    """Return the given function, one that shows a bar on stderr for True, or one without effect for False."""
     if progress is False:
         yield lambda done, total: None
     elif progress is True:

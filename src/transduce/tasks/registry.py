@@ -1,4 +1,4 @@
-"""The tasks by their names: nothing else asks what a task is called."""
+"""The registry of tasks by name."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ TASKS: dict[str, Task[Any]] = {}
 
 
 def register(task: Task[Any]) -> None:
-    """Make a task known, so that runs (``data.task``) and model folders can be of it."""
+    """Register a task, so that recipes (``data.task``) and model folders can name it."""
     TASKS[task.name] = task
 
 
 def task_named(name: object, *, where: str = "data.task") -> Task[Any]:
-    """A task by its name. Raises ConfigError, with the nearest one, if there is no such task."""
+    """Return a task by name. Raises ConfigError, with the nearest name, for an unknown one."""
     if not isinstance(name, str) or name not in TASKS:
         raise ConfigError(f"{where}: unknown task {quoted(name)}; {nearest_name(str(name), TASKS)}")
     return TASKS[name]
 
 
 def task_of(config: RunConfig) -> Task[Any]:
-    """What a run trains for. Raises ConfigError for a task that there is not."""
+    """Return the task of a run. Raises ConfigError for an unknown one."""
     return task_named(config.data.task)

@@ -1,6 +1,7 @@
-"""Of the n best translations, the one from which a reverse model finds the source again: the noisy channel's idea."""
+"""Noisy-channel reranking: rescore the n-best translations with a model of the reverse direction.
 
-# B pairs, S source positions, T target positions, N target positions of all pairs
+Shapes: B pairs, S source positions, T target positions, N real target positions of all pairs, D d_model.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +24,20 @@ __all__ = ["Reranker", "log_probabilities"]
 
 
 class Reranker:
-    """Translates as ``translator`` does, and chooses anew among all of its beam. Not in the paper.
+    """Translate with ``translator``, then rerank its whole beam. Not in the paper.
 
-    With source x, translation y and lengths in tokens with the end symbol, the score is the translator's own, log p(y |
-    x) / lp(|y|), and ``weight`` times that of the other direction, log p(x | y) / lp(|x|). A translation that leaves
-    something out is likely by the first and unlikely by the second.
+    For source x and translation y, with lengths in tokens including EOS, the score is the translator's, log p(y | x) /
+    lp(|y|), plus ``weight`` times that of the reverse direction, log p(x | y) / lp(|x|). The latter penalises
+    translations that omit something.
 
-    Raises CheckpointError if ``reverse`` does not translate back.
+    Raises CheckpointError if ``reverse`` is not of the reverse direction.
     """
 
     def __init__(self, translator: Translator, reverse: Translator, *, weight: float) -> None:
-        languages, others = ((each.src_language, each.tgt_language) for each in (translator, reverse))
-        if languages != others[::-1]:
+        languages, reverse_languages = ((each.src_language, each.tgt_language) for each in (translator, reverse))
+        if languages != reverse_languages[::-1]:
             raise CheckpointError(
-                f"the reverse model translates {'-'.join(others)}; {'-'.join(languages)} needs one for "
+                f"the reverse model translates {'-'.join(reverse_languages)}; {'-'.join(languages)} needs one for "
                 f"{'-'.join(languages[::-1])}"
             )
         self.translator, self.reverse, self.weight = translator, reverse, weight
@@ -44,7 +45,7 @@ class Reranker:
         self.search, self.max_source_tokens = translator.search, translator.max_source_tokens
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
-        """The best translation of each text."""
+        """Translate a list of texts."""
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(
@@ -55,31 +56,31 @@ class Reranker:
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
     ) -> Iterator[Translation]:
-        """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank."""
+        """Translate a stream of lines, in order; empty lines stay empty."""
         return self.translator.translate_lines(
-            lines, search=search, chunk_lines=chunk_lines, split=split, choose=self._chosen
+            lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank
         )
 
-    def _chosen(
+    def _rerank(
         self, sources: Sequence[str], translated: Sequence[TranslatedSegment], search: SearchConfig
     ) -> list[TranslatedSegment]:
-        """The n best of each segment, by both directions."""
+        """Return the n-best of each segment by the combined score."""
         pairs = [(best.text, source) for source, each in zip(sources, translated, strict=True) for best in each.n_best]
-        backwards = iter(log_probabilities(self.reverse, pairs, alpha=search.alpha))
-        chosen = []
+        reverse_scores = iter(log_probabilities(self.reverse, pairs, alpha=search.alpha))
+        reranked = []
         for each in translated:
-            rescored = [ScoredText(best.text, best.score + self.weight * next(backwards)) for best in each.n_best]
-            rescored.sort(key=lambda best: best.score, reverse=True)  # of equal ones, the translator's first
-            chosen.append(replace(each, n_best=tuple(rescored[: search.n_best])))
-        return chosen
+            rescored = [ScoredText(best.text, best.score + self.weight * next(reverse_scores)) for best in each.n_best]
+            rescored.sort(key=lambda best: best.score, reverse=True)  # stable: ties stay in the translator's order
+            reranked.append(replace(each, n_best=tuple(rescored[: search.n_best])))
+        return reranked
 
 
 @torch.no_grad()
 def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], *, alpha: float = 0.0) -> list[float]:
-    """log p(target | source) in nats, the end symbol included, over the length penalty.
+    """Return log p(target | source) in nats, EOS included, divided by the length penalty.
 
-    Both are cut as sources are for translation. A blank text is an end symbol alone. Where the model has masks, they
-    stand for what is on both sides.
+    Both sides are truncated as sources are in translation. An empty text is EOS alone. If the model has masks, they
+    replace what occurs on both sides.
     """
     tokenizers, limit = translator.tokenizers, translator.max_source_tokens - 1
     if tokenizers.src.has_masks and tokenizers.tgt.has_masks:
@@ -87,17 +88,19 @@ def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], 
     sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs], most_tokens=limit)
     targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs], most_tokens=limit)
     rows = [[*ids[:limit], EOS_ID] for ids in sources], [[*ids[:limit], EOS_ID] for ids in targets]
-    found = [0.0] * len(pairs)
+    scores = [0.0] * len(pairs)
     lengths = [max(len(src), len(tgt)) for src, tgt in zip(*rows, strict=True)]
-    for places in plan_by_length(lengths, max_tokens=translator.search.max_tokens_per_batch):
-        sums = _sums([rows[0][place] for place in places], [rows[1][place] for place in places], translator)
-        for place, log_prob in zip(places, sums, strict=True):
-            found[place] = log_prob / length_penalty(float(len(rows[1][place])), alpha=alpha)
-    return found
+    for indices in plan_by_length(lengths, max_tokens=translator.search.max_tokens_per_batch):
+        sums = _log_probs([rows[0][index] for index in indices], [rows[1][index] for index in indices], translator)
+        for index, log_prob in zip(indices, sums, strict=True):
+            scores[index] = log_prob / length_penalty(float(len(rows[1][index])), alpha=alpha)
+    return scores
 
 
-def _sums(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], translator: Translator) -> list[float]:
-    """log p(target | source) of each pair of rows that end with the end symbol."""
+def _log_probs(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], translator: Translator
+) -> list[float]:
+    """Return log p(target | source) of each pair of rows of ids, which end with EOS."""
     model = translator.model
     device = model.output_weight.device
     src_BS, tgt_in_BT = pad_rows(sources), pad_rows([[BOS_ID, *ids[:-1]] for ids in targets])

@@ -18,7 +18,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError, TrainingEr
 from transduce.files import read_json, write_json
 from transduce.metrics import TokenisedBleu
 from transduce.tasks.average import average_run
-from transduce.tasks.model_memory import require_room_to_train
+from transduce.tasks.model_memory import require_memory_to_train
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import (
@@ -62,20 +62,20 @@ from transduce.training import (
 
 __all__ = ["RunResult", "train"]
 
-LEAST_VOCABULARY = 4  # of special symbols: how many more there are, the text will tell
+MIN_VOCABULARY = 4  # the special tokens; the actual size is known after preparation
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run has come to."""
+    """Result of a run."""
 
     folder: Path
     reason: StopReason
     updates: int
-    model_folder: Path | None  # None: stopped by request, to be resumed
-    scores: Scores | None  # of the averaged model on test, or on dev where there is no test
+    model_folder: Path | None  # None: interrupted, to be resumed
+    scores: Scores | None  # of the averaged model on test, or on dev if there is no test
     scored_split: str | None
-    scored_text: str | None  # what the text of that split is called
+    scored_text: str | None  # name of that text
 
 
 def train(
@@ -95,34 +95,34 @@ def train(
     while_training: AbstractContextManager[object] | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
-    """Train a translator, or a parser, as ``config`` says; end with an averaged and evaluated model folder.
+    """Train a model as configured, from preparing the text to an averaged and evaluated model folder.
 
-    All of it is in ``folder``, which is made; with ``resume`` it holds the run to go on with.
-    ``store`` is a prepared folder to read instead of preparing the text anew; ``data_folder`` is where corpora are
-    looked for first. ``distributed`` are those that train together, with the model divided among them (FSDP2) if
-    ``is_sharded``. ``break_lock``: the process of another machine that wrote the run is gone. ``also`` names tokenised
-    BLEUs for the evaluation at the end; without, those that are customary for its text. ``should_stop`` is asked
-    before each update and during validation; ``while_training`` is entered for just the time of the updates, when it is
-    of use (signal handlers). ``log`` receives lines about each step; it and ``listeners`` do so in the first process.
-    Raises ConfigError, DataError, CheckpointError or TrainingError; what is on the disk stays usable.
+    Creates the run folder ``folder``; with ``resume``, continues the run in it.
+    ``store`` is a prepared folder to use instead of preparing the text; ``data_folder`` is searched first for corpora.
+    ``distributed`` are the processes of the run, which shard the model if ``is_sharded`` (FSDP2). ``break_lock`` takes
+    over a lock left by a dead process on another machine. ``also`` names tokenised BLEUs for the final evaluation; by
+    default, those customary for its text. ``should_stop`` is checked before each update and during validation;
+    ``while_training`` is a context entered for the update loop only (signal handlers). ``log`` receives a line about
+    each step; ``log`` and ``listeners`` are called on rank 0 only.
+    Raises ConfigError, DataError, CheckpointError or TrainingError; the run folder stays usable.
     """
     distributed = distributed or DistributedContext()
-    task_of(config)  # what is not known is refused before anything is made
+    task_of(config)  # raises before anything is written
     if is_sharded and distributed.n == 1:
-        raise ConfigError("a model is divided among several processes; start them with torchrun, or leave out --shard")
+        raise ConfigError("sharding needs several processes; start them with torchrun, or leave out --shard")
     if is_sharded and config.training.optimiser == "muon":
-        raise ConfigError("training.optimiser = 'muon' takes whole matrices; leave out --shard, or use adam")
+        raise ConfigError("training.optimiser = 'muon' needs full matrices; leave out --shard, or use adam")
     with run_lock(folder, break_lock=break_lock) if distributed.is_first else nullcontext():
         run = _Run(folder, torch.device(device), distributed, is_sharded=is_sharded, log=log)
-        begun, checkpoint = distributed.broadcast_from_first(
-            lambda: run.begin(config, resume=resume, store=store, data_folder=data_folder)
+        config_json, checkpoint = distributed.broadcast_from_first(
+            lambda: run.start(config, resume=resume, store=store, data_folder=data_folder)
         )
         reason, updates = run.update(
-            RunConfig.model_validate_json(begun),
+            RunConfig.model_validate_json(config_json),
             checkpoint,
             listeners=listeners,
             should_stop=should_stop,
-            around=while_training,
+            context=while_training,
         )
         if reason == "interrupted" or not distributed.is_first:
             return RunResult(folder, reason, updates, None, None, None, None)
@@ -130,7 +130,7 @@ def train(
 
 
 class _Run:
-    """A run in one process, from its beginning to its end."""
+    """A run in one process."""
 
     def __init__(
         self,
@@ -143,19 +143,19 @@ class _Run:
     ) -> None:
         self.folder, self.device, self.distributed, self.is_sharded = folder, device, distributed, is_sharded
         self.log = log if distributed.is_first else lambda line: None
-        self.begun: RunSettings | None = None  # in the first process, once it has begun
+        self.settings: RunSettings | None = None  # on rank 0, after ``start``
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The text of a run that has begun."""
+        """The prepared text of a started run."""
         return open_prepared(store_of(self.folder))
 
-    def begin(
+    def start(
         self, config: RunConfig, *, resume: bool, store: Path | None, data_folder: Path | None
     ) -> tuple[str, str | None]:
-        """Prepare the text, and write down what is run. Only the first process does.
+        """Prepare the text and write ``run.json``; on rank 0 only.
 
-        Returns the settings as JSON, and the name of the checkpoint to go on from, if there is one.
+        Returns the configuration as JSON, and the name of the checkpoint to resume from, if there is one.
         """
         folder = self.folder
         require_own_folder(folder)
@@ -163,56 +163,57 @@ class _Run:
         if resume:
             require_run(folder)
         if has_run and not resume:
-            raise TrainingError(f"{folder} holds a run already; add --resume to go on with it, or name another --out")
-        before = read_run_file(folder) if has_run else None
-        found = newest_complete(folder / CHECKPOINTS, self.log)
-        if before is not None and found is not None:
-            self._require_same_run(before, found)
-        if before is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else nothing depends on it
+            raise TrainingError(f"{folder} holds a run already; add --resume to continue it, or use another --out")
+        existing = read_run_file(folder) if has_run else None
+        checkpoint = newest_complete(folder / CHECKPOINTS, self.log)
+        if existing is not None and checkpoint is not None:
+            self._require_same_run(existing, checkpoint)
+        if existing is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else the settings may change
             config = resume_config(folder, config)
-        self._require_room(config.model.with_vocabulary(LEAST_VOCABULARY, LEAST_VOCABULARY), config)  # before hours
+        # Fail before hours of preparation, where possible.
+        self._require_memory(config.model.with_vocabulary(MIN_VOCABULARY, MIN_VOCABULARY), config)
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.log)
-        if before is not None:
-            require_same_data(folder, before, prepared)
+        if existing is not None:
+            require_same_data(folder, existing, prepared)
         if store is not None and not (folder / STORE).exists():
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         model_config = task_of(config).model_config(config.model, prepared.tokenizers)
         config = config.model_copy(update={"model": model_config})
-        self._require_room(model_config, config)
+        self._require_memory(model_config, config)
         batches = task_of(config).batches(prepared.train, config, self.device)
         if isinstance(batches, StoreBatches):
-            first = batches.statistics(epoch=0)
+            statistics = batches.statistics(epoch=0)
             self.log(
-                f"an epoch: {first.n_batches:,} batches, {first.n_src_tokens:,} source and {first.n_tgt_tokens:,} "
-                f"target tokens, {first.padding_share:.1%} padding"
+                f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
+                f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_fraction:.1%} padding"
             )
         if prepared.dev is None:
-            self.log("no dev text: there is no validation, no best checkpoint, and patience has nothing to wait for")
-        begun_with = before.torch if before is not None else str(torch.__version__)
-        self.begun = RunSettings(config, prepared.fingerprint, begun_with)
-        write_json(folder / RUN_FILE, self.begun.as_json())
-        return config.model_dump_json(), found.name if found is not None else None
+            self.log("no dev text: there is no validation and no best checkpoint, and patience has no effect")
+        torch_version = existing.torch if existing is not None else str(torch.__version__)
+        self.settings = RunSettings(config, prepared.fingerprint, torch_version)
+        write_json(folder / RUN_FILE, self.settings.as_json())
+        return config.model_dump_json(), checkpoint.name if checkpoint is not None else None
 
-    def _require_same_run(self, begun: RunSettings, checkpoint: Path) -> None:
-        """Raises CheckpointError if a checkpoint was made with something else than ``run.json`` says."""
+    def _require_same_run(self, settings: RunSettings, checkpoint: Path) -> None:
+        """Raise CheckpointError if a checkpoint was made with other settings than those of the run."""
         if not (self.folder / RUN_FILE).exists():
-            self.log(f"warning: {RUN_FILE} is gone; it is written again as {checkpoint.name} has it")
-        if not require_made_by(checkpoint, begun, self.folder):
+            self.log(f"warning: {RUN_FILE} is missing; it is written again from {checkpoint.name}")
+        if not require_made_by(checkpoint, settings, self.folder):
             self.log(
-                f"warning: {checkpoint.name} is of an earlier version, which kept no copy of {RUN_FILE}; whether that "
-                "was changed since cannot be seen"
+                f"warning: {checkpoint.name} is of an earlier version without a copy of {RUN_FILE}; later changes of "
+                "that cannot be detected"
             )
 
     def update(
         self,
         config: RunConfig,
-        found: str | None,
+        checkpoint: str | None,
         *,
         listeners: Sequence[Listener],
         should_stop: Callable[[], bool],
-        around: AbstractContextManager[object] | None,
+        context: AbstractContextManager[object] | None,
     ) -> tuple[StopReason, int]:
-        """Make the updates, from the checkpoint ``found`` on; returns why they ended and how many there are."""
+        """Run the update loop, resuming from ``checkpoint``; return why it ended and the number of updates."""
         training, prepared, task = config.training, self.prepared, task_of(config)
         torch.manual_seed(training.seed)
         model = task.build_model(config.model, prepared.tokenizers).to(self.device)
@@ -226,7 +227,7 @@ class _Run:
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
             validate=task.validator(
-                lambda: self._undivided(config, model),
+                lambda: self._full_model(config, model),
                 prepared,
                 config,
                 device=self.device,
@@ -235,67 +236,68 @@ class _Run:
             listeners=listeners if self.distributed.is_first else (),
             should_stop=should_stop,
             distributed=self.distributed,
-            begun_with=None if self.begun is None else self.begun.as_json(),
+            run_settings=None if self.settings is None else self.settings.as_json(),
         )
-        if found is not None:
-            trainer.resume(self.folder / CHECKPOINTS / found)
-            self.log(f"resumed from {found}")
-            self.distributed.broadcast_from_first(lambda: self._set_aside(self.folder / CHECKPOINTS / found))
-        curves = _curves(self.folder, trainer, self.log) if self.distributed.is_first else nullcontext()
+        if checkpoint is not None:
+            path = self.folder / CHECKPOINTS / checkpoint
+            trainer.resume(path)
+            self.log(f"resumed from {checkpoint}")
+            self.distributed.broadcast_from_first(lambda: self._set_aside(path))
+        metrics = _metrics_listeners(self.folder, trainer, self.log) if self.distributed.is_first else nullcontext()
         if self.distributed.is_first:
-            trainer.listeners.append(self._keep_run_file)
-        with curves, around or nullcontext():
+            trainer.listeners.append(self._on_record)
+        with metrics, context or nullcontext():
             reason = trainer.run()
         self._restore_run_file()
         return reason, trainer.state.update
 
-    def _set_aside(self, found: Path) -> None:
-        set_aside_newer(found)
-        set_aside_misnamed(found.parent, self.log)
+    def _set_aside(self, checkpoint: Path) -> None:
+        set_aside_newer(checkpoint)
+        set_aside_misnamed(checkpoint.parent, self.log)
 
-    def _keep_run_file(self, record: Record) -> None:
+    def _on_record(self, record: Record) -> None:
         if isinstance(record, CheckpointRecord):
             self._restore_run_file()
 
     def _restore_run_file(self) -> None:
-        """Write ``run.json`` again if somebody has removed or changed it while the run went on."""
-        if self.begun is None:
+        """Write ``run.json`` again if it was removed or changed during the run."""
+        if self.settings is None:
             return
-        path, values = self.folder / RUN_FILE, self.begun.as_json()
+        path, values = self.folder / RUN_FILE, self.settings.as_json()
         with suppress(CheckpointError):
             if read_json(path, error=CheckpointError) == values:
                 return
         try:
             write_json(path, values)
-            self.log(f"warning: {path} was removed or changed while the run went on; it is as it was again")
+            self.log(f"warning: {path} was removed or changed during the run; it has been restored")
         except OSError as error:
-            kept = "the run goes on, and its checkpoints have a copy"
-            self.log(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {kept}")
+            hint = "the run continues, and its checkpoints have a copy"
+            self.log(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {hint}")
 
     def end(self, reason: StopReason, updates: int, also: Collection[TokenisedBleu] | None) -> RunResult:
         """Average the last checkpoints into a model folder and evaluate it."""
         self.log(f"training ended after {updates:,} updates ({reason})")
-        assert self.begun is not None
-        prepared = open_prepared(self.prepared.folder)  # anew, since what it is evaluated on may have changed
+        assert self.settings is not None
+        prepared = open_prepared(self.prepared.folder)  # again: the evaluation text may have changed
         model_folder, scores, split = average_run(
             self.folder,
-            last=self.begun.config.training.average_last,
+            last=self.settings.config.training.average_last,
             device=self.device,
             also=also,
-            begun=self.begun,
+            settings=self.settings,
             prepared=prepared,
             log=self.log,
         )
         scored_text = prepared.text_names[split] if split else None
         return RunResult(self.folder, reason, updates, model_folder, scores, split, scored_text)
 
-    def _require_room(self, model_config: ModelConfig, config: RunConfig) -> None:
-        require_room_to_train(
+    def _require_memory(self, model_config: ModelConfig, config: RunConfig) -> None:
+        require_memory_to_train(
             model_config, config.training, self.device, distributed=self.distributed, is_sharded=self.is_sharded
         )
 
-    def _undivided(self, config: RunConfig, model: nn.Module) -> nn.Module:
-        """The model, or a copy with all its weights where it is divided among processes."""
+    def _full_model(self, config: RunConfig, model: nn.Module) -> nn.Module:
+        """Return the model, or a copy with the full weights if it is sharded."""
         if not self.is_sharded:
             return model
         copy = task_of(config).build_model(config.model, self.prepared.tokenizers).to(self.device).eval()
@@ -306,20 +308,18 @@ class _Run:
 def _prepared(
     config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, log: Callable[[str], None]
 ) -> Prepared:
-    """The prepared text of a run: made, found from an earlier sitting, or a folder given."""
-    kept = store or store_of(folder)
-    if store is not None or kept.exists():
-        return open_prepared(kept, expected=config.data)
-    if kept != folder / STORE:
-        raise DataError(
-            f"the prepared text of {folder} is not at {kept} any more; bring it back, or say with --store where it is"
-        )
-    return prepare(config.data, kept, data_folder=data_folder, log=log)
+    """Return the prepared text of a run: ``store``, that of an earlier session, or newly prepared."""
+    path = store or store_of(folder)
+    if store is not None or path.exists():
+        return open_prepared(path, expected=config.data)
+    if path != folder / STORE:
+        raise DataError(f"the prepared text of {folder} is missing at {path}; restore it, or name it with --store")
+    return prepare(config.data, path, data_folder=data_folder, log=log)
 
 
 @contextmanager
-def _curves(folder: Path, trainer: Trainer[Any], log: Callable[[str], None]) -> Iterator[None]:
-    """Let the run write its records, from where it stands: what an earlier sitting wrote past that is forgotten."""
+def _metrics_listeners(folder: Path, trainer: Trainer[Any], log: Callable[[str], None]) -> Iterator[None]:
+    """Add the listeners for metrics and TensorBoard; records of earlier sessions past the checkpoint are removed."""
     metrics = MetricsFile(folder / METRICS_FILE)
     metrics.rewind(trainer.state)
     trainer.listeners.append(metrics)

@@ -1,17 +1,16 @@
-"""The files of a run, and whether they are what they should be.
+"""The layout of a run folder, and checks of its entries.
 
 A run folder::
 
-    run.json    what the run was begun with; each checkpoint has a copy
+    run.json    run settings; each checkpoint has a copy
     metrics.jsonl  tensorboard/
-    store/    the prepared text; or prepared_at.json, which says where it lies
+    store/    the prepared text; or prepared_at.json, the path of another prepared folder
     checkpoints/update-00001000/
-    not-finite/    batches that were left out, or ended the run
+    not-finite/    dumps of batches with a non-finite loss or gradient
     model/     the averaged model folder
     lock.json    while a process writes
 
-Several processes train one run together; the first of them writes. A folder in it may be a link, to a larger disk for
-instance; a file may not: nothing is written, or read, through one.
+Of several processes, rank 0 writes. A folder in it may be a link, for example to a larger disk; a file may not.
 """
 
 from __future__ import annotations
@@ -36,66 +35,66 @@ STORE, TENSORBOARD, MODEL, NOT_FINITE = "store", "tensorboard", "model", "not-fi
 
 
 def require_own_folder(folder: Path) -> None:
-    """Raises TrainingError if there is something else in a folder than a run, or what one begins with.
+    """Raise TrainingError if a folder holds anything but a run or the first files of one.
 
-    What a killed process has left of its files is removed.
+    Removes leftover files of killed processes.
     """
-    begins_with = {STORE, STORE_POINTER, LOCK_FILE}
-    strangers = []
+    first_entries = {STORE, STORE_POINTER, LOCK_FILE}
+    has_foreign_entry = False
     for path in folder.iterdir():
-        if any(is_leftover(path, of=name) for name in begins_with | {RUN_FILE, METRICS_FILE}):
-            if path.is_symlink() or not path.is_dir():  # folders are removed by who makes them anew
+        if any(is_leftover(path, of=name) for name in first_entries | {RUN_FILE, METRICS_FILE}):
+            if path.is_symlink() or not path.is_dir():  # leftover folders are removed when they are written again
                 remove(path)
-        elif path.name not in begins_with and not _is_made_beforehand(path):
-            strangers.append(path)
-    if strangers and not holds_run(folder):
+        elif path.name not in first_entries and not _is_empty_run_subfolder(path):
+            has_foreign_entry = True
+    if has_foreign_entry and not holds_run(folder):
         if checkpoint_folders(folder / CHECKPOINTS):
             require_run(folder)
         raise TrainingError(f"{folder} is not empty and holds no run; name another --out")
     require_own_entries(folder)
 
 
-def _is_made_beforehand(path: Path) -> bool:
-    """Whether somebody has made an empty folder for a run to fill, or a link to one on a larger disk."""
+def _is_empty_run_subfolder(path: Path) -> bool:
+    """Whether the user has created an empty folder for a run to fill, or a link to one on a larger disk."""
     return path.name in (CHECKPOINTS, TENSORBOARD, MODEL) and path.is_dir() and not any(path.iterdir())
 
 
 def require_own_entries(folder: Path) -> None:
-    """Raises TrainingError if a file of a run folder is none, or a folder none, or a link to somebody else's."""
+    """Raise TrainingError if a file or folder of a run is of another kind, or a link to another user's folder."""
     for name in (RUN_FILE, METRICS_FILE, STORE_POINTER):
         if os.path.lexists(folder / name):
             require_regular(folder / name, error=TrainingError)
     for name in (STORE, CHECKPOINTS, TENSORBOARD, MODEL, NOT_FINITE):
         path = folder / name
         if os.path.lexists(path) and not path.is_dir():
-            what = "a link to no folder" if path.is_symlink() else "no folder"
-            raise TrainingError(f"{path} is {what}, and a run has a folder there; move it away")
+            what = "a link, but not to a folder" if path.is_symlink() else "not a folder"
+            raise TrainingError(f"{path} is {what}; a run needs a folder there; move it away")
         is_written = name != STORE and os.path.lexists(path)
         if is_written and path.is_symlink() and not _is_own(path):
-            raise TrainingError(f"{path} leads to the folder of another user, {path.resolve()}; move it away")
+            raise TrainingError(f"{path} links to another user's folder, {path.resolve()}; move it away")
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a folder is of who runs this; the administrator may have any."""
+    """Whether a folder belongs to the current user, or the current user is root."""
     return not hasattr(os, "geteuid") or os.geteuid() in (0, path.stat().st_uid)
 
 
 def store_of(folder: Path) -> Path:
-    """Where the prepared text of a run lies: inside it, or where ``prepared_at.json`` points."""
+    """Return the prepared folder of a run: ``store/``, or the path in ``prepared_at.json``."""
     pointer = folder / STORE_POINTER
     if not os.path.lexists(pointer):
         return folder / STORE
-    place = read_json(pointer).get("folder")
-    if not isinstance(place, str):
-        raise DataError(f"{pointer} should name the folder of the prepared text; name it anew with --store")
-    return Path(place)
+    store = read_json(pointer).get("folder")
+    if not isinstance(store, str):
+        raise DataError(f"{pointer} should name the folder of the prepared text; name it again with --store")
+    return Path(store)
 
 
-def require_same_data(folder: Path, begun: RunSettings, prepared: Prepared) -> None:
-    """Raises DataError if a run was begun on other ids than those in ``prepared``."""
-    if begun.data_fingerprint != prepared.fingerprint:
+def require_same_data(folder: Path, settings: RunSettings, prepared: Prepared) -> None:
+    """Raise DataError if a run was started on other tokenizers or ids than those in ``prepared``."""
+    if settings.data_fingerprint != prepared.fingerprint:
         raise DataError(
-            f"{prepared.folder} is not what the run in {folder} was begun with: its fingerprint is "
-            f"{prepared.fingerprint[:12]}, it was {begun.data_fingerprint[:12]}; give the folder of then, or begin a "
-            "new run"
+            f"{prepared.folder} is not the text of the run in {folder}: its fingerprint is "
+            f"{prepared.fingerprint[:12]}, should be {settings.data_fingerprint[:12]}; use the original folder, or "
+            "start a new run"
         )

@@ -1,11 +1,10 @@
-"""One writer for a run folder: a second trainer is refused, not let in to mix two runs.
+"""The lock of a run folder: it refuses a second trainer.
 
-The lock is the operating system's, on the file ``lock.json``, and ends with the process that holds it, however that
-ends. The file says who that is. Not every shared disk has locks, or lets a machine see those of another one; there the
-file itself, which a killed process leaves, counts as a lock until a person says that the process is gone.
+``lock.json`` names its holder and is locked by the operating system (``flock``), so the lock ends with the process,
+even a killed one. Some network file systems have no locks, or do not share them between machines; there the file itself
+is the lock until the user breaks it.
 
-Nothing is written to a file of that name before it is known to be a lock: a regular file under one name alone, and
-empty, or saying who writes.
+An existing file is overwritten only if it is a lock: a regular file without hard links that is empty or names a holder.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ except ImportError:  # not on Windows
 __all__ = ["LOCK_FILE", "LockHolder", "lock_holder", "run_lock"]
 
 LOCK_FILE = "lock.json"
-MOST_BYTES = 4096  # of a lock file
-BEGIN = b'{"host": '  # of what it says
-NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)  # some shared disks
+MAX_BYTES = 4096  # of a lock file
+PREFIX = b'{"host": '  # of a lock file
+NO_LOCK_SUPPORT = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)  # on some network file systems
 
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who writes."""
+    """The process that holds a lock."""
 
     host: str
     process: int
@@ -51,35 +50,33 @@ class LockHolder:
 
 @contextmanager
 def run_lock(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
-    """Hold ``folder`` for this process while the block lasts. It is made if need be, and goes again if it stays empty.
+    """Hold the lock of ``folder`` during the block. Creates the folder if needed, and removes it if it stays empty.
 
-    Raises TrainingError if another process of this machine holds it, or one of another machine may hold it, unless
-    ``break_lock`` says that it does not; and if something else has the name of the lock.
+    Raises TrainingError if another process of this machine holds the lock, if one of another machine may hold it
+    (unless ``break_lock``), or if ``lock.json`` is not a lock file.
     """
-    with created_folder(folder), _opened(folder / LOCK_FILE) as (stream, is_ours, is_new):
+    with created_folder(folder), _open_lock(folder / LOCK_FILE) as (stream, is_locked, is_new):
         _require_lock(folder / LOCK_FILE, stream)
-        before = _read(stream)
-        if before is None and not (is_ours or is_new or break_lock):
+        holder = _read(stream)
+        if holder is None and not (is_locked or is_new or break_lock):
             raise TrainingError(
-                f"{folder} is being written by a process that has just begun, or was killed as it did; if it is gone, "
-                "go on with --break-lock"
+                f"{folder} is being written by a process that has just started, or was killed at its start; if it is "
+                "gone, use --break-lock"
             )
-        if before is not None and not break_lock and not (is_ours and before.host == socket.gethostname()):
-            raise TrainingError(
-                f"{folder} is being written by {before}; if that process is gone, go on with --break-lock"
-            )
+        if holder is not None and not break_lock and not (is_locked and holder.host == socket.gethostname()):
+            raise TrainingError(f"{folder} is being written by {holder}; if that process is gone, use --break-lock")
         _write(stream, LockHolder(socket.gethostname(), os.getpid(), time.strftime("%Y-%m-%d %H:%M:%S")))
         try:
             yield
         finally:
-            if _is_still_at(folder / LOCK_FILE, stream):  # else somebody has removed it, and another may have one now
+            if _is_still_at(folder / LOCK_FILE, stream):  # else it was removed, and may be another's now
                 (folder / LOCK_FILE).unlink(missing_ok=True)
 
 
 def lock_holder(folder: Path) -> LockHolder | None:
-    """Who says that it writes ``folder``; it may have been killed since.
+    """Return the process named in the lock of ``folder``, which may be dead; None if there is no lock.
 
-    Raises TrainingError if something else has the name of the lock.
+    Raises TrainingError if ``lock.json`` is not a lock file.
     """
     path = folder / LOCK_FILE
     try:
@@ -91,52 +88,52 @@ def lock_holder(folder: Path) -> LockHolder | None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool, bool]]:
-    """The lock file; whether the system has given us its lock (if not, this disk has none); whether we have made it.
+def _open_lock(path: Path) -> Iterator[tuple[IO[bytes], bool, bool]]:
+    """Open and lock the file: (stream, is_locked, is_new). It is not locked if the file system has no locks.
 
-    Raises TrainingError if another process has it, or if it is no regular file.
+    Raises TrainingError if another process has locked it, or if it is not a regular file.
     """
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            opened, is_new = _made_or_found(path)
-        except FileNotFoundError:  # its last holder has just removed the folder that it had made
+            opened, is_new = _create_or_open(path)
+        except FileNotFoundError:  # its last holder has just removed the folder it had created
             continue
         with opened as stream:
-            is_ours = _take(stream, path)
+            is_locked = _try_lock(stream, path)
             if _is_still_at(path, stream):
-                yield stream, is_ours, is_new
+                yield stream, is_locked, is_new
                 return
 
 
-def _made_or_found(path: Path) -> tuple[IO[bytes], bool]:
-    """The lock file, and whether it was made now: of several processes, one makes it."""
+def _create_or_open(path: Path) -> tuple[IO[bytes], bool]:
+    """Open the lock file; also return whether this process created it, which only one of several does."""
     try:
         return open_regular(path, "x+b", error=TrainingError), True
     except FileExistsError:
         return open_regular(path, "a+b", error=TrainingError), False
 
 
-def _take(stream: IO[bytes], path: Path) -> bool:
-    """Take the system's lock of a file; False where there are none. Raises TrainingError if another process has it."""
+def _try_lock(stream: IO[bytes], path: Path) -> bool:
+    """Lock a file; False if the file system has no locks. Raises TrainingError if another process has locked it."""
     if fcntl is None:
         return False
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise TrainingError(
-            f"{path.parent} is being written by {_read(stream) or 'another process'}; wait for it, stop it, or name "
+            f"{path.parent} is being written by {_read(stream) or 'another process'}; wait for it, stop it, or use "
             "another --out"
         ) from None
     except OSError as error:
-        if error.errno not in NO_LOCKS_HERE:
+        if error.errno not in NO_LOCK_SUPPORT:
             raise
         return False
     return True
 
 
 def _is_still_at(path: Path, stream: IO[bytes]) -> bool:
-    """Whether an open file is the one of that name: its last holder may have removed it before we got the lock."""
+    """Whether an open file still has its path: the last holder may have removed it before this process locked it."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(stream.fileno()))
     except FileNotFoundError:
@@ -144,26 +141,26 @@ def _is_still_at(path: Path, stream: IO[bytes]) -> bool:
 
 
 def _require_lock(path: Path, stream: IO[bytes]) -> None:
-    """Raises TrainingError if an open file is not the lock of a run: it would be lost if it were written over."""
+    """Raise TrainingError if an open file is not a lock, so that it is not overwritten."""
     if os.fstat(stream.fileno()).st_nlink > 1:
-        raise TrainingError(f"{path} has another name, too (a hard link), and would be changed there; move it away")
+        raise TrainingError(f"{path} has a second name (a hard link), and would change there, too; move it away")
     content = _content(stream)
-    is_torn = BEGIN.startswith(content[: len(BEGIN)]) or not content.strip(b"\0")
-    if len(content) > MOST_BYTES or not is_torn:
-        raise TrainingError(f"{path} is something else than the lock of a run; name another folder, or move it away")
+    is_lock = PREFIX.startswith(content[: len(PREFIX)]) or not content.strip(b"\0")  # possibly half written
+    if len(content) > MAX_BYTES or not is_lock:
+        raise TrainingError(f"{path} is not the lock file of a run; use another folder, or move it away")
 
 
 def _content(stream: IO[bytes]) -> bytes:
-    """What is in a lock file, and one byte of what is too much for one."""
+    """Read a lock file, up to one byte more than a lock can have."""
     stream.seek(0)
-    return stream.read(MOST_BYTES + 1)
+    return stream.read(MAX_BYTES + 1)
 
 
 def _read(stream: IO[bytes]) -> LockHolder | None:
-    """Who is written down, if anybody."""
+    """Return the holder named in the file, if any."""
     try:
         holder = LockHolder(**json.loads(_content(stream)))
-    except (ValueError, TypeError, RecursionError):  # empty, or torn
+    except (ValueError, TypeError, RecursionError):  # empty, or half written
         return None
     return holder if isinstance(holder.host, str) and isinstance(holder.process, int) else None
 

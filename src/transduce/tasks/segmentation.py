@@ -1,4 +1,4 @@
-"""How lines are cut into what a model translates at a time, by what its training text was like."""
+"""Segmentation of lines into what a model translates at a time, by the statistics of its training text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Segmenter"]
 
 
 class Segmenter:
-    """Cuts lines into sentences, and sentences that are longer than all of training into clauses.
+    """Split lines into sentences, and sentences longer than any in training into clauses.
 
-    A line that has no more sentences and tokens than is usual in the training text stays whole, and so does a sentence
-    that is no longer than the longest there.
+    A line stays whole if its numbers of sentences and tokens are at most the 95 % quantiles of the training lines; a
+    sentence, if it is at most as long as the longest training line.
     """
 
     def __init__(
@@ -23,39 +23,39 @@ class Segmenter:
         statistics: LineStatistics | None,
         n_tokens: Callable[[Sequence[str]], list[int]],
         *,
-        most_tokens: int,
+        max_tokens: int,
     ) -> None:
-        """``n_tokens`` counts those of many texts, the end symbol included; ``most_tokens`` are read of a text.
+        """``n_tokens`` counts the tokens of texts, EOS included; ``max_tokens`` is the maximum source length.
 
-        Without statistics, every sentence stands alone.
+        Without statistics, every sentence is a segment.
         """
         self.language, self._n_tokens = language, n_tokens
-        self.most_sentences = 1 if statistics is None else statistics.sentences
-        self.usual = most_tokens if statistics is None else min(statistics.tokens, most_tokens)
-        self.longest = most_tokens if statistics is None else min(statistics.longest, most_tokens)
+        self.max_sentences = 1 if statistics is None else statistics.sentences
+        self.usual = max_tokens if statistics is None else min(statistics.tokens, max_tokens)
+        self.longest = max_tokens if statistics is None else min(statistics.longest, max_tokens)
 
     def __call__(self, lines: Sequence[str]) -> list[list[Segment]]:
-        """The segments of each line, at least one; a blank line has one that is empty."""
+        """Return the segments of each line, at least one; an empty line has one empty segment."""
         sentences = [split_sentences(line, self.language) for line in lines]
         n_tokens_of_lines = self._n_tokens(lines)
-        found = []
+        segments = []
         for line, parts, n_tokens in zip(lines, sentences, n_tokens_of_lines, strict=True):
             if len(parts) == 1:
                 is_whole = n_tokens <= self.longest
             else:
-                is_whole = len(parts) <= self.most_sentences and n_tokens <= self.usual
-            found.append([Segment(line, "")] if is_whole else self._shortened(parts, n_tokens))
-        return found
+                is_whole = len(parts) <= self.max_sentences and n_tokens <= self.usual
+            segments.append([Segment(line, "")] if is_whole else self._shorten(parts, n_tokens))
+        return segments
 
-    def _shortened(self, parts: Sequence[Segment], n_tokens: int) -> list[Segment]:
-        """Sentences, each short enough."""
-        if n_tokens <= self.longest:  # of all together
-            return list(parts)
-        counts = self._n_tokens([part.text for part in parts])
-        found = []
-        for part, count in zip(parts, counts, strict=True):
-            found += [part] if count <= self.longest else self._clauses(part)
-        return found
+    def _shorten(self, sentences: Sequence[Segment], n_tokens: int) -> list[Segment]:
+        """Split sentences that are too long into clauses; ``n_tokens`` is the length of all together."""
+        if n_tokens <= self.longest:
+            return list(sentences)
+        counts = self._n_tokens([sentence.text for sentence in sentences])
+        segments = []
+        for sentence, count in zip(sentences, counts, strict=True):
+            segments += [sentence] if count <= self.longest else self._clauses(sentence)
+        return segments
 
     def _clauses(self, sentence: Segment) -> list[Segment]:
         clauses = split_clauses(sentence.text, self.usual, lambda text: self._n_tokens([text])[0])

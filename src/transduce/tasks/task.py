@@ -1,6 +1,6 @@
-"""What a task is: the one object that knows what a run is for, from its text to the scores of its model.
+"""The ``Task`` interface: all that is specific to a task, from preparing text to scoring models.
 
-A task that nobody here knows is another object of this kind: ``register`` it, and runs can name it (``data.task``).
+To add a task, ``register`` an instance of a subclass; recipes name it in ``data.task``.
 """
 
 from __future__ import annotations
@@ -30,63 +30,63 @@ __all__ = ["Scores", "Task", "Use"]
 
 
 class Scores(Protocol):
-    """What an evaluation has come to."""
+    """Scores of an evaluation."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, as the command line prints them."""
+        """Return the JSON values that the command line prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How a model is told of in its card."""
+    """How to use a model, for its card."""
 
-    what: str  # it is for: "en to de"
-    verb: str  # of the command line: "translate"
-    call: str  # in Python: "Translator.load(folder).translate([...])"
+    what: str  # the purpose: "en to de"
+    verb: str  # the command: "translate"
+    call: str  # the Python code: "Translator.load(folder).translate([...])"
 
 
 class Task(ABC, Generic[BatchT]):
-    """A purpose that models are trained for: data, a model, an objective, and how good outputs are."""
+    """A task that models are trained for: data, model, objective and evaluation."""
 
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
-    doing: ClassVar[str]  # what its model does with sentences, for people: "translating"
+    doing: ClassVar[str]  # what its model does with sentences, for messages: "translating"
 
     @abstractmethod
     def prepare(
         self, config: DataConfig, folder: Path, *, data_folder: Path | None, log: Callable[[str], None]
     ) -> None:
-        """Write a prepared folder (``new_prepared``): tokenizers, and stores of what is learned from and looked at.
+        """Write a prepared folder (``new_prepared``): tokenizers, and the stores of train and dev.
 
-        ``data_folder`` is where corpora are looked for first; ``log`` receives a line about each step.
+        ``data_folder`` is searched first for corpora; ``log`` receives a line about each step.
         """
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
-        """One of the stores of a prepared folder. Raises DataError if it cannot be used."""
+        """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
 
     def text_files(self, split: Split) -> tuple[str, ...]:
-        """The files of dev or test text in a prepared folder; none where a task keeps no text."""
+        """Return the names of the dev or test text files in a prepared folder; none if the task keeps no text."""
         return ()
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> nn.Module:
-        """A new model, its weights drawn from torch's global generator; without tokenizers, for its shapes."""
+        """Build a model, initialised with torch's global generator; without tokenizers, only its shapes are valid."""
         return make_model(config)
 
     def cost(self, config: ModelConfig) -> Cost:
-        """How many weights ``build_model`` makes and what they cost, known before it does."""
+        """Return the number of weights and the cost of a model without building it."""
         return cost_of(config)
 
     def model_config(self, config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
-        """The architecture over the vocabularies that the text has come to."""
+        """Return the architecture with the vocabulary sizes of the tokenizers."""
         return config.with_vocabulary(tokenizers.src.size, tokenizers.tgt.size)
 
     @abstractmethod
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
-        """The batches that training reads."""
+        """Return the training batches."""
 
     @abstractmethod
     def objective(self, model: nn.Module, config: TrainingConfig) -> Objective[BatchT]:
-        """What training minimises."""
+        """Return the training objective."""
 
     def validator(
         self,
@@ -97,15 +97,15 @@ class Task(ABC, Generic[BatchT]):
         device: torch.device,
         distributed: DistributedContext | None = None,
     ) -> Validate | None:
-        """A way to look at the dev set; None where there is none.
+        """Return the validation on the dev set; None if there is none.
 
-        ``model`` gives the model to look at, with all its weights, in evaluation mode.
+        ``model`` returns the model to validate, with its full weights, in evaluation mode.
         """
         return None
 
     @abstractmethod
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
-        """What users call: a translator, a parser. Raises CheckpointError if the folder cannot be used."""
+        """Load what users call: a translator, a parser. Raises CheckpointError if the folder cannot be used."""
 
     @abstractmethod
     def evaluate(
@@ -117,16 +117,16 @@ class Task(ABC, Generic[BatchT]):
         device: str | torch.device,
         also: Collection[TokenisedBleu],
     ) -> Scores:
-        """What a model folder comes to on dev or test. ``also`` names further BLEUs, where outputs are text."""
+        """Evaluate a model folder on dev or test. ``also`` names further BLEUs, for tasks with text output."""
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
-        """The scores in Markdown, for the model card."""
+        """Return the scores as lines of Markdown, for the model card."""
         return [f"- {name}: {value}" for name, value in scores.as_json().items()]
 
     def use(self, data: DataConfig) -> Use:
-        """How its model is told of."""
+        """Describe how to use a model of this task."""
         return Use(self.name, self.name, f"task_named({self.name!r}).load(folder)")
 
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
-        """What a model should know of the lines that it was trained on; None where that is nothing."""
+        """Return the statistics of the training lines for the model folder; None if the task needs none."""
         return None

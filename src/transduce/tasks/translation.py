@@ -1,4 +1,4 @@
-"""Translation as a task: perplexity and BLEU on the way, sacreBLEU and chrF at the end."""
+"""The translation task: perplexity and BLEU in validation, sacreBLEU and chrF in evaluation."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ __all__ = ["Translation"]
 class TranslationValidation(PairValidation):
     """Perplexity and BLEU."""
 
-    def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
+    def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
         translator = Translator(
             model, self.tokenizers, config.search, direction=config.data.direction, precision=config.training.precision
         )
-        return translator.translate_unless(should_stop, [self._sources[place] for place in places])
+        return translator.translate_interruptible(should_stop, [self._sources[row] for row in rows])
 
-    def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
+    def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
         score = sacrebleu_score(outputs, self._references)
         return Validation(nll_nats, {"bleu": Score(score.score, score.signature)})
 
 
 class Translation(PairTask):
-    """Text of one language to text of another. Sections 5 and 6.1."""
+    """Machine translation. Sections 5 and 6.1."""
 
     name = "translation"
     doing = "translating"
     validation = TranslationValidation
 
     def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """Sentences and their translations."""
+        """Return the parallel text."""
         return ParallelText(config, data_folder)
 
-    def learn_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """One for both languages, or one for each. Section 5.1."""
+    def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
+        """Train one tokenizer for both languages, or one for each. Section 5.1."""
         train = tokenizer_trainer(config)
         if config.shared_vocabulary:
             shared = train(lines(0, 1))
@@ -64,28 +64,28 @@ class Translation(PairTask):
         return Tokenizers(train(lines(0)), train(lines(1)))
 
     def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
-        """The pairs; with masks, and the further pairs that teach them, where they are asked for."""
+        """Yield the pairs; with ``config.masks``, masked, and with further pairs that teach masks."""
         for pair in pairs:
             yield mask_pair(*pair) if config.masks else pair
             yield from mask_words(*pair) if config.masks else ()
 
     def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
-        """The pairs, with masks where they are asked for."""
+        """Return the pairs, masked if ``config.masks``."""
         return starmap(mask_pair, pairs) if config.masks else pairs
 
     def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
-        """Without what is masked: masks are in the vocabulary already."""
+        """Remove what is masked: masks are in the vocabulary already."""
         if not config.masks:
             return src, tgt
         masked_src, masked_tgt = mask_pair(src, tgt)
         return without_masks(masked_src), without_masks(masked_tgt)
 
     def remarks(self, config: DataConfig) -> Iterable[Remark]:
-        """Shifted or swapped files, another language, dev lines in the training text."""
+        """Check for shifted or swapped files, another language, and dev lines in the training text."""
         return remarks_on_own_files(config)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Translator:
-        """A translator."""
+        """Load a translator."""
         return Translator.load(model_folder, device=device)
 
     def evaluate(
@@ -97,13 +97,13 @@ class Translation(PairTask):
         device: str | torch.device = "cpu",
         also: Collection[TokenisedBleu] = (),
     ) -> TranslationScores:
-        """BLEU and chrF of the translations of the sources."""
+        """Translate the sources and return BLEU and chrF."""
         text = prepared.text(split)
         assert text is not None
         return evaluate(self.load(model_folder, device=device), *text, also=also).scores
 
     def score_lines(self, scores: TranslationScores, config: RunConfig) -> list[str]:
-        """A table of metrics with their signatures."""
+        """Return a table of metrics with their signatures."""
         entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
         return [
             f"{scores.sentences:,} sentences. Beam {config.search.beam_size}, alpha {config.search.alpha}.",
@@ -114,12 +114,12 @@ class Translation(PairTask):
         ]
 
     def use(self, data: DataConfig) -> Use:
-        """From one language to the other."""
+        """Describe the use of a translator."""
         what = f"{data.src_language} to {data.tgt_language}"
         return Use(what, "translate", "Translator.load(folder).translate([...])")
 
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
-        """How long its lines are, and how many sentences they have."""
+        """Return the length statistics of the training lines."""
         store = prepared.train
         assert isinstance(store, PairStore)
         return line_statistics(store, prepared.tokenizers, config.data.src_language)

@@ -1,4 +1,4 @@
-"""Translations of segments, and how they become the translation of a line."""
+"""Translations of segments, and their combination into the translation of a line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from transduce.text import Segment, joined
 
-__all__ = ["ScoredText", "TranslatedSegment", "Translation", "put_together"]
+__all__ = ["ScoredText", "TranslatedSegment", "Translation", "combine_segments"]
 
-_Chosen = tuple["_Chosen", "ScoredText"] | None  # of the segments before, which many share, and of the last one
+_Path = tuple["_Path", "ScoredText"] | None  # linked list: the choices for earlier segments (shared), and the last one
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredText:
-    """One of the n best: its score is log-probability over length penalty, summed over the segments of a line."""
+    """An n-best translation; the score is log-probability over length penalty, summed over the segments of a line."""
 
     text: str
     score: float
@@ -22,26 +22,26 @@ class ScoredText:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedSegment:
-    """What became of a segment."""
+    """Translation of a segment."""
 
     n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_truncated: bool  # it was too long to be read and lost its end
-    is_long: bool  # it is longer than any source of the training text
-    is_short: bool  # its translation is shorter than those of the training text
-    lacks_masks: bool  # something that should stay was put in by its place, since the model did not write it
+    is_truncated: bool  # the source was truncated to the model's maximum
+    is_long: bool  # the source is longer than any in training
+    is_short: bool  # the length ratio is below that of almost all training pairs
+    lacks_masks: bool  # the model dropped a mask; its content was inserted at the source's relative position
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What became of one line."""
+    """Translation of a line; the flags are those of ``TranslatedSegment``, true if true of any segment."""
 
-    source: str  # as it came
+    source: str  # unchanged
     n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_truncated: bool = False  # a source was too long to be read and lost its end
-    is_long: bool = False  # a sentence is longer than any source of the training text
-    is_short: bool = False  # the translation of a sentence is shorter than those of the training text
-    lacks_masks: bool = False  # something that should stay was put in by its place, since the model did not write it
-    n_segments: int = 1  # what was translated at a time: most often, the sentences
+    is_truncated: bool = False
+    is_long: bool = False
+    is_short: bool = False
+    lacks_masks: bool = False
+    n_segments: int = 1  # usually the number of sentences
 
     @property
     def text(self) -> str:
@@ -50,11 +50,11 @@ class Translation:
 
     @property
     def score(self) -> float:
-        """Of the best translation."""
+        """Score of the best translation."""
         return self.n_best[0].score
 
 
-def put_together(
+def combine_segments(
     line: str,
     segments: Sequence[Segment],
     translated: Sequence[TranslatedSegment],
@@ -62,13 +62,13 @@ def put_together(
     *,
     is_truncated: bool = False,
 ) -> Translation:
-    """The translation of a line from those of its segments, with its spacing."""
+    """Combine the translations of segments into that of a line, with its spacing."""
     if len(segments) == 1:
         best = translated[0].n_best
     else:
         best = tuple(
             ScoredText(joined([each.text for each in choice], segments), sum(each.score for each in choice))
-            for choice in _best_choices([each.n_best for each in translated], n_best)
+            for choice in _best_combinations([each.n_best for each in translated], n_best)
         )
     return Translation(
         line,
@@ -81,21 +81,21 @@ def put_together(
     )
 
 
-def _best_choices(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[list[ScoredText]]:
-    """One of each segment's n best, in the ``n_best`` combinations with the greatest sums of scores, best first.
+def _best_combinations(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[list[ScoredText]]:
+    """Return the ``n_best`` combinations of one candidate per segment with the greatest sums of scores, best first.
 
-    The best combinations of some segments begin with the best ones of those before the last.
+    Pruning after each segment is exact: the best combinations extend the best ones of the earlier segments.
     """
-    best: list[tuple[float, _Chosen]] = [(0.0, None)]
-    for own in n_best_of:
-        best = [(total + each.score, (before, each)) for total, before in best for each in own]
-        best.sort(key=lambda entry: -entry[0])  # of equal ones, the first stays the first
+    best: list[tuple[float, _Path]] = [(0.0, None)]
+    for candidates in n_best_of:
+        best = [(total + each.score, (path, each)) for total, path in best for each in candidates]
+        best.sort(key=lambda entry: -entry[0])  # stable: ties keep their order
         del best[n_best:]
-    choices = []
-    for _, chosen in best:
-        choice = []
-        while chosen is not None:
-            chosen, last = chosen
-            choice.append(last)
-        choices.append(choice[::-1])
-    return choices
+    combinations = []
+    for _, path in best:
+        combination = []
+        while path is not None:
+            path, last = path
+            combination.append(last)
+        combinations.append(combination[::-1])
+    return combinations

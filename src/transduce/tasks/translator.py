@@ -1,7 +1,7 @@
-"""A trained model as a translator: lines in, one translation out for each, in order.
+"""Translation with a trained model: a stream of lines to a stream of translations, in order.
 
-A line is cut into segments, most often its sentences; what is left as it is in each is masked; the segments of many
-lines are searched together; and what was found is put together again as the line was.
+A line is split into segments, usually sentences; text to be copied is masked; the segments of many lines are searched
+in batches; and their translations are combined with the spacing of the line.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfi
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.model import EncoderDecoder
-from transduce.tasks.batch_search import BatchSearch, SearchResult, require_several
+from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
-from transduce.tasks.line_statistics import LEAST_TOKENS, LineStatistics
+from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.tasks.model_folder import read_model_folder
-from transduce.tasks.progress import Progress, shown_progress
+from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, put_together
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, combine_segments
 from transduce.text import Masked, Segment, Tokenizers, caps_lowered, is_all_caps, mask, normalise, unmask
 from transduce.text.chunks import chunks
 
 __all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
 
-# Lines read before the first is translated: enough to find sentences of equal length, few enough for a stream.
+# Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
 CHUNK_LINES_WITH_PROGRESS = 200
-# Characters of a segment that are looked at. With more it has more tokens than any model reads, whatever is masked.
-LONGEST_SEGMENT = 20_000
-FAMILIAR_CAPS = 0.02  # share of lines in capitals from which on a model is taken to have learned them
+# Longer segments are truncated: whatever is masked, they have more tokens than any model reads.
+MAX_SEGMENT_CHARACTERS = 20_000
+MIN_CAPS_FRACTION = 0.02  # of the training lines in capitals, above which a model is assumed to have learned them
 
-# For some texts, what was found of each, and the way to search: the n best of each.
-Choose = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
+# Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
+Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class _Input:
     """A segment as the model reads it."""
 
     masked: Masked
-    is_caps: bool  # it was in capitals, and its translation shall be
-    is_truncated: bool  # it was too long to be looked at whole
+    is_caps: bool  # it was in capitals, as its translation will be
+    is_truncated: bool  # it was longer than ``MAX_SEGMENT_CHARACTERS``
 
 
 class _Options(TypedDict, total=False):
-    """Of ``Translator.translate``, whatever it returns."""
+    """Options of ``Translator.translate`` except ``n_best``."""
 
     beam_size: int | None
     alpha: float | None
@@ -62,13 +62,13 @@ class _Options(TypedDict, total=False):
 
 
 class Translator:
-    """Translates raw text with a model, its tokenizers and a way to search.
+    """Translate raw text with a model or an ensemble.
 
-    ``Translator.load(folder).translate(["..."])`` is all that most users need. With ``precision="bf16"`` or ``"int8"``
-    (on CPUs) products with weights are in that type: faster where a processor has them, and now and then another word.
-    The translator takes the weights as they are when it is made, and several threads may use it. With ``others``,
-    models over the same vocabularies, all write each translation together. ``statistics`` tells which lines are like
-    the training text; without, every sentence is translated by itself.
+    ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on
+    CPUs) computes matrix products in that type: faster on processors that support it, with slightly different outputs.
+    Later changes of the weights have no effect; several threads may share a translator. ``others`` are further models
+    with the same vocabularies, for an ensemble. ``statistics`` are those of the training lines; without them, every
+    sentence is translated by itself.
     """
 
     def __init__(
@@ -84,21 +84,21 @@ class Translator:
     ) -> None:
         self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
         self.precision = precision
-        self._search_all = BatchSearch((model, *others), tokenizers.src, precision=precision)
+        self._batch_search = BatchSearch((model, *others), tokenizers.src, precision=precision)
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
         self._segments = Segmenter(
-            self.src_language, statistics, self._n_tokens, most_tokens=self._search_all.max_source_tokens
+            self.src_language, statistics, self._n_tokens, max_tokens=self._batch_search.max_source_tokens
         )
 
     def __repr__(self) -> str:
-        cost = sum(weight.numel() for weight in self.model.parameters())
+        n_parameters = sum(weight.numel() for weight in self.model.parameters())
         config, device = self.model.config, self.model.output_weight.device
-        together = f", {self._n_models} models together" if self._n_models > 1 else ""
+        ensemble = f", ensemble of {self._n_models} models" if self._n_models > 1 else ""
         return (
             f"Translator({self.src_language}-{self.tgt_language}, {config.n_encoder_layers} + "
-            f"{config.n_decoder_layers} layers of {config.d_model}, {cost / 1e6:.1f} million parameters{together}, "
-            f"beam {self.search.beam_size}, {self.precision} on {device})"
+            f"{config.n_decoder_layers} layers of {config.d_model}, {n_parameters / 1e6:.1f} million parameters"
+            f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {device})"
         )
 
     @classmethod
@@ -109,20 +109,20 @@ class Translator:
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
     ) -> Translator:
-        """From a model folder; or several, which write together and search as the first one does.
+        """Load a model folder; or several as an ensemble, which searches as the first is configured.
 
-        Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if there is
-        no such device or it has no products of that precision.
+        Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if the device
+        does not exist or does not support the precision.
         """
         device = usable_device(device)
         first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
-        for place, read in zip((folder, *others), (first, *more), strict=True):
-            read.require_task("translation", Path(place))
-        for place, read in zip(others, more, strict=True):
-            if (read.tokenizers.fingerprint, read.direction) != (first.tokenizers.fingerprint, first.direction):
+        for path, loaded in zip((folder, *others), (first, *more), strict=True):
+            loaded.require_task("translation", Path(path))
+        for path, loaded in zip(others, more, strict=True):
+            if (loaded.tokenizers.fingerprint, loaded.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(
-                    f"{place} has other tokenizers or another direction than {folder}; models that write together are "
-                    "trained from one prepared folder (train --store)"
+                    f"{path} has other tokenizers or another direction than {folder}; train the models of an ensemble "
+                    "from one prepared folder (train --store)"
                 )
         return cls(
             first.model,
@@ -130,7 +130,7 @@ class Translator:
             first.search,
             direction=first.direction,
             precision=precision,
-            others=[read.model for read in more],
+            others=[loaded.model for loaded in more],
             statistics=first.statistics,
         )
 
@@ -152,19 +152,19 @@ class Translator:
         split: bool = True,
         progress: bool | Progress = False,
     ) -> list[str] | list[list[str]]:
-        """The best translation of each text, or with ``n_best`` the list of the best of each.
+        """Translate a list of texts; with ``n_best``, return the n-best translations of each.
 
-        ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` change the model's own way to search, or
-        ``search``. Texts of several sentences are translated a sentence at a time, and the spacing between them stays;
-        with ``split=False`` a text is taken as one sentence. ``progress=True`` shows a bar on stderr; or it is a
-        function that is told how many texts are done, and of how many.
-        Raises TypeError for what is no list of strings, naming the item, and ConfigError for a search that cannot be.
+        ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
+        model's search configuration. Texts of several sentences are translated sentence by sentence, with their
+        spacing; with ``split=False`` as a whole. ``progress=True`` shows a bar on stderr; a function is called with
+        the number of texts done and their total.
+        Raises TypeError, naming the item, for anything but a list of strings, and ConfigError for an invalid search.
         """
-        require_several(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
+        require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
-        for _ in _strings(texts):  # before the first is translated
+        for _ in _strings(texts):  # check all before the first is translated
             pass
-        way = search_with(
+        overridden = search_with(
             search or self.search,
             n_best=n_best,
             beam_size=beam_size,
@@ -172,14 +172,14 @@ class Translator:
             max_tokens_per_batch=max_tokens_per_batch,
         )
         chunk_lines = CHUNK_LINES_WITH_PROGRESS if progress else CHUNK_LINES
-        found: list[Translation] = []
-        with shown_progress(progress, len(texts)) as told:
-            for translation in self.translate_lines(texts, search=way, chunk_lines=chunk_lines, split=split):
-                found.append(translation)
-                told(len(found), len(texts))
+        translations: list[Translation] = []
+        with progress_callback(progress, len(texts)) as report:
+            for translation in self.translate_lines(texts, search=overridden, chunk_lines=chunk_lines, split=split):
+                translations.append(translation)
+                report(len(translations), len(texts))
         if n_best is None:
-            return [translation.text for translation in found]
-        return [[each.text for each in translation.n_best] for translation in found]
+            return [translation.text for translation in translations]
+        return [[each.text for each in translation.n_best] for translation in translations]
 
     def translate_iter(
         self,
@@ -192,20 +192,20 @@ class Translator:
         split: bool = True,
         chunk_lines: int = CHUNK_LINES,
     ) -> Iterator[str]:
-        """A stream of texts to a stream of their best translations, in order.
+        """Translate a stream of texts, in order.
 
-        ``chunk_lines`` are read before the first is translated: more is faster, 1 answers each at once. The rest is as
-        in ``translate``.
+        ``chunk_lines`` texts are read before the first is translated: more is faster, 1 translates each immediately.
+        The other options are those of ``translate``.
         """
-        require_several(texts, "translate_iter takes a stream of texts", "for one text, translate([text])[0]")
-        way = search_with(
+        require_sequence(texts, "translate_iter takes a stream of texts", "for one text, translate([text])[0]")
+        overridden = search_with(
             search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
         )
-        lines = self.translate_lines(_strings(texts), search=way, chunk_lines=chunk_lines, split=split)
+        lines = self.translate_lines(_strings(texts), search=overridden, chunk_lines=chunk_lines, split=split)
         return (translation.text for translation in lines)
 
-    def translate_unless(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
-        """Translations of texts as they are; None if ``should_stop``, which is asked before each search, says so."""
+    def translate_interruptible(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
+        """Translate texts without splitting; None if ``should_stop``, checked before each batch, is true."""
         segments = self.translate_segments(texts, self.search, should_stop=should_stop)
         return None if segments is None else [each.n_best[0].text for each in segments]
 
@@ -216,39 +216,39 @@ class Translator:
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
-        choose: Choose | None = None,
+        rerank: Rerank | None = None,
     ) -> Iterator[Translation]:
-        """A stream of lines to a stream of translations, one for each line, in order; blank lines stay blank.
+        """Translate a stream of lines, in order; empty lines stay empty.
 
-        A chunk is less than ``chunk_lines`` where lines are long; a line beyond ``MAX_LINE_BYTES`` is cut off there.
-        ``choose`` takes segments with all of their beams, and gives the n best of each.
+        A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
+        ``rerank`` gets each segment with its whole beam and returns its n-best.
         """
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
             raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
-        way = search or self.search
-        own_way = way if choose is None else search_with(way, n_best=way.beam_size)
+        config = search or self.search
+        beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
 
         def translated(chunk: Sequence[str]) -> Iterator[Translation]:
-            read = [line[:MAX_LINE_BYTES] for line in chunk]
-            segments_of = self._segments(read) if split else [[Segment(line, "")] for line in read]
+            truncated = [line[:MAX_LINE_BYTES] for line in chunk]
+            segments_of = self._segments(truncated) if split else [[Segment(line, "")] for line in truncated]
             texts = [each.text for each in chain.from_iterable(segments_of)]
-            found = self.translate_segments(texts, own_way, lowers_caps=split)
-            assert found is not None  # nobody asks to stop
-            chosen = iter(found if choose is None else choose(texts, found, way))
+            candidates = self.translate_segments(texts, beam_config, lowers_caps=split)
+            assert candidates is not None  # not interrupted
+            results = iter(candidates if rerank is None else rerank(texts, candidates, config))
             for line, segments in zip(chunk, segments_of, strict=True):
-                parts = list(islice(chosen, len(segments)))
-                yield put_together(line, segments, parts, way.n_best, is_truncated=len(line) > MAX_LINE_BYTES)
+                parts = list(islice(results, len(segments)))
+                yield combine_segments(line, segments, parts, config.n_best, is_truncated=len(line) > MAX_LINE_BYTES)
 
         return chain.from_iterable(map(translated, chunks(lines, chunk_lines, len)))
 
     @property
     def max_source_tokens(self) -> int:
-        """The longest source that is not cut, its end symbol included."""
-        return self._search_all.max_source_tokens
+        """Maximum source length, EOS included; longer sources are truncated."""
+        return self._batch_search.max_source_tokens
 
     def source_ids(self, text: str) -> list[int]:
-        """What the model reads for a text, without the end symbol. Raises DataError if that is nothing."""
-        ids = self._search_all.source_ids([text])[0][: self.max_source_tokens - 1]
+        """Encode a text as the model reads it, without EOS. Raises DataError if it has no token."""
+        ids = self._batch_search.source_ids([text])[0][: self.max_source_tokens - 1]
         if not ids:
             raise DataError("there is no word to translate; give a sentence")
         return ids
@@ -261,68 +261,70 @@ class Translator:
         should_stop: Callable[[], bool] = lambda: False,
         lowers_caps: bool = False,
     ) -> list[TranslatedSegment] | None:
-        """One result for each text, which is translated as a whole; None if it was asked to stop.
+        """Translate each text as a whole; None if interrupted.
 
-        ``lowers_caps``: sentences in capitals are read in small letters, and their translations put into capitals,
-        where the training text has hardly any.
+        ``lowers_caps``: lowercase sentences in capitals and uppercase their translations, if the training text had
+        hardly any.
         """
-        lowers_caps = lowers_caps and (self.statistics is None or self.statistics.caps < FAMILIAR_CAPS)
+        lowers_caps = lowers_caps and (self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION)
         inputs = [self._input(text, lowers_caps=lowers_caps) for text in texts]
-        results: dict[int, TranslatedSegment] = {}
-        # Of a text with masks, the translation that has them all is taken; so all of the beam is looked at.
+        segments: dict[int, TranslatedSegment] = {}
+        # For texts with masks, translations with all of them are preferred, so the whole beam is needed.
         for has_masks in (False, True):
-            places = [place for place, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
-            way = search_with(search, n_best=search.beam_size) if has_masks else search
-            found = self._search_all([inputs[place].masked.text for place in places], way, should_stop=should_stop)
-            if found is None:
+            indices = [index for index, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
+            config = search_with(search, n_best=search.beam_size) if has_masks else search
+            masked_texts = [inputs[index].masked.text for index in indices]
+            results = self._batch_search(masked_texts, config, should_stop=should_stop)
+            if results is None:
                 return None
-            for place, each in zip(places, found, strict=True):
-                results[place] = self._result(inputs[place], each, n_best=search.n_best)
-        return [results[place] for place in range(len(texts))]
+            for index, result in zip(indices, results, strict=True):
+                segments[index] = self._result(inputs[index], result, n_best=search.n_best)
+        return [segments[index] for index in range(len(texts))]
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
-        text, is_truncated = _beginning(text)
+        text, is_truncated = _truncate(text)
         masked = mask(text) if self.tokenizers.src.has_masks else Masked(text, {})
         is_caps = lowers_caps and is_all_caps(masked.text)
-        read = replace(masked, text=caps_lowered(masked.text, self.src_language)) if is_caps else masked
-        return _Input(read, is_caps, is_truncated)
+        if is_caps:
+            masked = replace(masked, text=caps_lowered(masked.text, self.src_language))
+        return _Input(masked, is_caps, is_truncated)
 
-    def _result(self, source: _Input, found: SearchResult, *, n_best: int) -> TranslatedSegment:
-        """What a search found for a segment, as text."""
-        texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in found.hypotheses)
+    def _result(self, source: _Input, result: SearchResult, *, n_best: int) -> TranslatedSegment:
+        """Decode the hypotheses of a segment; those with all masks come first."""
+        texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in result.hypotheses)
         candidates = []
-        for text, hypothesis in zip(texts, found.hypotheses, strict=True):
-            raised = text.upper() if source.is_caps else text
-            restored, is_whole = unmask(raised, source.masked) if self.tokenizers.tgt.has_masks else (raised, True)
-            # Normalised again: nothing that a model writes may break a line.
+        for text, hypothesis in zip(texts, result.hypotheses, strict=True):
+            cased = text.upper() if source.is_caps else text
+            restored, is_whole = unmask(cased, source.masked) if self.tokenizers.tgt.has_masks else (cased, True)
+            # Normalise again, so that a translation has no line break.
             candidates.append((not is_whole, ScoredText(normalise(restored), hypothesis.score)))
-        candidates.sort(key=lambda each: each[0])  # the order of the beam stays among those that lack nothing
-        n_tokens = len(found.hypotheses[0].ids) + 1 if found.hypotheses else 0
+        candidates.sort(key=lambda each: each[0])  # stable: the order of the beam
+        n_tokens = len(result.hypotheses[0].ids) + 1 if result.hypotheses else 0
         statistics = self.statistics
         return TranslatedSegment(
             n_best=tuple(each for _, each in candidates[:n_best]) or (ScoredText("", 0.0),),
-            is_truncated=source.is_truncated or found.is_truncated,
-            is_long=statistics is not None and found.n_src_tokens > statistics.longest,
+            is_truncated=source.is_truncated or result.is_truncated,
+            is_long=statistics is not None and result.n_src_tokens > statistics.longest,
             is_short=statistics is not None
-            and found.n_src_tokens >= LEAST_TOKENS
-            and n_tokens < statistics.least_ratio * found.n_src_tokens,
+            and result.n_src_tokens >= MIN_RATIO_TOKENS
+            and n_tokens < statistics.least_ratio * result.n_src_tokens,
             lacks_masks=bool(candidates) and candidates[0][0],
         )
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Of each text as the model would read it, the end symbol included; of one that is too long, too many."""
-        read = [self._input(text, lowers_caps=False) for text in texts]
-        counts = [len(ids) + 1 for ids in self._search_all.source_ids([each.masked.text for each in read])]
-        most = self.max_source_tokens
-        return [max(count, most + 1) if each.is_truncated else count for each, count in zip(read, counts, strict=True)]
+        """Count the tokens of each masked text, EOS included; a truncated text counts as longer than the maximum."""
+        inputs = [self._input(text, lowers_caps=False) for text in texts]
+        counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
+        minimum = self.max_source_tokens + 1
+        return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
 
 
-def _beginning(text: str) -> tuple[str, bool]:
-    """What is looked at of a segment, and whether that is not all of it; blanks without end count as one."""
-    if len(text) <= LONGEST_SEGMENT:
+def _truncate(text: str) -> tuple[str, bool]:
+    """Truncate a segment; return whether it was. A long one is normalised first, so that runs of spaces count once."""
+    if len(text) <= MAX_SEGMENT_CHARACTERS:
         return text, False
     text = normalise(text)
-    return text[:LONGEST_SEGMENT], len(text) > LONGEST_SEGMENT
+    return text[:MAX_SEGMENT_CHARACTERS], len(text) > MAX_SEGMENT_CHARACTERS
 
 
 def search_with(
@@ -333,15 +335,15 @@ def search_with(
     alpha: float | None = None,
     max_tokens_per_batch: int | None = None,
 ) -> SearchConfig:
-    """A way to search with what was asked for. A beam too small for the n best grows. Raises ConfigError.
+    """Override fields of a search configuration; the beam grows to ``n_best`` if needed. Raises ConfigError.
 
-    Greedy search becomes beam search where more than one output is asked for, or looked at.
+    Greedy search becomes beam search if ``n_best`` or ``beam_size`` is above 1.
     """
     n_best = 1 if n_best is None else n_best
-    least_beam = n_best if isinstance(n_best, int) else 1  # else it is refused below
+    min_beam = n_best if isinstance(n_best, int) else 1  # another type raises below
     changes: dict[str, Any] = {
         "n_best": n_best,
-        "beam_size": max(search.beam_size, least_beam) if beam_size is None else beam_size,
+        "beam_size": max(search.beam_size, min_beam) if beam_size is None else beam_size,
         "alpha": search.alpha if alpha is None else float(alpha) if isinstance(alpha, int) else alpha,
         "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
     }
@@ -354,7 +356,7 @@ def search_with(
 
 
 def _strings(texts: Iterable[str]) -> Iterator[str]:
-    """``texts``, as they come. Raises TypeError for one that is no string."""
+    """Iterate over ``texts``. Raises TypeError for anything but a string."""
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"texts[{number}] should be a string, got {type(text).__name__}")

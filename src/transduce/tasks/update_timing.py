@@ -1,4 +1,4 @@
-"""How long an update takes on this machine: some are made, and thrown away."""
+"""Time per update on this machine, measured on a throwaway model."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 import torch
 
 from transduce.config import RunConfig
-from transduce.tasks.model_memory import require_room_to_train
+from transduce.tasks.model_memory import require_memory_to_train
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_of
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
 
 __all__ = ["seconds_per_update"]
 
-N_UPDATES, N_FIRST = 14, 4  # the first ones take longer: kernels are chosen, memory is asked for
+N_UPDATES, N_WARM_UP = 14, 4  # the first updates are slower: kernel selection, memory allocation
 
 
 def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.device) -> float:
-    """The median over some updates of a new model; nothing is left of them. Raises TrainingError if memory is short."""
+    """Return the median time of some updates of a new model. Raises TrainingError if there is too little memory."""
     task, tokenizers = task_of(config), prepared.tokenizers
     model_config = task.model_config(config.model, tokenizers)
     training = config.training.model_copy(update={"max_updates": N_UPDATES, "max_minutes": None})
-    require_room_to_train(model_config, training, device)
+    require_memory_to_train(model_config, training, device)
     times: list[float] = []
 
     def listen(record: Record) -> None:
@@ -44,4 +44,4 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
             checkpoints=Path(folder),
             listeners=[listen],
         ).run()
-    return statistics.median(after - before for before, after in pairwise(times[N_FIRST:]))
+    return statistics.median(after - before for before, after in pairwise(times[N_WARM_UP:]))

@@ -1,4 +1,4 @@
-"""What tasks of pairs do at a validation: perplexity of the dev store, and a score of what the model writes."""
+"""Validation of tasks on pairs: perplexity of the dev store, and a score of the decoded outputs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["PairValidation"]
 
 
 class PairValidation(ABC):
-    """Perplexity of the dev store, and a score of the first dev sentences by the run's own search.
+    """Perplexity of the dev store, and a score of the first dev sentences, decoded with the run's search.
 
-    Outputs and score come from the functions that the evaluation at the end calls. Several processes take turns at
-    batches and at sentences; what they find is put together in order, so that it is what one would find.
+    Decoding and scoring use the functions of the final evaluation. Several processes split batches and sentences
+    round-robin; the gathered result equals that of one process.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PairValidation(ABC):
         device: torch.device,
         distributed: DistributedContext | None = None,
     ) -> None:
-        """``model`` gives the model to look at, with all its weights, in evaluation mode."""
+        """``model`` returns the model to validate, with its full weights, in evaluation mode."""
         self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = PairBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
@@ -44,24 +44,24 @@ class PairValidation(ABC):
         self._distributed = distributed or DistributedContext()
 
     @abstractmethod
-    def _write(self, model: EncoderDecoder, places: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
-        """The outputs for the dev sentences at some places; None if it was asked to stop."""
+    def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
+        """Decode the dev sentences ``rows``; None if interrupted."""
 
     @abstractmethod
-    def _judged(self, nll_nats: float, outputs: list[str]) -> Validation:
-        """All that is known, with the score of the outputs for all sentences."""
+    def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
+        """Score the outputs of all sentences and return the validation."""
 
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
-        """Look once; None, in all processes, if one of them was asked to stop meanwhile."""
+        """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
         model = self._model()
         nll_nats = self._mean_nll_nats(model, should_stop)
         if nll_nats is None or not self.config.validation_bleu:
             return None if nll_nats is None else Validation(nll_nats)
         outputs = self._outputs(model, should_stop)
-        return None if outputs is None else self._judged(nll_nats, outputs)
+        return None if outputs is None else self._validation(nll_nats, outputs)
 
     def mean_nll_nats(self) -> float:
-        """Not smoothed, per target token of the whole dev store. Section 6.2."""
+        """Return the negative log-likelihood per target token of the whole dev store. Section 6.2."""
         nll_nats = self._mean_nll_nats(self._model(), lambda: False)
         assert nll_nats is not None
         return nll_nats
@@ -70,7 +70,7 @@ class PairValidation(ABC):
         objective = PairObjective(model, self.config)
         rank, n = self._distributed.rank, self._distributed.n
         n_batches = self._batches.n_batches(0)
-        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last tells of a stop
+        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last is 1 if interrupted
         n_tokens = sum(self._batches.n_tokens(0, index)[1] for index in range(n_batches))
         for index in range(rank, n_batches, n):
             if should_stop():
@@ -78,15 +78,15 @@ class PairValidation(ABC):
                 break
             with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
-        # Each batch is one process's, the others have 0 for it.
-        *nlls, n_asked = self._distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
-        return None if n_asked else sum(nlls) / n_tokens
+        # Each batch is evaluated on one rank; the others have 0 for it.
+        *nlls, n_interrupted = self._distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
+        return None if n_interrupted else sum(nlls) / n_tokens
 
     def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
-        """Of the first sentences of dev, with the weights of now."""
+        """Decode the first dev sentences; each rank takes every n-th."""
         rank, n = self._distributed.rank, self._distributed.n
-        own = self._write(model, range(rank, len(self._sources), n), should_stop)
-        of_process = self._distributed.all_gather_object(own)
-        if None in of_process:
+        own = self._decode(model, range(rank, len(self._sources), n), should_stop)
+        by_rank = self._distributed.all_gather_object(own)
+        if None in by_rank:
             return None
-        return [of_process[number % n][number // n] for number in range(len(self._sources))]
+        return [by_rank[index % n][index // n] for index in range(len(self._sources))]

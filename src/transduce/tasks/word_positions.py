@@ -1,11 +1,11 @@
-"""Positions that count words: half of the sinusoids are of the place, the others of the words up to there.
+"""Word positions: half of the sinusoids encode the token position, the other half the word position.
 
-Deviates: from section 3.5, which ``positions = "sinusoidal"`` restores. A tree has several symbols for each word, and a
-word several tokens, so that the places of a word and of what is written for it have little to do with each other; their
-counts differ by one. By section 3.5's own argument (PE(pos + k) is a linear function of PE(pos)) attention learns to
+Deviates: from section 3.5, which ``positions = "sinusoidal"`` restores. A tree has several tokens per word, and a word
+several subword tokens, so the token positions of a word and of its output are hardly related, while their word
+positions differ by one. By section 3.5's argument (PE(pos + k) is a linear function of PE(pos)) attention learns to
 find the word.
 
-Shapes: B sentences, N rows or real positions in a list, T positions, D d_model, V vocabulary.
+Shapes: B sentences, N real positions in a flat list or rows of a decoding batch, T positions, D d_model, V vocabulary.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from transduce.model.padding import PaddingInfo
 from transduce.model.transformer import FrontEndMaker
 from transduce.text import PAD_ID, Tokenizer, Tokenizers
 
-__all__ = ["WordPositionFrontEnd", "model_that_counts_words"]
+__all__ = ["WordPositionFrontEnd", "make_word_position_model"]
 
 
 @dataclass(frozen=True, slots=True)
 class WordPositions(Positions):
-    """Where each row stands, and how many words had begun at each of its tokens."""
+    """Positions of the next tokens, with the number of words begun up to each token so far, (N, T)."""
 
     n_words_NT: Tensor = field(kw_only=True)
 
     def select(self, rows_N: Tensor) -> WordPositions:
-        """Those of some rows."""
+        """Select rows."""
         return self.from_positions(Positions.select(self, rows_N), self.n_words_NT[rows_N])
 
     def rewind(self, n_N: Tensor) -> WordPositions:
-        """With the last ``n`` tokens of each row taken back."""
+        """Remove the last ``n`` tokens of each row."""
         return self.from_positions(Positions.rewind(self, n_N), self.n_words_NT)
 
     def n_words(self) -> Tensor:
-        """How many words each row has begun, (N, 1)."""
-        padded_NT = F.pad(self.n_words_NT, (1, 0))  # none before the first token
+        """Return the number of words begun in each row, (N, 1)."""
+        padded_NT = F.pad(self.n_words_NT, (1, 0))  # zero before the first token
         return padded_NT.gather(1, self.next_positions(1))
 
     @classmethod
     def from_positions(cls, positions: Positions, n_words_NT: Tensor) -> WordPositions:
-        """Places, with the words."""
+        """Add word counts to ``positions``."""
         return cls(positions.n_rows, positions.device, positions.longest, positions.shorter_by_N, n_words_NT=n_words_NT)
 
 
 class WordPositionFrontEnd(TokenFrontEnd):
-    """Token embeddings and positions, of which one half counts tokens and the other words (``begins_word``)."""
+    """Token embeddings plus encodings of token and word positions; ``begins_word``: ids that begin a word."""
 
     begins_word_V: Tensor
 
@@ -65,26 +65,27 @@ class WordPositionFrontEnd(TokenFrontEnd):
         self.register_buffer("begins_word_V", begins_word_V, persistent=False)
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
-        """The states (N, D) of the real positions of ids that are padded on the right with 0, and where they stand."""
+        """Return the states (N, D) of the real positions of right-padded ids, and their padding info."""
         padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
         n_words_N = self.begins_word_V[ids_BT].cumsum(dim=1).flatten()[padding.index_N]
         encoding_ND = self._encoding(padding.positions_N(), n_words_N, ids_BT.shape[1])
         return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
 
     def start(self, n_rows: int) -> WordPositions:
-        """Where rows stand that have seen nothing."""
+        """Return the positions of empty rows."""
         return WordPositions.from_positions(super().start(n_rows), self.begins_word_V.new_empty(n_rows, 0))
 
     def extend(self, ids_NT: Tensor, positions: Positions, n_new_N: Tensor | None = None) -> tuple[Tensor, Positions]:
-        """The states (N, T, D) of the next tokens of each row, and where the rows stand behind them."""
+        """Return the states (N, T, D) of the next tokens of each row, and the positions after them."""
         assert isinstance(positions, WordPositions)
         n_tokens = ids_NT.shape[1]
         position_NT = positions.next_positions(n_tokens)
         n_words_NT = positions.n_words() + self.begins_word_V[ids_NT].cumsum(dim=1)
         encoding_NTD = self._encoding(position_NT, n_words_NT, positions.longest + n_tokens)
-        room = positions.longest + n_tokens - positions.n_words_NT.shape[1]
-        kept_NT = F.pad(positions.n_words_NT, (0, max(0, room))).scatter(1, position_NT, n_words_NT)
-        after = WordPositions.from_positions(positions.advance(n_tokens, n_new_N), kept_NT)
+        n_missing = positions.longest + n_tokens - positions.n_words_NT.shape[1]
+        padded_NT = F.pad(positions.n_words_NT, (0, max(0, n_missing)))
+        all_words_NT = padded_NT.scatter(1, position_NT, n_words_NT)
+        after = WordPositions.from_positions(positions.advance(n_tokens, n_new_N), all_words_NT)
         return self.dropout(self.embedding(ids_NT) + encoding_NTD), after
 
     def _encoding(self, position: Tensor, n_words: Tensor, n_positions: int) -> Tensor:
@@ -92,8 +93,8 @@ class WordPositionFrontEnd(TokenFrontEnd):
         return torch.cat(halves, dim=-1)
 
 
-def model_that_counts_words(config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
-    """A new Transformer whose positions count the words that the tokenizers know of; without any, for its shapes."""
+def make_word_position_model(config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
+    """Build a Transformer with word positions; without tokenizers, only its shapes are valid."""
 
     def front_end(tokenizer: Tokenizer | None) -> FrontEndMaker:
         begins_word = [] if tokenizer is None else tokenizer.word_beginnings

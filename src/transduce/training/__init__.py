@@ -1,6 +1,6 @@
-"""Training as section 5 has it: gradients, schedule, optimiser, update loop, checkpoints, averaging, records.
+"""Training, section 5: gradients, learning rate schedule, optimiser, update loop, checkpoints, averaging, records.
 
-Knows an ``Objective`` and a ``BatchSource``, no task: see ``transduce.tasks`` for those.
+Independent of tasks: it sees an ``Objective`` and a ``BatchSource``; ``transduce.tasks`` provides them.
 """
 
 from transduce.loss import LossSum, cross_entropy, cross_entropy_reference, r_drop, r_drop_reference, smoothing_weights

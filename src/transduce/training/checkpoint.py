@@ -1,11 +1,10 @@
-"""Checkpoints: folders of safetensors and JSON, written whole or not at all, checked before use; and their mean.
+"""Checkpoints: folders of safetensors and JSON, written atomically and verified before use; checkpoint averaging.
 
 ``checkpoints/update-00001000/{model.safetensors, optimizer.safetensors, state.json, manifest.json}``, and
-``objective.safetensors`` where the objective remembers something.
+``objective.safetensors`` for a stateful objective.
 
-``state.json`` has the fields of ``TrainState`` and ``begun_with``, what the run was begun with; the latter, and the
-number of the format, are missing in checkpoints of earlier versions. Folders and files are what they seem: none of them
-is a link.
+``state.json`` has the fields of ``TrainState``, the format number, and ``begun_with``, the settings of the run; early
+versions lack the last two. Links are rejected, both folders and files.
 """
 
 from __future__ import annotations
@@ -68,30 +67,30 @@ __all__ = [
     "write_tensors",
 ]  # fmt: skip
 
-# Why a checkpoint was written: at its time, because validation improved, at the end of the run, or as it was stopped.
+# Why a checkpoint was written: on schedule, validation improved, the run ended, or it was interrupted.
 CheckpointTrigger = Literal["schedule", "best", "end", "stop"]
 
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
-OBJECTIVE_FILE = "objective.safetensors"  # where the objective remembers something
-BEGUN_WITH = "begun_with"  # in state.json
+OBJECTIVE_FILE = "objective.safetensors"  # of a stateful objective
+RUN_SETTINGS = "begun_with"  # key in state.json
 FORMAT = 1  # of state.json
-STEP = "step"  # the only moment that has not the shape of its weight
+STEP = "step"  # the only optimiser state that is a scalar
 
 
 @dataclass(frozen=True, slots=True)
 class TrainState:
-    """Where a run stands, beside its tensors. Random numbers need no place here: they follow from seed and update."""
+    """Progress of a run. There is no random state: random numbers follow from seed and update."""
 
-    update: int = 0  # done
+    update: int = 0  # completed updates
     epoch: int = 0  # counted from 0
-    next_batch: int = 0  # of this epoch's plan
+    next_batch: int = 0  # index in this epoch's plan
     src_tokens: int = 0
     tgt_tokens: int = 0
     window_loss_nats: float = 0.0  # sums since the last logged record
     window_nll_nats: float = 0.0
     window_tgt_tokens: int = 0
-    n_skipped: int = 0  # updates that were left out because something was not finite
-    validated_update: int | None = None  # the last one after which the dev set was looked at
+    n_skipped: int = 0  # updates skipped for a non-finite loss or gradient
+    validated_update: int | None = None  # update of the last validation
     best_nll_nats: float | None = None
     best_update: int | None = None
     validations_without_gain: int = 0
@@ -100,36 +99,36 @@ class TrainState:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether a run that was never stopped has this checkpoint, too."""
+        """Whether an uninterrupted run would also have written it."""
         return self.cause in ("schedule", "best") or (self.cause == "end" and self.best_update == self.update)
 
 
 @runtime_checkable
 class HasNamesOnDisk(Protocol):
-    """A model whose files have names of their own for its weights."""
+    """A model that names its weights on disk independently of its attributes."""
 
     def canonical(self) -> dict[str, nn.Parameter]:
-        """Every weight once, by its name on disk."""
+        """Return every weight once, by its name on disk."""
 
 
 def named_weights(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Every weight once, by its name on disk, or else by that of its first attribute: a tied matrix is one tensor."""
+    """Return every weight once (tied weights too), by its name on disk, else by its first attribute name."""
     return model.canonical() if isinstance(model, HasNamesOnDisk) else dict(model.named_parameters())
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The values of ``named_weights``."""
+    """Return the detached tensors of ``named_weights``."""
     return {name: weight.detach() for name, weight in named_weights(model).items()}
 
 
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight of a model that may be divided among processes, all of which must ask."""
+    """Return every weight as a full tensor; a collective call if the model is sharded."""
     without_gathered_weights(model)
     return {name: full_tensor(weight) for name, weight in weights_of(model).items()}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
-    """Copy weights into a model. Raises CheckpointError if names, shapes or types are not the model's."""
+    """Copy weights into a model. Raises CheckpointError if names, shapes or dtypes do not fit."""
     own = named_weights(model)
     _require_like(weights, own, where=where)
     with torch.no_grad():
@@ -137,60 +136,56 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path
             weight.copy_(like(weights[name], weight))
 
 
-def _require_like(tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor], *, where: Path) -> None:
-    """Raises CheckpointError if ``tensors`` are not those ``wanted``, by name, shape and being of floating point."""
-    if odd := sorted(wanted.keys() ^ tensors.keys()):
-        side = "lacks" if odd[0] in wanted else "has an unknown"
-        raise CheckpointError(f"{where} {side} tensor {shown(odd[0])}; it belongs to another architecture")
+def _require_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, where: Path) -> None:
+    """Raise CheckpointError unless ``tensors`` have the expected names and shapes and are floating point."""
+    if unmatched := sorted(expected.keys() ^ tensors.keys()):
+        side = "lacks" if unmatched[0] in expected else "has an unknown"
+        raise CheckpointError(f"{where} {side} tensor {shown(unmatched[0])}; it belongs to another architecture")
     for name, tensor in tensors.items():
-        shape = tuple(wanted[name].shape)
+        shape = tuple(expected[name].shape)
         if tensor.shape != shape:
-            raise CheckpointError(f"{where}: tensor {name} has shape {tuple(tensor.shape)}, the model wants {shape}")
+            raise CheckpointError(f"{where}: tensor {name} has shape {tuple(tensor.shape)}, the model needs {shape}")
         if not tensor.is_floating_point():
             raise CheckpointError(f"{where}: tensor {name} has dtype {tensor.dtype}, weights are floating point")
 
 
 def read_tensors(path: Path, *, may_be_link: bool = False) -> dict[str, Tensor]:
-    """A safetensors file. Raises CheckpointError if it cannot be read, or is no regular file nor a link to one."""
+    """Read a safetensors file. Raises CheckpointError if it is unreadable or not a regular file (or allowed link)."""
     return dict(tensors_in(path, may_be_link=may_be_link))
 
 
 def _finite_tensors(path: Path) -> dict[str, Tensor]:
-    """A file of a checkpoint. Raises CheckpointError also for a tensor with what is no finite number."""
+    """Read a file of a checkpoint. Raises CheckpointError also for NaN, Inf, or a dtype that is not floating point."""
     tensors = read_tensors(path)
     for name, tensor in tensors.items():
         if tensor.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             raise CheckpointError(f"{path}: tensor {shown(name)} has dtype {tensor.dtype}, weights are floating point")
         if not tensor.isfinite().all():
-            raise CheckpointError(f"{path}: tensor {shown(name)} holds values that are not finite")
+            raise CheckpointError(f"{path}: tensor {shown(name)} holds values that are not finite (NaN or Inf)")
     return tensors
 
 
 def tensors_in(path: Path, *, may_be_link: bool = False) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a safetensors file with their names, one after the other. Raises CheckpointError likewise.
+    """Iterate over the (name, tensor) pairs of a safetensors file. Raises CheckpointError as ``read_tensors`` does.
 
-    They are copied out of the map of the file that the library makes: else a run that was resumed would end without a
-    word as soon as somebody cuts the checkpoint that it went on from.
+    Tensors are copied out of the library's memory map: truncating a mapped checkpoint would kill the resumed run.
     """
     try:
         require_regular(path, error=CheckpointError, may_be_link=may_be_link)
         with safe_open(path, framework="pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118  (it is no dict)
+            for name in tensors.keys():  # noqa: SIM118  (not a dict)
                 yield name, tensors.get_tensor(name).clone()
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
 
 
 def checkpoint_path(folder: Path, update: int) -> Path:
-    """Where the checkpoint after ``update`` lies."""
+    """Return the path of the checkpoint after ``update``."""
     return folder / f"update-{update:08d}"
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write a safetensors file, in place of whatever has its name.
-
-    Raises OSError if it cannot be written: the library has an error of its own for it.
-    """
+    """Write a safetensors file, replacing ``path``. Raises OSError if it cannot be written."""
     remove(path)  # the library would write through a link
     try:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
@@ -208,15 +203,14 @@ def save_checkpoint(
     state: TrainState,
     distributed: DistributedContext | None = None,
     *,
-    begun_with: Mapping[str, Any] | None = None,
+    run_settings: Mapping[str, Any] | None = None,
     objective_state: Mapping[str, Tensor] | None = None,
 ) -> Path:
-    """Write ``folder/update-N``; returns its path. The first process writes, all take part.
+    """Write ``folder/update-N`` and return its path. A collective call; rank 0 writes.
 
-    ``begun_with`` is what the run was begun with, as JSON values, and is kept in the checkpoint; so is what the
-    objective remembers, where that is something.
+    ``run_settings`` (JSON values) and a non-empty ``objective_state`` are saved with it.
 
-    Raises TrainingError if it cannot be written, as on a full disk; older ones stay as they are.
+    Raises TrainingError if it cannot be written, for example on a full disk; older checkpoints are kept.
     """
     path = checkpoint_path(folder, state.update)
     without_gathered_weights(model)
@@ -232,10 +226,10 @@ def save_checkpoint(
     )
     if is_first:
         values = {"format": FORMAT, **asdict(state)}
-        if begun_with is not None:
-            values[BEGUN_WITH] = dict(begun_with)
+        if run_settings is not None:
+            values[RUN_SETTINGS] = dict(run_settings)
         try:
-            if os.path.lexists(path) and not _is_only_a_checkpoint(path):
+            if os.path.lexists(path) and not _has_only_checkpoint_files(path):
                 _set_aside(path)
             with atomic_folder(path, replace=True) as temporary:
                 write_tensors(temporary / MODEL_FILE, weights)
@@ -246,40 +240,40 @@ def save_checkpoint(
                 write_manifest(temporary)
         except OSError as error:
             raise TrainingError(
-                f"{path} cannot be written: {error.strerror or error}; {_last_in(folder)}; make room, then go on with "
-                "--resume"
+                f"{path} cannot be written: {error.strerror or error}; {_newest_in(folder)}; free some space, then "
+                "use --resume"
             ) from error
         except DataError as error:
-            raise TrainingError(f"{error}; {_last_in(folder)}; go on with --resume") from error
+            raise TrainingError(f"{error}; {_newest_in(folder)}; use --resume") from error
     return path
 
 
-def _is_only_a_checkpoint(path: Path) -> bool:
-    """Whether nothing but a checkpoint, or a part of one, would be lost with a folder."""
-    own = {MODEL_FILE, OPTIMISER_FILE, OBJECTIVE_FILE, STATE_FILE, MANIFEST_NAME}
-    return path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= own
+def _has_only_checkpoint_files(path: Path) -> bool:
+    """Whether a folder holds only files of a checkpoint, so that it may be replaced."""
+    known = {MODEL_FILE, OPTIMISER_FILE, OBJECTIVE_FILE, STATE_FILE, MANIFEST_NAME}
+    return path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= known
 
 
-def _last_in(folder: Path) -> str:
-    """A clause about the newest checkpoint that there is."""
+def _newest_in(folder: Path) -> str:
+    """Name the newest checkpoint, as a clause of a message."""
     names = [path.name for path in checkpoint_folders(folder)]
-    return f"the last one is {names[-1]}" if names else "there is none yet"
+    return f"the newest checkpoint is {names[-1]}" if names else "there is no checkpoint yet"
 
 
 def _full_tensors(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
-    """Whole tensors; where they are divided all processes take part, and only some ``keep`` them."""
-    kept = {}
+    """Gather full tensors, one at a time; a collective call for sharded tensors. Empty unless ``keep``."""
+    full = {}
     for name, tensor in tensors.items():
         complete = full_tensor(tensor.detach())
         if keep:
-            kept[name] = complete
-    return kept
+            full[name] = complete
+    return full
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) -> TrainState:
-    """Fill model and optimiser from a checkpoint and return where the run stood.
+    """Load model and optimiser from a checkpoint and return its state.
 
-    Raises CheckpointError if anything is missing, corrupt or does not fit; model and optimiser are as before then.
+    Raises CheckpointError if anything is missing, corrupt or does not fit; model and optimiser are then unchanged.
     """
     verify_checkpoint(path)
     state = read_state(path)
@@ -287,8 +281,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     own, zero = named_weights(model), torch.zeros(())
     _require_like(weights, own, where=path / MODEL_FILE)
     names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
-    wanted = {f"{name}/{key}": zero if key == STEP else own[name] for name, keys in names.items() for key in keys}
-    _require_like(moments, wanted, where=path / OPTIMISER_FILE)
+    expected = {f"{name}/{key}": zero if key == STEP else own[name] for name, keys in names.items() for key in keys}
+    _require_like(moments, expected, where=path / OPTIMISER_FILE)
     load_weights(model, weights, where=path / MODEL_FILE)
     for name, weight in own.items():
         optimiser.state[weight] = {key: like(moments[f"{name}/{key}"], weight) for key in names[name]}
@@ -296,25 +290,25 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
 
 
 def load_objective_state(path: Path) -> dict[str, Tensor]:
-    """What the objective remembered at a verified checkpoint, if anything. Raises CheckpointError if it is damaged."""
+    """Return the objective's state in a verified checkpoint, if any. Raises CheckpointError if it is corrupt."""
     return read_tensors(path / OBJECTIVE_FILE) if os.path.lexists(path / OBJECTIVE_FILE) else {}
 
 
 def verify_checkpoint(path: Path) -> None:
-    """Raises CheckpointError if a checkpoint is not complete, or not as it was written, or a link to one."""
+    """Raise CheckpointError if a checkpoint is incomplete, corrupt or a link."""
     _require_no_link(path)
     verify_manifest(path, error=CheckpointError, required=(MODEL_FILE, OPTIMISER_FILE, STATE_FILE))
 
 
 def _require_no_link(path: Path) -> None:
     if path.is_symlink():
-        raise CheckpointError(f"{path} is a link, not a folder; put the checkpoint itself there")
+        raise CheckpointError(f"{path} is a link, not a folder; replace it by the checkpoint itself")
 
 
 def newest_complete(folder: Path, log: Callable[[str], None]) -> Path | None:
-    """The newest checkpoint that is complete and finite; None where there is no checkpoint at all.
+    """Return the newest complete checkpoint with finite values; None if there is no checkpoint at all.
 
-    ``log`` receives a line about each that is passed over. Raises CheckpointError if there are some, none of use.
+    ``log`` receives a line about each one skipped. Raises CheckpointError if none of the existing ones is usable.
     """
     restore_checkpoints(folder)
     newest_first = checkpoint_folders(folder)[::-1]
@@ -330,30 +324,30 @@ def newest_complete(folder: Path, log: Callable[[str], None]) -> Path | None:
             return path
     if newest_first:
         raise CheckpointError(
-            f"no checkpoint in {folder} can be used; bring one back, or move the folder away to begin anew"
+            f"no checkpoint in {folder} can be used; restore one, or move the folder away to start again"
         )
     return None
 
 
 def restore_checkpoints(folder: Path) -> None:
-    """Those that a process was killed while it replaced. Only for who holds the run: nobody else is replacing any."""
+    """Restore checkpoints whose replacement was interrupted; requires the run lock."""
     for path in folder.glob(".update-*.old"):
-        full_tensor = folder / path.name.split(".")[1]
-        if is_leftover(path, of=full_tensor.name):
-            restore(full_tensor, is_exclusive=True)
+        target = folder / path.name.split(".")[1]
+        if is_leftover(path, of=target.name):
+            restore(target, is_exclusive=True)
 
 
 def set_aside_newer(path: Path) -> None:
-    """Give the checkpoints after ``path`` other names: they were passed over, and the run will come by them again."""
+    """Rename the checkpoints after ``path``, which were skipped as unusable: the resumed run will write them again."""
     folders = checkpoint_folders(path.parent)
     for newer in folders[folders.index(path) + 1 :]:
         _set_aside(newer)
 
 
 def set_aside_misnamed(folder: Path, log: Callable[[str], None]) -> None:
-    """Give other names to copies of checkpoints, which would be averaged as what they are not; a line about each."""
+    """Rename copies of checkpoints under wrong names, which would be averaged by mistake; logs a line about each."""
     for path in checkpoint_folders(folder):
-        with suppress(CheckpointError):  # what cannot be read stays
+        with suppress(CheckpointError):  # unreadable ones stay
             state = _state_in(path)
             if _is_misnamed(path, state):
                 aside = _set_aside(path)
@@ -362,15 +356,15 @@ def set_aside_misnamed(folder: Path, log: Callable[[str], None]) -> None:
 
 def _set_aside(path: Path) -> Path:
     aside = path.with_name(f"passed-over-{path.name}")
-    if os.path.lexists(aside) and _is_only_a_checkpoint(aside):
+    if os.path.lexists(aside) and _has_only_checkpoint_files(aside):
         remove(aside)
     return renamed_beside(path, aside) if os.path.lexists(aside) else path.rename(aside)
 
 
 def read_state(path: Path) -> TrainState:
-    """Only the state in ``state.json`` of a checkpoint.
+    """Read the state in ``state.json`` of a checkpoint, and nothing else.
 
-    Raises CheckpointError if it is not one, or of another update than the name of its folder says.
+    Raises CheckpointError if it is invalid, or if its update is not the one in the folder's name.
     """
     state = _state_in(path)
     if _is_misnamed(path, state):
@@ -379,14 +373,14 @@ def read_state(path: Path) -> TrainState:
 
 
 def _is_misnamed(path: Path, state: TrainState) -> bool:
-    """Whether a folder has the name of the checkpoint of another update."""
+    """Whether the folder's name and its state disagree about the update."""
     is_name = re.fullmatch(r"update-\d{8,}", path.name) is not None
     return is_name and path.name != checkpoint_path(path.parent, state.update).name
 
 
 def _state_in(path: Path) -> TrainState:
     values = read_json(path / STATE_FILE, error=CheckpointError)
-    values.pop(BEGUN_WITH, None)
+    values.pop(RUN_SETTINGS, None)
     values = migrated(values, [_state_of_format_1], where=path / STATE_FILE, error=CheckpointError)
     known = {field.name for field in fields(TrainState)}
     if values.keys() != known:
@@ -394,30 +388,30 @@ def _state_in(path: Path) -> TrainState:
             f"{path / STATE_FILE}: the fields {quoted(sorted(values.keys() ^ known))} do not fit this version"
         )
     for field in fields(TrainState):
-        if not _is_possible(values[field.name], str(field.type)):
+        if not _is_valid(values[field.name], str(field.type)):
             raise CheckpointError(f"{path / STATE_FILE}: {field.name} cannot be {quoted(values[field.name])}")
     return TrainState(**values)
 
 
 def _state_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was not there in the first checkpoints has its default. A field that comes later has a step of its own."""
+    """Migrate from the first checkpoints: fields they lack get defaults. Each later field needs its own migration."""
     return {"n_skipped": 0, "validated_update": None, **values}
 
 
 def read_run_settings(path: Path) -> dict[str, Any] | None:
-    """What a checkpoint says that its run was begun with; None for one of an earlier version.
+    """Return the run settings copied into a checkpoint; None if an early version wrote it.
 
-    Raises CheckpointError if that is not as it was written.
+    Raises CheckpointError if ``state.json`` is corrupt.
     """
     verify_manifest(path, error=CheckpointError, only=[STATE_FILE])
-    begun_with = read_json(path / STATE_FILE, error=CheckpointError).get(BEGUN_WITH)
-    if begun_with is not None and not isinstance(begun_with, dict):
-        raise CheckpointError(f"{path / STATE_FILE} should have a table {BEGUN_WITH!r}, got {quoted(begun_with)}")
-    return begun_with
+    run_settings = read_json(path / STATE_FILE, error=CheckpointError).get(RUN_SETTINGS)
+    if run_settings is not None and not isinstance(run_settings, dict):
+        raise CheckpointError(f"{path / STATE_FILE} should have a table {RUN_SETTINGS!r}, got {quoted(run_settings)}")
+    return run_settings
 
 
-def _is_possible(value: Any, kind: str) -> bool:
-    """Whether a value of ``state.json`` may be that of a field: counts and sums are finite, and counts not negative."""
+def _is_valid(value: Any, kind: str) -> bool:
+    """Whether a value of ``state.json`` fits the type of its field: numbers are finite, counts not negative."""
     match kind.removesuffix(" | None"):
         case _ if value is None:
             return kind.endswith("None")
@@ -430,54 +424,55 @@ def _is_possible(value: Any, kind: str) -> bool:
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:
-    """The checkpoints in ``folder``, oldest first. Unfinished ones have other names and are not seen."""
-    found = (path for path in folder.glob("update-*") if path.is_dir() or path.is_symlink())
-    named = (path for path in found if re.fullmatch(r"update-\d{8,}", path.name))
+    """Return the checkpoints in ``folder``, oldest first. Unfinished ones have other names and are ignored."""
+    candidates = (path for path in folder.glob("update-*") if path.is_dir() or path.is_symlink())
+    named = (path for path in candidates if re.fullmatch(r"update-\d{8,}", path.name))
     return sorted(named, key=lambda path: (int(path.name.removeprefix("update-")), path.name))
 
 
 def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) -> None:
-    """Remove all but the newest checkpoint, the newest ``keep`` that may be averaged and the best one.
+    """Remove all checkpoints but the newest, the newest ``keep`` that may be averaged, and the best.
 
-    Also sweeps away what a killed process has left half written or half removed. What cannot be read stays.
+    Also removes leftovers of killed processes. Unreadable checkpoints stay.
     """
     for leftover in folder.glob(".update-*"):
         if re.fullmatch(r"\.update-\d{8,}(\.\d+\.tmp|(\.\d+)?\.old)", leftover.name):
             remove(leftover)
-    found = []
+    checkpoints = []
     for path in checkpoint_folders(folder):
         with suppress(CheckpointError):
             _require_no_link(path)
-            found.append((path, read_state(path)))
-    kept = {*_for_average(found, keep), *(path for path, _ in found[-1:])}
-    for path, state in found:
-        if path not in kept and state.update != best_update:
-            doomed = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
-            remove(doomed)  # what stays is swept away the next time
+            checkpoints.append((path, read_state(path)))
+    retained = {*_for_average(checkpoints, keep), *(path for path, _ in checkpoints[-1:])}
+    for path, state in checkpoints:
+        if path not in retained and state.update != best_update:
+            hidden = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
+            remove(hidden)  # leftovers are removed the next time
 
 
 def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
-    """The newest ``last`` checkpoints that belong to the average of section 6.1, oldest first.
+    """Return the newest ``last`` checkpoints to average (section 6.1), oldest first: ``schedule`` and ``end`` ones.
 
-    Those written at their times, and the end of the run; not one that improved validation, nor a stop on the way.
-    Raises CheckpointError if one does not say what it is: another average would be another model.
+    ``best`` and ``stop`` checkpoints do not count. Raises CheckpointError if the state of any is unreadable, since
+    leaving one out would silently give another model.
     """
-    found = checkpoint_folders(folder)
-    for path in found:
+    paths = checkpoint_folders(folder)
+    for path in paths:
         _require_no_link(path)
-    return _for_average([(path, read_state(path)) for path in found], last)
+    return _for_average([(path, read_state(path)) for path in paths], last)
 
 
-def _for_average(found: Sequence[tuple[Path, TrainState]], last: int) -> list[Path]:
-    newest = [path for path, _ in found[-1:]]
-    chosen = [path for path, state in found if state.cause == "schedule" or (state.cause == "end" and path in newest)]
-    return chosen[-last:]
+def _for_average(checkpoints: Sequence[tuple[Path, TrainState]], last: int) -> list[Path]:
+    newest = [path for path, _ in checkpoints[-1:]]
+    return [
+        path for path, state in checkpoints if state.cause == "schedule" or (state.cause == "end" and path in newest)
+    ][-last:]
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of each weight over checkpoints, summed in float64. Section 6.1.
+    """Average each weight over checkpoints, in float64. Section 6.1.
 
-    Raises CheckpointError if there are none or they do not fit together.
+    Raises CheckpointError if there are none, or if their tensors differ in name.
     """
     if not paths:
         raise CheckpointError("there is no checkpoint to average")

@@ -1,9 +1,8 @@
-"""Several processes as one run: which of them this one is, and how they come to agree. Started by ``torchrun`` only.
+"""Distributed training with ``torchrun``: the context of a process, its collectives, and how shards are assigned.
 
-One process is the plain case: ``DistributedContext()`` agrees with itself, without ``torch.distributed``.
+``DistributedContext()`` is a single process; it does not use ``torch.distributed``.
 
-Numbers go between processes as tensors; decisions and words go as JSON through the store that torchrun keeps, where
-they wait for readers as long as it takes. Nothing is pickled.
+Numbers are exchanged as tensors, other values as JSON through torchrun's store, without a timeout. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -24,80 +23,78 @@ from torch import Tensor
 from transduce.errors import ConfigError, PeerError, TrainingError
 from transduce.training.memory import is_out_of_memory
 
-if TYPE_CHECKING:  # not every torch is built with it, and one process needs none of it
+if TYPE_CHECKING:  # not every torch build has it, and one process does not need it
     from torch._C._distributed_c10d import Store
 
 __all__ = ["DistributedContext", "assign_shards", "is_started_by_torchrun", "local_device", "torchrun_context"]
 
 ERROR_KEY = "error"
-HANG_AFTER = timedelta(minutes=30)  # numbers that one process waits for and no other sends
-POLL_S = 0.05
-# How long a process whose peers went away looks for the words of the one that failed.
-LAST_WORDS_S = 5.0
+TIMEOUT = timedelta(minutes=30)  # of tensor collectives
+POLL_INTERVAL_S = 0.05
+PEER_ERROR_WAIT_S = 5.0  # how long to wait for the error message of a peer that is gone
 
 
 class DistributedContext:
-    """The processes of a run. Every method but the properties is to be called by all of them, in the same order."""
+    """The processes of a run. ``all_gather*`` and ``broadcast_from_first`` are collective: call them on all ranks."""
 
     def __init__(
         self,
         rank: int = 0,
         n: int = 1,
-        n_here: int = 1,
+        n_local: int = 1,
         *,
         store: Store | None = None,
         device: torch.device | None = None,
     ) -> None:
-        """``n_here``: how many of them share this machine. ``device``: where the backend takes numbers from."""
-        self.rank, self.n, self.n_here = rank, n, n_here
+        """``n`` processes, ``n_local`` of them on this machine. ``device``: of the tensors that the backend sends."""
+        self.rank, self.n, self.n_local = rank, n, n_local
         self._store, self._device = store, device
-        self._n_said = 0
+        self._n_gathered = 0
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that writes files and talks."""
+        """Whether this is rank 0, which writes files and logs."""
         return self.rank == 0
 
     def all_gather(self, values: Tensor) -> Tensor:
-        """One row of numbers from each process, (n, len), float64 on the CPU: (len,) of the same length everywhere."""
+        """Gather a vector of the same length from each rank: (n, length), float64 on the CPU."""
         if self.n == 1:
             return values.detach().cpu().double().unsqueeze(0)  # not every device has float64
-        mine = values.detach().to(self._device).double()
-        rows = [torch.empty_like(mine) for _ in range(self.n)]
-        dist.all_gather(rows, mine)
+        own = values.detach().to(self._device).double()
+        rows = [torch.empty_like(own) for _ in range(self.n)]
+        dist.all_gather(rows, own)
         return torch.stack(rows).cpu()
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """A JSON value from each process, in their order."""
+        """Gather a JSON value from each rank, in order."""
         if self.n == 1:
             return [value]
-        self._say(value, key=f"words/{self._n_said}/{self.rank}")
-        gathered = [self._heard(f"words/{self._n_said}/{rank}") for rank in range(self.n)]
-        if self._n_said:  # all have said the next word, so all have read the one before
-            self._required_store.delete_key(f"words/{self._n_said - 1}/{self.rank}")
-        self._n_said += 1
+        self._put(value, key=f"objects/{self._n_gathered}/{self.rank}")
+        gathered = [self._wait_for(f"objects/{self._n_gathered}/{rank}") for rank in range(self.n)]
+        if self._n_gathered:  # all ranks have put this value, so all have read the previous one
+            self._required_store.delete_key(f"objects/{self._n_gathered - 1}/{self.rank}")
+        self._n_gathered += 1
         return gathered
 
     def broadcast_from_first(self, work: Callable[[], Any]) -> Any:
-        """What ``work`` gives in the first process, a JSON value; the others wait for it, however long it takes."""
+        """Run ``work`` on rank 0 and return its JSON value on all ranks, which wait without a timeout."""
         if self.n == 1:
             return work()
         return self.all_gather_object(work() if self.is_first else None)[0]
 
     def report_error(self, error: BaseException) -> None:
-        """Leave word for the others of why this process ends."""
-        with suppress(RuntimeError):  # the store has gone away, too
-            # The first error is the cause of the others.
+        """Report to the other ranks why this process ends, unless another has: the first error causes the others."""
+        with suppress(RuntimeError):  # the store may be gone, too
             if self._store is not None and not self._store.check([ERROR_KEY]):
-                words = str(error) if isinstance(error, Exception) else "it was told to stop"
-                self._say({"rank": self.rank, "error": words}, key=ERROR_KEY)
+                message = str(error) if isinstance(error, Exception) else "it was interrupted"
+                self._put({"rank": self.rank, "error": message}, key=ERROR_KEY)
 
     def peer_error(self) -> str | None:
-        """Why another process ended, if one has left word."""
+        """Return the error that another process has reported, if any."""
         with suppress(RuntimeError):
             if self._store is not None and self._store.check([ERROR_KEY]):
-                said = json.loads(self._store.get(ERROR_KEY))
-                return None if said["rank"] == self.rank else f"process {said['rank']}: {said['error']}"
+                report = json.loads(self._store.get(ERROR_KEY))
+                return None if report["rank"] == self.rank else f"process {report['rank']}: {report['error']}"
         return None
 
     @property
@@ -105,35 +102,35 @@ class DistributedContext:
         assert self._store is not None
         return self._store
 
-    def _say(self, value: Any, *, key: str) -> None:
+    def _put(self, value: Any, *, key: str) -> None:
         self._required_store.set(key, json.dumps(value))
 
-    def _heard(self, key: str) -> Any:
-        """Wait for a key. Raises PeerError if another process ends instead."""
+    def _wait_for(self, key: str) -> Any:
+        """Wait for a key and return its value. Raises PeerError if another process fails meanwhile."""
         store = self._required_store
         while not store.check([key]):
             if (error := self.peer_error()) is not None:
-                raise PeerError(f"another process ended: {error}")
-            time.sleep(POLL_S)
+                raise PeerError(f"another process failed: {error}")
+            time.sleep(POLL_INTERVAL_S)
         return json.loads(store.get(key))
 
 
 def is_started_by_torchrun() -> bool:
-    """Whether this process is one of several that torchrun has started."""
+    """Whether torchrun has started this process and others."""
     n = os.environ.get("WORLD_SIZE", "")
     return n.isdecimal() and int(n) > 1
 
 
 def local_device(name: str) -> str:
-    """The device of this process where ``name`` is that of all: each process of a machine has a GPU of its own.
+    """Return the device of this process: with torchrun and ``cuda``, each local process gets its own GPU.
 
-    Raises ConfigError if there are fewer GPUs than processes, or all are to use the same.
+    Raises ConfigError if there are fewer GPUs than processes, or if ``name`` is a single GPU.
     """
     if not is_started_by_torchrun() or not name.startswith("cuda"):
         return name
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if name != "cuda":
-        raise ConfigError(f"with torchrun each process takes a GPU of its own; use --device cuda, got {name}")
+        raise ConfigError(f"with torchrun each process uses its own GPU; use --device cuda, got {name}")
     if local_rank >= torch.cuda.device_count():
         raise ConfigError(
             f"process {local_rank} of this machine has no GPU: there are {torch.cuda.device_count()}; "
@@ -144,9 +141,9 @@ def local_device(name: str) -> str:
 
 @contextmanager
 def torchrun_context(device: str | torch.device) -> Iterator[DistributedContext]:
-    """Join the processes that torchrun has started, for as long as the block lasts; without it, there is one.
+    """Join the process group of torchrun for the duration of the block; without torchrun, a single process.
 
-    Raises PeerError, with its message, if the block ends with an error in another process.
+    Raises PeerError, with its message, if the block fails because of an error in another process.
     """
     if not is_started_by_torchrun():
         yield DistributedContext()
@@ -161,52 +158,51 @@ def torchrun_context(device: str | torch.device) -> Iterator[DistributedContext]
         if not _is_about_a_peer(error):
             distributed.report_error(error)
             raise
-        if (words := _last_words(distributed)) is not None:
-            raise PeerError(f"another process ended: {words}") from error
+        if (message := _wait_for_peer_error(distributed)) is not None:
+            raise PeerError(f"another process failed: {message}") from error
         raise TrainingError(
-            "another process has gone away and did not say why; it may have been killed, for instance for want of "
-            f"memory (here: {str(error).splitlines()[0]})"
+            "another process is gone without an error message; it may have been killed, for example when out of memory "
+            f"(here: {str(error).splitlines()[0]})"
         ) from error
     dist.destroy_process_group()  # not after an error: it would wait for processes that are gone
 
 
 def _join(device: torch.device) -> DistributedContext:
-    """Raises TrainingError if the others cannot be found."""
+    """Join the process group. Raises TrainingError if the rendezvous fails."""
     from torch._C._distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     try:
         store, rank, n = next(rendezvous("env://"))
         backend = "nccl" if device.type == "cuda" else "gloo"
-        dist.init_process_group(backend, store=store, rank=rank, world_size=n, timeout=HANG_AFTER)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=n, timeout=TIMEOUT)
     except (ValueError, RuntimeError) as error:
         raise TrainingError(
-            f"the processes of the run cannot meet: {str(error).splitlines()[0]}; start them with torchrun"
+            f"the processes cannot join their group: {str(error).splitlines()[0]}; start them with torchrun"
         ) from error
-    n_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return DistributedContext(rank, n, n_here=n_here, store=PrefixStore("transduce", store), device=device)
+    n_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return DistributedContext(rank, n, n_local=n_local, store=PrefixStore("transduce", store), device=device)
 
 
 def _is_about_a_peer(error: BaseException) -> bool:
-    """Whether it is what a backend raises where another process has gone away."""
-    words = str(error).lower() if isinstance(error, RuntimeError) and not is_out_of_memory(error) else ""
-    return any(name in words for name in ("gloo", "nccl", "connection"))
+    """Whether a backend raised the error because another process is gone."""
+    message = str(error).lower() if isinstance(error, RuntimeError) and not is_out_of_memory(error) else ""
+    return any(word in message for word in ("gloo", "nccl", "connection"))
 
 
-def _last_words(distributed: DistributedContext) -> str | None:
-    """Why another process went away, if it has said so."""
-    deadline, words = time.monotonic() + LAST_WORDS_S, None
-    with suppress(SystemExit):  # torchrun tells this process to end meanwhile
-        while (words := distributed.peer_error()) is None and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-    return words
+def _wait_for_peer_error(distributed: DistributedContext) -> str | None:
+    """Wait for another process to report its error; None if it does not."""
+    deadline, message = time.monotonic() + PEER_ERROR_WAIT_S, None
+    with suppress(SystemExit):  # torchrun terminates this process meanwhile
+        while (message := distributed.peer_error()) is None and time.monotonic() < deadline:
+            time.sleep(POLL_INTERVAL_S)
+    return message
 
 
 def assign_shards(n_batches: int, n_processes: int, rank: int) -> Sequence[tuple[int, int, int]]:
-    """How ``n_batches`` are dealt to processes: (batch, part, number of parts) of each share of one process.
+    """Assign ``n_batches`` to ranks: (batch, part, number of parts) of each shard of ``rank``.
 
-    Whole batches where they can be dealt evenly, else parts of them; every process has the same number of shares, and
-    the share that stands first in the order of batches is the first process's.
+    Batches are split into as few parts as give every rank the same number of shards, assigned round-robin.
 
     >>> [assign_shards(4, 2, rank) for rank in range(2)]
     [[(0, 0, 1), (2, 0, 1)], [(1, 0, 1), (3, 0, 1)]]

@@ -1,4 +1,4 @@
-"""What this process may take of its machine: what is free, control groups of both versions, and limits of a process."""
+"""Memory available to this process: free memory of the machine, cgroup limits (v1 and v2), and resource limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CGROUPS", "PROC", "FreeMemory", "control_groups", "free_memory", "nu
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 Limited = Literal["", "container", "process"]
 
-# For each version of control groups: what may be used, and what is. Above "high", version 2 slows down to a crawl.
+# For cgroup v2 and v1: the files of the limits, and of the usage. Above "high", v2 throttles heavily.
 _LIMITS = (
     (("memory.max", "memory.high"), "memory.current"),
     (("memory.limit_in_bytes",), "memory.usage_in_bytes"),
@@ -22,7 +22,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """How many bytes may still be taken, and by which limit, where it is not all that the machine has."""
+    """Bytes still available, and the limit that bounds them unless it is the machine's memory."""
 
     n_bytes: int
     limit: int | None = None
@@ -32,37 +32,37 @@ class FreeMemory:
 def free_memory(
     proc: Path = PROC, cgroups: Path = CGROUPS, limits: Mapping[str, int] | None = None
 ) -> FreeMemory | None:
-    """The least of what the machine has, what is left of each control group, and of the limits of the process.
+    """Return the minimum of the machine's free memory, and what is left of cgroup and process limits.
 
-    ``limits`` are those of the process, by what they are of (``process_limits``). None where no system tells.
+    ``limits`` are those of the process (``process_limits`` by default). None if nothing is known.
     """
-    available = _sizes(proc / "meminfo").get("MemAvailable")  # what Linux says that programs can have without swapping
-    found = [] if available is None else [FreeMemory(available)]
-    found += _in_control_groups(proc, cgroups)
-    found += _in_process(proc, process_limits() if limits is None else limits)
-    return min(found, key=lambda each: each.n_bytes, default=None)
+    available = _sizes(proc / "meminfo").get("MemAvailable")  # Linux's estimate of what programs get without swapping
+    bounds = [] if available is None else [FreeMemory(available)]
+    bounds += _in_control_groups(proc, cgroups)
+    bounds += _in_process(proc, process_limits() if limits is None else limits)
+    return min(bounds, key=lambda bound: bound.n_bytes, default=None)
 
 
 def control_groups(proc: Path, cgroups: Path, controller: str) -> Iterator[Path]:
-    """The folders of limits that hold for this process, inner ones first, of both versions of control groups."""
+    """Yield the cgroup folders (v1 and v2) whose limits apply to this process, innermost first."""
     mounts = list(_mounts(proc))
     for line in _lines(proc / "self" / "cgroup"):
-        _, controllers, place = [*line.split(":", 2), "", ""][:3]
+        _, controllers, group = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue
-        roots = [(root, inside) for name, root, inside in mounts if name == (controller if controllers else "")]
-        for root, inside in roots or [(cgroups / controller if controllers else cgroups, "/")]:
-            below = _below(place, inside)
-            yield from (folder for folder in ((root / below), *(root / below).parents) if folder.is_relative_to(root))
+        roots = [(root, mounted) for name, root, mounted in mounts if name == (controller if controllers else "")]
+        for root, mounted in roots or [(cgroups / controller if controllers else cgroups, "/")]:
+            inner = root / _relative_group(group, mounted)
+            yield from (folder for folder in (inner, *inner.parents) if folder.is_relative_to(root))
 
 
 def numbers_in(path: Path) -> Iterator[int]:
-    """The numbers in a small file of the kernel; none where it is not there or says "max"."""
+    """Yield the numbers in a kernel file; none if it is missing or says "max"."""
     yield from (int(word) for line in _lines(path) for word in line.split() if word.lstrip("-").isdigit())
 
 
 def process_limits() -> dict[str, int]:
-    """The limits that hold for this process (``ulimit -v`` and ``-d``), by the line of ``/proc/self/status``."""
+    """Return the limits of this process (``ulimit -v`` and ``-d``), by the matching key of ``/proc/self/status``."""
     try:
         import resource
     except ImportError:  # not Unix
@@ -76,59 +76,59 @@ def process_limits() -> dict[str, int]:
 
 def _in_control_groups(proc: Path, cgroups: Path) -> Iterator[FreeMemory]:
     for folder in control_groups(proc, cgroups, "memory"):
-        for names, used in _LIMITS:
-            taken = next(numbers_in(folder / used), None)
+        for names, usage in _LIMITS:
+            used = next(numbers_in(folder / usage), None)
             for limit in (number for name in names for number in numbers_in(folder / name)):
-                if taken is not None:
-                    left = limit - taken + _reclaimable(folder / "memory.stat")
+                if used is not None:
+                    left = limit - used + _reclaimable(folder / "memory.stat")
                     yield FreeMemory(min(max(0, left), limit), limit, "container")
 
 
 def _in_process(proc: Path, limits: Mapping[str, int]) -> Iterator[FreeMemory]:
-    """Of address space, as much as is missing to the limit."""
+    """Yield the address space left under each limit of the process."""
     sizes = _sizes(proc / "self" / "status") if limits else {}
     for name, limit in limits.items():
         yield FreeMemory(max(0, limit - sizes.get(name, 0)), limit, "process")
 
 
 def _mounts(proc: Path) -> Iterator[tuple[str, Path, str]]:
-    """Of each file system of control groups: a controller ("" for version 2), where it is, and which group it shows."""
+    """Yield (controller or "" for v2, mount point, mounted group) of each cgroup file system."""
     for line in _lines(proc / "self" / "mountinfo"):
-        place, _, kind = line.partition(" - ")
-        fields, (system, *options) = place.split(), [*kind.split(), ""]
+        mount, _, kind = line.partition(" - ")
+        fields, (system, *options) = mount.split(), [*kind.split(), ""]
         if len(fields) < 5 or not system.startswith("cgroup"):
             continue
         names = [""] if system == "cgroup2" else options[-2].split(",") if len(options) > 1 else []
         yield from ((name, Path(fields[4]), fields[3]) for name in names)
 
 
-def _below(place: str, inside: str) -> str:
-    """A group as seen from the one that is mounted; that one itself for what lies outside of it."""
-    parts, root = Path(place).parts, Path(inside).parts
+def _relative_group(group: str, mounted: str) -> str:
+    """Return the path of a group relative to the mounted one; "" if it lies outside."""
+    parts, root = Path(group).parts, Path(mounted).parts
     if ".." in parts or parts[: len(root)] != root:
         return ""
     return os.path.join("", *parts[len(root) :])
 
 
 def _reclaimable(path: Path) -> int:
-    """Files in memory that the kernel drops when programs want the place: but those that are mapped, as libraries."""
+    """Return the bytes of page cache that the kernel can reclaim: not mapped files, such as libraries."""
     values = {name: int(value) for name, value in (line.split() for line in _lines(path) if len(line.split()) == 2)}
 
     def total(name: str) -> int:
-        return values.get(f"total_{name}", values.get(name, 0))  # version 1 counts a group without those inside it, too
+        return values.get(f"total_{name}", values.get(name, 0))  # v1 also counts the group without its children
 
     unused = total("inactive_file")
     return max(unused, unused + total("active_file") - total("mapped_file") - total("file_mapped"))
 
 
 def _sizes(path: Path) -> dict[str, int]:
-    """The lines of ``/proc`` that are sizes in kB, in bytes."""
-    words = (line.split() for line in _lines(path))
-    return {each[0].rstrip(":"): int(each[1]) * 1024 for each in words if len(each) == 3 and each[2] == "kB"}
+    """Read the lines "NAME: NUMBER kB" of a ``/proc`` file, in bytes."""
+    lines = (line.split() for line in _lines(path))
+    return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines if len(words) == 3 and words[2] == "kB"}
 
 
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(errors="replace").splitlines()
-    except OSError:  # another system, or a limit that is not set here
+    except OSError:  # not Linux, or no such limit
         return []

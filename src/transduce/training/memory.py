@@ -1,4 +1,4 @@
-"""Memory: how much an operation takes, how much there is, and a straight line from small batches to large ones."""
+"""Memory: measure the peak of a block, query what is free, and extrapolate linearly from small batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transduce.errors import TransduceError
 from transduce.training.machine_limits import free_memory
 
 __all__ = [
-    "SPARE",
+    "USABLE_FRACTION",
     "LinearFit",
     "PeakMemory",
     "format_bytes",
@@ -28,14 +28,13 @@ __all__ = [
     "return_freed_pages",
 ]  # fmt: skip
 
-SPARE = 0.9  # of the free memory is what may be planned for: kernels have buffers of their own
+USABLE_FRACTION = 0.9  # of the free memory; the rest is for the workspaces of kernels
 
 
 def return_freed_pages() -> None:
-    """Give the system what the C library holds and nobody uses; elsewhere than on glibc nothing is done.
+    """Return freed heap pages to the system (``malloc_trim``); no effect without glibc.
 
-    Batches are of many sizes, so freed memory falls into pieces, of which ever fewer fit: within hours a process comes
-    to hold several times what it needs.
+    Batches of varying sizes fragment the heap: within hours a process would hold several times what it needs.
     """
     if sys.platform.startswith("linux"):
         malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -44,7 +43,7 @@ def return_freed_pages() -> None:
 
 
 class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The most bytes that new tensors have held at once while the block lasted, whatever the device.
+    """Context manager that measures the peak bytes of tensors allocated in its block, on any device.
 
     >>> with PeakMemory() as peak:
     ...     _ = torch.zeros(10) + torch.ones(10)
@@ -54,13 +53,13 @@ class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.bytes = self._held = 0
+        self.bytes = self._live_bytes = 0
         self._seen: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Called for each operation."""
+        """Track the new storages of one operation."""
         before = {
             tensor.untyped_storage()._cdata for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)
         }
@@ -69,51 +68,51 @@ class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if isinstance(tensor, Tensor):
                 storage = tensor.untyped_storage()
                 if storage._cdata not in before and storage._cdata not in self._seen:
-                    self._take(storage)
+                    self._add(storage)
         return out
 
-    def _take(self, storage: torch.UntypedStorage) -> None:
+    def _add(self, storage: torch.UntypedStorage) -> None:
         key, n_bytes = storage._cdata, storage.nbytes()
         self._seen.add(key)
-        self._held += n_bytes
-        self.bytes = max(self.bytes, self._held)
-        weakref.finalize(storage, self._let_go, key, n_bytes)
+        self._live_bytes += n_bytes
+        self.bytes = max(self.bytes, self._live_bytes)
+        weakref.finalize(storage, self._remove, key, n_bytes)
 
-    def _let_go(self, key: int, n_bytes: int) -> None:
+    def _remove(self, key: int, n_bytes: int) -> None:
         self._seen.discard(key)
-        self._held -= n_bytes
+        self._live_bytes -= n_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class LinearFit:
-    """Bytes as a straight line over the number of rows."""
+    """Bytes as a linear function of the number of rows."""
 
-    at_none: float
-    for_each: float
+    intercept: float
+    slope: float
 
     @classmethod
     def from_points(cls, first: tuple[int, int], second: tuple[int, int]) -> LinearFit:
-        """The line through two measurements (rows, bytes).
+        """Fit the line through two measurements (rows, bytes).
 
-        >>> LinearFit.from_points((1, 30), (3, 50)).at(10)
+        >>> LinearFit.from_points((1, 30), (3, 50)).predict(10)
         120.0
         """
-        for_each = (second[1] - first[1]) / (second[0] - first[0])
-        return cls(first[1] - for_each * first[0], for_each)
+        slope = (second[1] - first[1]) / (second[0] - first[0])
+        return cls(first[1] - slope * first[0], slope)
 
-    def at(self, n_rows: int) -> float:
-        """Bytes for ``n_rows``."""
-        return self.at_none + self.for_each * n_rows
+    def predict(self, n_rows: int) -> float:
+        """Return the bytes for ``n_rows``."""
+        return self.intercept + self.slope * n_rows
 
     def fraction_that_fits(self, n_rows: int, n_bytes: float) -> float:
-        """The greatest part of ``n_rows`` that stays within ``n_bytes``; 0 where nothing does."""
-        if self.for_each <= 0:
-            return float(self.at_none <= n_bytes)
-        return min(max((n_bytes - self.at_none) / self.for_each / n_rows, 0.0), 1.0)
+        """Return the largest fraction of ``n_rows`` that fits into ``n_bytes``; 0 if nothing fits."""
+        if self.slope <= 0:
+            return float(self.intercept <= n_bytes)
+        return min(max((n_bytes - self.intercept) / self.slope / n_rows, 0.0), 1.0)
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """What new tensors on a device may take; None where the system does not tell."""
+    """Return the bytes available for new tensors on a device; None if unknown."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
@@ -124,18 +123,18 @@ def free_bytes(device: torch.device) -> int | None:
 def require_free(
     n_bytes: int, device: torch.device, *, what: str, help: str, error: type[TransduceError], n_processes: int = 1
 ) -> None:
-    """Raises ``error`` if ``what`` needs more than is free on a device; where the system does not tell, it is tried.
+    """Raise ``error`` if ``what`` needs more than the free memory of a device; no check if that is unknown.
 
-    ``n_processes`` of this machine need as much each, and share it where it is that of CPUs.
+    ``n_processes`` of this machine need ``n_bytes`` each; on CPUs they share the memory.
     """
     free = free_bytes(device)
     needed = n_bytes * (n_processes if device.type == "cpu" else 1)
-    if free is not None and needed > SPARE * free:
+    if free is not None and needed > USABLE_FRACTION * free:
         raise error(f"{what} needs about {format_bytes(needed)} of memory, {format_bytes(free)} are free; {help}")
 
 
 def format_bytes(n_bytes: float) -> str:
-    """A size for people.
+    """Format a size for people.
 
     >>> format_bytes(31_200_000_000), format_bytes(4_000_000)
     ('31.2 GB', '4 MB')
@@ -144,6 +143,6 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether there was no memory to give: torch has an error of its own for GPUs, and for CPUs a RuntimeError."""
-    words = ("DefaultCPUAllocator", "bad_alloc", "Cannot allocate memory")
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(each in str(error) for each in words)
+    """Whether an error means out of memory; for CPUs torch raises a plain RuntimeError."""
+    signs = ("DefaultCPUAllocator", "bad_alloc", "Cannot allocate memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in str(error) for sign in signs)

@@ -1,4 +1,4 @@
-"""What is kept of an update that was not made because something was not finite: its batches, and what is known."""
+"""Dump the batches of an update skipped for a non-finite loss or gradient, with a report."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ __all__ = ["describe", "dump_nonfinite"]
 
 
 def describe(accumulator: GradientAccumulator[BatchT], batch_indices: list[BatchIndex], gradient: Gradient) -> str:
-    """What is not finite, and on which batches."""
+    """Describe which value is not finite, and on which batches."""
     bad = _nonfinite_shards(gradient)
-    numbered = {shard.number: shard.batch_index for shard in accumulator.all_shards(batch_indices)}
     names = dict.fromkeys(
-        accumulator.batches.name(*batch_index) for number, batch_index in numbered.items() if not bad or number in bad
+        accumulator.batches.name(*shard.batch_index)
+        for shard in accumulator.all_shards(batch_indices)
+        if not bad or shard.number in bad
     )
     what = f"the loss is {gradient.losses_nats[bad[0]]}" if bad else f"the norm of the gradient is {gradient.norm}"
     return f"{what} on {', '.join(names)}"
@@ -31,13 +32,13 @@ def dump_nonfinite(
     *,
     update: int,
 ) -> None:
-    """Write the ids of the shares in question and a report into ``folder``; each process writes its own shares.
+    """Write the tensors of the offending shards (all, if only the norm is not finite) and a report into ``folder``.
 
-    Raises OSError if they cannot be written.
+    Each process writes its own shards. Raises OSError if they cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     bad = _nonfinite_shards(gradient)
-    for shard in accumulator.own_shards(batch_indices):
+    for shard in accumulator.local_shards(batch_indices):
         batch = accumulator.batch_of(shard)
         if batch is not None and (not bad or shard.number in bad):
             write_tensors(folder / f"share-{shard.number}.safetensors", batch.tensors())

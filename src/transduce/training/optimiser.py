@@ -1,4 +1,4 @@
-"""Adam as the paper sets it (section 5.3), and Muon as a switch."""
+"""Optimisers: Adam with the settings of section 5.3, and Muon as an option."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from transduce.config import TrainingConfig
 
 __all__ = ["MuonAndAdam", "make_optimiser", "moment_names"]
 
-# torch's names of what is kept for each weight.
+# torch's names for the optimiser state of a weight.
 ADAM_MOMENTS, MUON_MOMENTS = ("step", "exp_avg", "exp_avg_sq"), ("momentum_buffer",)
 
 
 def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Optimizer:
-    """What makes an update of a gradient; the learning rate of all its groups is set before each."""
+    """Make the configured optimiser; the caller sets the learning rate of its groups before each step."""
     match config.optimiser:
         case "adam":
             return _adam(model.parameters(), config)
@@ -27,16 +27,16 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Optimizer:
 
 
 def moment_names(optimiser: optim.Optimizer, weight: Tensor) -> tuple[str, ...]:
-    """What an optimiser keeps for a weight, once it has made an update."""
-    is_muons = isinstance(optimiser, MuonAndAdam) and any(weight is matrix for matrix in optimiser.matrices)
-    return MUON_MOMENTS if is_muons else ADAM_MOMENTS
+    """Return the names of the optimiser state of a weight."""
+    is_muon = isinstance(optimiser, MuonAndAdam) and any(weight is matrix for matrix in optimiser.matrices)
+    return MUON_MOMENTS if is_muon else ADAM_MOMENTS
 
 
 class MuonAndAdam(optim.Optimizer):
     """Muon (Jordan et al., 2024) for the matrices of the layers, Adam for embeddings, output, biases and norms.
 
-    Deviates: the paper has Adam for all. Muon's steps are scaled to the usual size of Adam's, 0.2 of the learning rate
-    on the whole, so that one schedule does for both.
+    Deviates: the paper uses Adam for all weights. Muon's updates are scaled to the typical RMS of Adam's, 0.2 times
+    the learning rate, so that both share one schedule.
     """
 
     def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
@@ -47,16 +47,16 @@ class MuonAndAdam(optim.Optimizer):
         self._parts = (muon, _adam(others, config))
         self.param_groups = [group for part in self._parts for group in part.param_groups]
         for part in self._parts:
-            part.state = self.state  # of each weight, whosever it is
+            part.state = self.state  # one state dict for the weights of both
 
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        """Make one update."""
+        """Update all weights."""
         for part in self._parts:
             part.step()  # type: ignore[no-untyped-call]
 
 
 def _adam(weights: Iterable[nn.Parameter], config: TrainingConfig) -> optim.Adam:
-    """One fused pass an update. Vectors, the biases and norms, do not decay."""
+    """Make a fused Adam with decoupled weight decay on matrices only, not on biases and norms."""
     weights = list(weights)
     matrices, vectors = [w for w in weights if w.ndim > 1], [w for w in weights if w.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
@@ -71,7 +71,7 @@ def _adam(weights: Iterable[nn.Parameter], config: TrainingConfig) -> optim.Adam
 
 
 def _matrices_of_layers(model: nn.Module) -> list[nn.Parameter]:
-    """The weights of all linear maps in the stacks of layers."""
+    """Return the weights of all linear maps in the layer stacks."""
     stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
     linears = [module for stack in stacks for module in stack.modules() if isinstance(module, nn.Linear)]
     return [cast(nn.Parameter, linear.weight) for linear in linears]

@@ -1,7 +1,7 @@
-"""One model in several processes: DDP, or FSDP2 for models that do not fit. Both are torch's.
+"""Data parallelism with torch's DDP, or FSDP2 for models that do not fit on one device.
 
-DDP keeps all weights in each process and averages gradients. FSDP2 divides weights, gradients and moments among the
-processes. Checkpoints know neither: they hold whole tensors, so that a run goes on with another number of processes.
+DDP replicates the weights and averages gradients. FSDP2 shards weights, gradients and optimiser state. Checkpoints hold
+full tensors, so that a run can resume with another number of processes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transduce.loss import LossSum
 from transduce.training.distributed import DistributedContext
 
-if TYPE_CHECKING:  # torch takes most of a second to load them, and most runs have one process
+if TYPE_CHECKING:  # importing them takes most of a second, and most runs have one process
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
@@ -28,7 +28,7 @@ BatchT = TypeVar("BatchT")
 
 
 def shard(model: nn.Module) -> None:
-    """Divide a model among the processes, layer by layer, before it has an optimiser (FSDP2)."""
+    """Shard a model over the processes, layer by layer (FSDP2); call it before making the optimiser."""
     from torch.distributed.fsdp import fully_shard
 
     for module in reversed(list(model.modules())):  # the inner ones first
@@ -36,12 +36,12 @@ def shard(model: nn.Module) -> None:
             for layer in module:
                 fully_shard(layer)
     fully_shard(model)
-    # The states of a batch are a view; nobody writes into them.
+    # The states of a batch are a view; nothing modifies them in place.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor", category=UserWarning)
 
 
 def is_sharded(model: nn.Module) -> TypeGuard[FSDPModule]:
-    """Whether ``shard`` has divided it."""
+    """Whether ``shard`` was applied to a model."""
     fsdp: Any = sys.modules.get("torch.distributed.fsdp")
     return fsdp is not None and isinstance(model, fsdp.FSDPModule)
 
@@ -49,20 +49,19 @@ def is_sharded(model: nn.Module) -> TypeGuard[FSDPModule]:
 def in_parallel(
     model: nn.Module, objective: Callable[[BatchT, int], LossSum], distributed: DistributedContext
 ) -> tuple[Callable[[BatchT, int], LossSum], Callable[[], AbstractContextManager[None]]]:
-    """The objective whose gradients are means over the processes, and a context in which they stay those of each."""
+    """Return the objective with gradients averaged over the ranks, and a context that suspends the averaging."""
     if distributed.n == 1 or is_sharded(model):
         return objective, nullcontext
     ddp: Any = nn.parallel.DistributedDataParallel
-    # Buffers are tables of positions and of what begins a word, the same in all processes. The option has a new name
-    # since torch 2.13.
+    # Buffers (position and word tables) are the same on all ranks. The option was renamed in torch 2.13.
     names = signature(ddp).parameters
     no_buffers = {"forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers": False}
-    both = ddp(_WithModel(model, objective), gradient_as_bucket_view=True, **no_buffers)
-    return both, both.no_sync
+    wrapped = ddp(_ObjectiveModule(model, objective), gradient_as_bucket_view=True, **no_buffers)
+    return wrapped, wrapped.no_sync
 
 
-class _WithModel(nn.Module):
-    """An objective as a module that owns the model's weights, which is what DDP wraps."""
+class _ObjectiveModule(nn.Module):
+    """An objective as a module with the model's weights, for DDP to wrap."""
 
     def __init__(self, model: nn.Module, objective: Callable[[Any, int], LossSum]) -> None:
         super().__init__()
@@ -73,17 +72,17 @@ class _WithModel(nn.Module):
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """All of a tensor. Where it is divided, each process gets it on its CPU, and all must ask."""
+    """Return the full tensor; a sharded one is gathered to the CPU of each rank by a collective call."""
     return tensor.full_tensor().cpu() if _is_distributed(tensor) else tensor
 
 
 def local_tensor(tensor: Tensor) -> Tensor:
-    """What this process holds of a tensor; all of it where it is not divided."""
+    """Return the local shard of a tensor, or all of it if it is not sharded."""
     return tensor.to_local() if _is_distributed(tensor) else tensor
 
 
 def like(tensor: Tensor, model_tensor: Tensor) -> Tensor:
-    """``tensor`` on the device of ``model_tensor`` and, if that is divided and of the same shape, divided as it is."""
+    """Move ``tensor`` to the device of ``model_tensor``, sharded likewise if that is sharded and of the same shape."""
     tensor = tensor.to(model_tensor.device)
     if not _is_distributed(model_tensor) or tensor.shape != model_tensor.shape:
         return tensor
@@ -93,13 +92,13 @@ def like(tensor: Tensor, model_tensor: Tensor) -> Tensor:
 
 
 def without_gathered_weights(model: nn.Module) -> None:
-    """Let go of the weights that FSDP2 keeps whole between forward and backward, so that each is a part again."""
+    """Reshard the full weights that FSDP2 keeps between forward and backward."""
     for module in model.modules():
         if is_sharded(module):
             module.reshard()
 
 
 def _is_distributed(tensor: Tensor) -> TypeGuard[DTensor]:
-    """Whether a tensor is spread over processes. Where it is, somebody has loaded its type."""
+    """Whether a tensor is sharded; if one is, its module has been imported."""
     distributed: Any = sys.modules.get("torch.distributed.tensor")
     return distributed is not None and isinstance(tensor, distributed.DTensor)

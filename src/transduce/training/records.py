@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and the file that keeps it: ``metrics.jsonl``, one JSON object a line."""
+"""Records of a run (updates, validations, checkpoints, skips) and ``metrics.jsonl``, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class UpdateRecord:
-    """An update. Losses are means over the target tokens since the last logged record."""
+    """Record of an update. Losses are means over the target tokens since the last logged record."""
 
     update: int
     epoch: int
-    loss_nats: float  # smoothed
-    nll_nats: float  # not smoothed
+    loss_nats: float  # with label smoothing
+    nll_nats: float  # without
     learning_rate: float
     gradient_norm: float  # of this update, before clipping
-    src_tokens: int  # since the start of the run, end symbols included
+    src_tokens: int  # since the start of the run, EOS included
     tgt_tokens: int
     tgt_tokens_per_s: float  # since the last logged record
-    elapsed_s: float  # since the start of the run, over all its sittings
+    elapsed_s: float  # training time of all sessions
     is_logged: bool
 
     kind = "update"
@@ -41,19 +41,19 @@ class UpdateRecord:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How good outputs are, by one measure."""
+    """Value of a metric."""
 
     value: float
-    signature: str | None = None  # what was measured, and how
+    signature: str | None = None  # of the metric and its settings
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationRecord:
-    """A look at the dev set."""
+    """Record of a validation."""
 
     update: int
-    nll_nats: float  # per target token, not smoothed
-    scores: Mapping[str, Score]  # by name
+    nll_nats: float  # per target token, without label smoothing
+    scores: Mapping[str, Score]  # by metric name
     is_best: bool
     elapsed_s: float
 
@@ -61,13 +61,13 @@ class ValidationRecord:
 
     @property
     def perplexity(self) -> float:
-        """Per token. Section 6.2."""
+        """Perplexity per token. Section 6.2."""
         return perplexity(self.nll_nats, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """A checkpoint is on the disk."""
+    """Record of a saved checkpoint."""
 
     update: int
     path: str
@@ -78,9 +78,9 @@ class CheckpointRecord:
 
 @dataclass(frozen=True, slots=True)
 class SkipRecord:
-    """An update was left out, because its loss or its gradient was not finite."""
+    """Record of an update skipped for a non-finite loss or gradient."""
 
-    update: int  # the last that was made
+    update: int  # the last completed one
     message: str
     elapsed_s: float
 
@@ -98,26 +98,26 @@ class MetricsFile:
         self.path = path
 
     def rewind(self, state: TrainState) -> None:
-        """Forget what came after ``state`` was saved: the resumed run will write it again."""
+        """Remove the records written after ``state`` was saved: the resumed run will write them again."""
         if os.path.lexists(self.path):
             with open_regular(self.path) as stream:
                 lines = list(decoded_lines(stream, str(self.path)))
             if lines and not _is_record(lines[-1]):
-                lines.pop()  # a killed process was writing it
+                lines.pop()  # the process was killed while writing it
             for number, line in enumerate(lines, start=1):
                 if not _is_record(line):
-                    raise DataError(f"{self.path}:{number} is not a record; remove the line to go on")
+                    raise DataError(f"{self.path}:{number} is not a record; remove the line to resume")
             n_skipped = 0
-            kept = []
+            earlier = []
             for line in lines:
                 record = json.loads(line)
                 n_skipped += record["kind"] == SkipRecord.kind
                 if _is_before(record, state, n_skipped=n_skipped):
-                    kept.append(line)
-            write_lines(self.path, kept)
+                    earlier.append(line)
+            write_lines(self.path, earlier)
 
     def __call__(self, record: Record) -> None:
-        """Write one record."""
+        """Append one record."""
         if isinstance(record, UpdateRecord) and not record.is_logged:
             return
         with named_in_errors(self.path), open_regular(self.path, "ab") as stream:
@@ -133,7 +133,7 @@ def _is_record(line: str) -> bool:
 
 
 def _is_before(record: dict[str, Any], state: TrainState, *, n_skipped: int) -> bool:
-    """Whether a record was written before ``state`` was saved; ``n_skipped`` records of skips, this one included."""
+    """Whether a record was written before ``state`` was saved; ``n_skipped`` counts skip records up to this one."""
     if record["update"] != state.update:
         return bool(record["update"] < state.update)
     match record["kind"]:
@@ -148,9 +148,9 @@ def _is_before(record: dict[str, Any], state: TrainState, *, n_skipped: int) -> 
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """A record as plain values, its kind first. Numbers that are not finite become null: JSON has none.
+    """Return a record as JSON values, its kind first. NaN and Inf become null, which JSON lacks.
 
-    Each score has a key of its own; ``signature`` is that of the first.
+    Each score is a key of its own; ``signature`` is that of the first.
     """
     fields: dict[str, Any] = {"kind": record.kind, **asdict(record)}
     fields.pop("is_logged", None)

@@ -1,4 +1,4 @@
-"""Curves for TensorBoard, where it is installed (the extra ``tensorboard``)."""
+"""TensorBoard event files, if TensorBoard is installed (the extra ``tensorboard``)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["TensorBoardEvents"]
 
 
 class TensorBoardEvents:
-    """A listener that writes each logged record as scalars over updates.
+    """Listener that writes logged records as scalars over updates.
 
-    They are for looking at: where they cannot be written, on a full disk, that is told once and the run goes on. So
-    they are written here and now, and not by a thread as torch's ``SummaryWriter`` does, which ends with a traceback.
+    A write error, such as a full disk, is logged once and the run continues. Hence writes are synchronous: torch's
+    ``SummaryWriter`` writes from a thread, which would end with a traceback.
     """
 
-    _numbers = itertools.count()  # of a process; what tells two files of one second apart
+    _numbers = itertools.count()  # distinguishes files of one process and second
 
     def __init__(self, folder: Path, *, updates_done: int, log: Callable[[str], object]) -> None:
         self._log = log
         self._stream: FileIO | None = None
         name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
         self.path = folder / name
-        # What an interrupted run wrote past its checkpoint is hidden: the resumed one writes it again.
+        # Session start: TensorBoard hides events past the checkpoint, which the resumed run writes again.
         self._write({"file_version": "brain.Event:2"}, {"step": updates_done + 1, "session_log": {"status": 1}})
 
     @staticmethod
@@ -40,7 +40,7 @@ class TensorBoardEvents:
         return importlib.util.find_spec("tensorboard") is not None
 
     def __call__(self, record: Record) -> None:
-        """Write one record, if there are curves that it is a point of."""
+        """Write the scalars of one record, if it has any."""
         match record:
             case UpdateRecord(is_logged=True):
                 names = ("loss_nats", "nll_nats", "learning_rate", "gradient_norm", "tgt_tokens_per_s")
@@ -54,7 +54,7 @@ class TensorBoardEvents:
         """Close the file."""
         stream, self._stream = self._stream, None
         if stream is not None:
-            stream.close()  # nothing is waiting in it
+            stream.close()  # unbuffered: cannot fail for lack of space
 
     def _write_scalars(self, update: int, values: dict[str, float]) -> None:
         if self._stream is not None:
@@ -62,23 +62,22 @@ class TensorBoardEvents:
             self._write({"step": update, "summary": {"value": named}})
 
     def _write(self, *events: dict[str, Any]) -> None:
-        """Append events, each by the fields of TensorBoard's message for it. The first ones make the file."""
+        """Append events, given as fields of TensorBoard's ``Event`` message; the first call creates the file."""
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         framed = BytesIO()
         for event in events:
             RecordWriter(framed).write(Event(wall_time=time.time(), **event).SerializeToString())
-        left = framed.getvalue()
+        rest = framed.getvalue()
         try:
             if self._stream is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._stream = self.path.open("wb", buffering=0)
-            while left:
-                left = left[self._stream.write(left) :]
+            while rest:
+                rest = rest[self._stream.write(rest) :]
         except OSError as error:
             self.close()
             self._log(
-                f"warning: {self.path} cannot be written: {error.strerror or error}; the run goes on without curves for"
-                " TensorBoard"
+                f"warning: {self.path} cannot be written: {error.strerror or error}; continuing without TensorBoard"
             )

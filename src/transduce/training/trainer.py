@@ -1,6 +1,6 @@
-"""The update loop. Knows a way to make gradients and a way to validate; knows no task.
+"""The update loop, independent of tasks.
 
-With several processes, what they decide, when to stop for instance, they decide together.
+With several processes, decisions such as when to stop are taken collectively.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ StopReason = Literal["max_updates", "max_minutes", "patience", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What a look at the dev set gives."""
+    """Result of a validation."""
 
-    nll_nats: float  # per target token, not smoothed
-    scores: Mapping[str, Score] = field(default_factory=dict)  # by name, as a task has them
+    nll_nats: float  # per target token, without label smoothing
+    scores: Mapping[str, Score] = field(default_factory=dict)  # by metric name
 
 
 class Validate(Protocol):
-    """A way to look at the dev set."""
+    """Callable that evaluates the model on the dev set."""
 
     def __call__(self, should_stop: Callable[[], bool], /) -> Validation | None:
-        """Look once; None, in all processes, if one of them was asked to stop meanwhile."""
+        """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
 
 
 class Trainer(Generic[BatchT]):
-    """One run: a model, what it minimises and on what, and how the run is watched and kept."""
+    """Train a model on an objective and a batch source, with validation, checkpoints and listeners."""
 
     def __init__(
         self,
@@ -89,96 +89,97 @@ class Trainer(Generic[BatchT]):
         should_stop: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
         distributed: DistributedContext | None = None,
-        begun_with: Mapping[str, Any] | None = None,
+        run_settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """``begun_with`` is what the run was begun with, as JSON values, and is kept in its checkpoints."""
+        """Make a trainer at update 0. ``run_settings`` (JSON values) are copied into every checkpoint."""
         self.model, self.objective, self.batches, self.learning_rate = model, objective, batches, learning_rate
         self.config, self.checkpoints, self.validate = config, checkpoints, validate
         self.listeners, self.should_stop, self.clock = list(listeners), should_stop, clock
-        self.distributed, self.begun_with = distributed or DistributedContext(), begun_with
+        self.distributed, self.run_settings = distributed or DistributedContext(), run_settings
         self.optimiser = make_optimiser(model, config)
-        self.gradients = GradientAccumulator(model, objective, batches, config, self.distributed)
+        self.accumulator = GradientAccumulator(model, objective, batches, config, self.distributed)
         self.state = TrainState()
         self._saved: TrainState | None = None
-        self._rate_tokens = 0  # target tokens since the last logged record, of this sitting
+        self._rate_tokens = 0  # target tokens since the last logged record of this session
         self._session_started = self._window_started = clock()
-        self._earlier_s = 0.0  # training time of earlier sittings
-        # What all processes have agreed on: whether one was asked to stop, and the time of the first one.
-        self._is_interrupted, self._agreed_s, self._checkpointed_s = False, 0.0, 0.0
+        self._previous_sessions_s = 0.0  # training time of earlier sessions
+        # The same on all ranks: whether any was interrupted, and the elapsed time of rank 0.
+        self._is_interrupted, self._synchronised_s, self._checkpointed_s = False, 0.0, 0.0
 
     def resume(self, checkpoint: Path) -> None:
-        """Go on from a checkpoint. Raises CheckpointError if it cannot be used."""
+        """Load a checkpoint to resume from. Raises CheckpointError if it cannot be used."""
         self.state = load_checkpoint(checkpoint, self.model, self.optimiser)
         if isinstance(self.objective, Stateful):
             self.objective.load_state(load_objective_state(checkpoint))
         self._saved = self.state
-        self._earlier_s = self.state.elapsed_s
+        self._previous_sessions_s = self.state.elapsed_s
 
     def run(self) -> StopReason:
-        """Train until length, time, patience or a request ends the run; its last state is on the disk then.
+        """Train until the update limit, the time limit, patience or an interrupt; the final state is then saved.
 
-        Raises TrainingError if memory does not suffice, which the largest batch shows before the first update, and if
-        a loss or a gradient is not finite: the batch and the state before it are on the disk then, too.
+        Raises TrainingError when out of memory, which a preflight on the largest batch detects before the first
+        update, and on a non-finite loss or gradient, after dumping the batches and saving the state before them.
         """
         self._session_started = self._window_started = self.clock()
-        self._agreed_s = self._checkpointed_s = self._earlier_s
+        self._synchronised_s = self._checkpointed_s = self._previous_sessions_s
         if self._saved is not None and self._saved.is_scheduled:
-            self._log_checkpoint()  # a run that was killed may not have come to it
+            self._log_checkpoint()  # the process may have been killed before logging it
         if self.state.update < self.config.max_updates:
             self.model.train()
-            with self._forgetting(lambda: True):
-                memory_preflight(self.gradients, self.optimiser, epoch=self.state.epoch)
+            with self._restoring_objective_state(lambda: True):
+                memory_preflight(self.accumulator, self.optimiser, epoch=self.state.epoch)
             self._window_started = self.clock()
         while True:
             is_best = self._validation_is_due() and self._validate()
-            self._agree()
-            cause = self._checkpoint_trigger(is_best=is_best)
-            if cause is not None:
-                self._checkpoint(cause)
-            reason = self._reason_to_stop()
+            self._synchronise()
+            trigger = self._checkpoint_trigger(is_best=is_best)
+            if trigger is not None:
+                self._checkpoint(trigger)
+            reason = self._stop_reason()
             if reason is not None:
                 break
             self._update()
         self._save_final_state("stop" if reason == "interrupted" else "end")
         return reason
 
-    def _agree(self) -> None:
-        """All processes learn whether one of them was asked to stop, and what time it is for the first one."""
+    def _synchronise(self) -> None:
+        """Share with all ranks whether any was interrupted, and the elapsed time of rank 0."""
         own = torch.tensor([float(self.should_stop()), self._elapsed_s()], dtype=torch.float64)
-        by_process = self.distributed.all_gather(own)
-        self._is_interrupted, self._agreed_s = (
-            self._is_interrupted or bool(by_process[:, 0].any()),
-            float(by_process[0, 1]),
-        )
+        by_rank = self.distributed.all_gather(own)
+        self._is_interrupted = self._is_interrupted or bool(by_rank[:, 0].any())
+        self._synchronised_s = float(by_rank[0, 1])
 
-    def _reason_to_stop(self) -> StopReason | None:
+    def _stop_reason(self) -> StopReason | None:
         config = self.config
         if self._is_interrupted:
             return "interrupted"
         if self.state.update >= config.max_updates:
             return "max_updates"
-        if config.max_minutes is not None and self._agreed_s >= 60 * config.max_minutes:
+        if config.max_minutes is not None and self._synchronised_s >= 60 * config.max_minutes:
             return "max_minutes"
         if config.patience is not None and self.state.validations_without_gain >= config.patience:
             return "patience"
         return None
 
     def _update(self) -> None:
-        """One step of the optimiser over ``n_accumulate`` batches; or none, where something is not finite.
+        """Make one optimiser step over ``n_accumulate`` micro-batches; skip it on a non-finite loss or gradient.
 
-        Nor where it is asked to stop between two batches: the update is begun anew when the run goes on.
+        An interrupt between two micro-batches discards the update; the resumed run repeats it.
         """
         batch_indices, epoch, next_batch = self._next_batch_indices()
         self.model.train()
         gradient: Gradient | None = None
-        with self._saving_what_was_done(f"update {self.state.update + 1}"), self._forgetting(lambda: gradient is None):
-            gradient = self.gradients.make(batch_indices, update=self.state.update, should_stop=self.should_stop)
+        name = f"update {self.state.update + 1}"
+        with self._saving_on_error(name), self._restoring_objective_state(lambda: gradient is None):
+            gradient = self.accumulator.accumulate(
+                batch_indices, update=self.state.update, should_stop=self.should_stop
+            )
         if gradient is None:
             self._is_interrupted = True
             return
         after = replace(self.state, epoch=epoch, next_batch=next_batch)
         if not gradient.is_finite:
-            self._leave_out(batch_indices, gradient, after)
+            self._skip_update(batch_indices, gradient, after)
             return
         learning_rate = self.learning_rate(after.update + 1)
         for group in self.optimiser.param_groups:
@@ -196,14 +197,14 @@ class Trainer(Generic[BatchT]):
         self._rate_tokens += gradient.n_tgt_tokens
         self._report_update(learning_rate, gradient.norm)
 
-    def _remembered(self) -> dict[str, Tensor]:
-        """What the objective remembers from update to update; usually nothing."""
+    def _objective_state(self) -> dict[str, Tensor]:
+        """State of the objective; empty unless it is ``Stateful``."""
         return self.objective.state() if isinstance(self.objective, Stateful) else {}
 
     @contextmanager
-    def _forgetting(self, is_undone: Callable[[], bool]) -> Iterator[None]:
-        """Let the objective remember nothing of the block if that was undone."""
-        before = {name: tensor.clone() for name, tensor in self._remembered().items()}
+    def _restoring_objective_state(self, is_undone: Callable[[], bool]) -> Iterator[None]:
+        """Restore the state of the objective after the block if ``is_undone()``."""
+        before = {name: tensor.clone() for name, tensor in self._objective_state().items()}
         try:
             yield
         finally:
@@ -211,23 +212,23 @@ class Trainer(Generic[BatchT]):
                 self.objective.load_state(before)
 
     @contextmanager
-    def _saving_what_was_done(self, when: str) -> Iterator[None]:
-        """Save the state of before if the block fails, where no other process is needed for it.
+    def _saving_on_error(self, when: str) -> Iterator[None]:
+        """Save the last state if the block fails, with one process only: saving is collective.
 
-        Raises TrainingError where memory did not suffice.
+        Raises TrainingError when out of memory.
         """
         try:
             yield
         except (TransduceError, RuntimeError) as error:
-            self.gradients.clear()
+            self.accumulator.clear()
             if self.distributed.n == 1:
                 self._save_final_state("stop")
             if isinstance(error, RuntimeError) and is_out_of_memory(error):
-                raise out_of_memory(self.gradients, when, has_begun=True) from error
+                raise out_of_memory(self.accumulator, when, has_started=True) from error
             raise
 
     def _next_batch_indices(self) -> tuple[list[BatchIndex], int, int]:
-        """(epoch, index) of the batches of this update, and the place after them."""
+        """Batch indices of this update, and the epoch and index of the batch after them."""
         batch_indices: list[BatchIndex] = []
         epoch, index = self.state.epoch, self.state.next_batch
         while len(batch_indices) < self.config.n_accumulate:
@@ -237,29 +238,29 @@ class Trainer(Generic[BatchT]):
             index += 1
         return batch_indices, epoch, index
 
-    def _leave_out(self, batch_indices: list[BatchIndex], gradient: Gradient, after: TrainState) -> None:
-        """Keep what is not finite and go on behind it, without an update.
+    def _skip_update(self, batch_indices: list[BatchIndex], gradient: Gradient, after: TrainState) -> None:
+        """Dump the offending batches, skip the update, continue.
 
-        Raises TrainingError if as many as are allowed were left out before.
+        Raises TrainingError if the maximum number of updates has been skipped before.
         """
-        update, n_skipped, allowed = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
-        what = describe(self.gradients, batch_indices, gradient)
-        if n_skipped >= allowed:
+        update, n_skipped, max_skips = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
+        what = describe(self.accumulator, batch_indices, gradient)
+        if n_skipped >= max_skips:
             self._save_final_state("stop")
         folder = self.checkpoints.parent / "not-finite" / f"update-{update:08d}-{n_skipped + 1}"
         try:
-            dump_nonfinite(folder, self.gradients, batch_indices, gradient, update=update)
-            kept = f"the batch is kept in {folder}"
+            dump_nonfinite(folder, self.accumulator, batch_indices, gradient, update=update)
+            dumped = f"the batch was dumped to {folder}"
         except OSError as error:
-            kept = f"the batch could not be kept in {folder} ({error.strerror})"
-        self.gradients.clear()
-        message = f"update {update}: {what}; nothing was updated; {kept}"
-        if n_skipped < allowed:
+            dumped = f"the batch could not be dumped to {folder} ({error.strerror})"
+        self.accumulator.clear()
+        message = f"update {update}: {what}; the weights are unchanged; {dumped}"
+        if n_skipped < max_skips:
             self.state = replace(after, n_skipped=n_skipped + 1)
-            words = f"{message}; left out ({n_skipped + 1} of at most {allowed})"
-            self._log(SkipRecord(self.state.update, words, self._elapsed_s()))
+            message = f"{message}; skipped ({n_skipped + 1} of at most {max_skips})"
+            self._log(SkipRecord(self.state.update, message, self._elapsed_s()))
             return
-        hint = f"; {allowed} left out before" if allowed else ", or --on-nan skip:N to leave out so many such updates"
+        hint = f"; {max_skips} skipped before" if max_skips else ", or --on-nan skip:N to skip up to N such updates"
         raise TrainingError(
             f"{message}; a smaller training.lr_factor, longer warmup_steps or a clip_norm may help{hint}"
         )
@@ -287,19 +288,19 @@ class Trainer(Generic[BatchT]):
         self._log(record)
 
     def _validation_is_due(self) -> bool:
-        """At its updates, and after a resume if the run was stopped before it was done."""
+        """Whether a validation is scheduled at this update and not done, as after an interrupted one."""
         update = self.state.update
-        is_its_time = update > 0 and update % self.config.validate_every_updates == 0
-        return self.validate is not None and is_its_time and self.state.validated_update != update
+        is_scheduled = update > 0 and update % self.config.validate_every_updates == 0
+        return self.validate is not None and is_scheduled and self.state.validated_update != update
 
     def _validate(self) -> bool:
-        """Look at the dev set; whether the model is the best so far. Not so if the look was interrupted."""
+        """Validate; whether the model is the best so far. False if the validation was interrupted."""
         assert self.validate is not None
         started = self.clock()
         self.model.eval()
-        with torch.no_grad(), self._saving_what_was_done(f"validation after update {self.state.update}"):
+        with torch.no_grad(), self._saving_on_error(f"validation after update {self.state.update}"):
             validation = self.validate(self.should_stop)
-        self._window_started += self.clock() - started  # the rate of training is not that of validation
+        self._window_started += self.clock() - started  # tokens per second exclude validation
         if validation is None:
             self._is_interrupted = True
             return False
@@ -313,51 +314,51 @@ class Trainer(Generic[BatchT]):
         return is_best
 
     def _checkpoint_trigger(self, *, is_best: bool) -> CheckpointTrigger | None:
-        """Why there should be a checkpoint now. A validation that was interrupted comes first, after the resume."""
+        """Return why to write a checkpoint now, if at all. A pending validation (after an interrupt) comes first."""
         config, update, saved = self.config, self.state.update, self._saved
         if update == 0 or self._validation_is_due():
             return None
         every_minutes = config.checkpoint_every_minutes
-        is_late = every_minutes is not None and self._agreed_s - self._checkpointed_s >= 60 * every_minutes
-        is_there = saved is not None and saved.update == update and saved.cause == "schedule"
-        if (update % config.checkpoint_every_updates == 0 or is_late) and not is_there:
+        is_overdue = every_minutes is not None and self._synchronised_s - self._checkpointed_s >= 60 * every_minutes
+        is_saved = saved is not None and saved.update == update and saved.cause == "schedule"
+        if (update % config.checkpoint_every_updates == 0 or is_overdue) and not is_saved:
             return "schedule"
         return "best" if is_best and update < config.max_updates else None
 
-    def _save_final_state(self, cause: CheckpointTrigger) -> None:
-        """A checkpoint of the last state, unless there is one: the end of a run is averaged, a stop on the way not."""
+    def _save_final_state(self, trigger: CheckpointTrigger) -> None:
+        """Save the final state unless saved; ``end`` checkpoints are averaged, ``stop`` ones are not."""
         saved, update = self._saved, self.state.update
-        is_there = saved is not None and saved.update == update  # a resume comes by what was skipped since once more
-        is_good_for_it = saved is not None and (cause == "stop" or saved.cause in ("schedule", "end"))
-        if update > 0 and not (is_there and is_good_for_it):
-            self._checkpoint(cause)
+        is_saved = saved is not None and saved.update == update  # a resumed run repeats any skips since
+        suffices = saved is not None and (trigger == "stop" or saved.cause in ("schedule", "end"))
+        if update > 0 and not (is_saved and suffices):
+            self._checkpoint(trigger)
 
-    def _checkpoint(self, cause: CheckpointTrigger) -> None:
+    def _checkpoint(self, trigger: CheckpointTrigger) -> None:
         started = self.clock()
         self._require_finite_weights()
-        self.state = replace(self.state, cause=cause, elapsed_s=self._elapsed_s())
+        self.state = replace(self.state, cause=trigger, elapsed_s=self._elapsed_s())
         save_checkpoint(
-            self.checkpoints, self.model, self.optimiser, self.state, self.distributed, begun_with=self.begun_with,
-            objective_state=self._remembered(),
+            self.checkpoints, self.model, self.optimiser, self.state, self.distributed, run_settings=self.run_settings,
+            objective_state=self._objective_state(),
         )  # fmt: skip
         if self.distributed.is_first:
             keep = self.config.keep_checkpoints
             remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
         self._saved = self.state
         return_freed_pages()
-        if cause == "schedule":
-            self._checkpointed_s = self._agreed_s
+        if trigger == "schedule":
+            self._checkpointed_s = self._synchronised_s
         self._window_started += self.clock() - started
-        if cause != "stop":  # a run that is stopped and resumed tells what one tells that was not
+        if trigger != "stop":  # so that an interrupted and resumed run logs the same as an uninterrupted one
             self._log_checkpoint()
 
     def _require_finite_weights(self) -> None:
-        """Raises TrainingError if an update has made weights that nobody could go on from."""
+        """Raise TrainingError if a weight is NaN or Inf on any rank."""
         is_finite = all(bool(local_tensor(weight).isfinite().all()) for weight in self.model.parameters())
         if not self.distributed.all_gather(torch.tensor([float(is_finite)])).all():
-            last = f"update {self._saved.update} is the last checkpoint" if self._saved else "there is no checkpoint"
+            last = f"the last checkpoint is of update {self._saved.update}" if self._saved else "there is no checkpoint"
             raise TrainingError(
-                f"update {self.state.update}: there are weights that are not finite; nothing was saved, {last}; a "
+                f"update {self.state.update}: some weights are not finite (NaN or Inf); nothing was saved, {last}; a "
                 "smaller training.lr_factor, longer warmup_steps or a clip_norm may help"
             )
 
@@ -366,7 +367,7 @@ class Trainer(Generic[BatchT]):
         self._log(CheckpointRecord(self.state.update, path.name, self._elapsed_s()))
 
     def _elapsed_s(self) -> float:
-        return self._earlier_s + self.clock() - self._session_started
+        return self._previous_sessions_s + self.clock() - self._session_started
 
     def _log(self, record: Record) -> None:
         for listener in self.listeners:

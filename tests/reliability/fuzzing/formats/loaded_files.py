@@ -124,7 +124,7 @@ def check_tokenizers(tokenizers: list[Tokenizer]) -> None:
 def is_same_store(one: PairStore, other: PairStore) -> bool:
     rows = np.arange(len(one))
     return one.summary == other.summary and all(
-        np.array_equal(a.values_M, b.values_M) and np.array_equal(a.lengths_B, b.lengths_B)
+        np.array_equal(a.values_N, b.values_N) and np.array_equal(a.lengths_B, b.lengths_B)
         for a, b in ((one.columns[side].gather(rows), other.columns[side].gather(rows)) for side in ("src", "tgt"))
     )
 
@@ -140,7 +140,7 @@ def check_store(store: PairStore, vocab_size: int) -> None:
         batch = collate(store, rows)
         assert 0 <= int(batch.src_BS.min()) <= int(batch.src_BS.max()) < vocab_size
         assert batch.n_src_tokens == int(store.src_lengths[rows].sum())
-        assert 0 <= int(batch.tgt_out_M.min()) <= int(batch.tgt_out_M.max()) < vocab_size
+        assert 0 <= int(batch.tgt_out_N.min()) <= int(batch.tgt_out_N.max()) < vocab_size
 
 
 def is_same_prepared(one: Prepared, other: Prepared) -> bool:
