@@ -39,7 +39,7 @@ class Numbers:
         self.size = size
         self.fingerprint = hashlib.sha256(f"numbers below {size}".encode()).hexdigest()
 
-    def encode_batch(self, texts: Sequence[str], *, most_tokens: int | None = None) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
         """The numbers of each text, all of them: none is long."""
         return [[int(number) for number in text.split()] for text in texts]
 

@@ -56,7 +56,7 @@ def test_grouping_of_calls_does_not_matter(tokenizer: Tokenizer) -> None:
 def test_throwing_segmentations_away_does_not_matter(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = TEXTS * 4
     kept = BpeDropout(tokenizer, p_drop=0.3, seed=7).sample(texts, 3)
-    monkeypatch.setattr(bpe_dropout, "MAX_KEPT", 0)
+    monkeypatch.setattr(bpe_dropout, "MAX_CACHED", 0)
     sampler = BpeDropout(tokenizer, p_drop=0.3, seed=7)
     assert sampler.sample(texts, 3) == kept
     assert len(sampler._pools) <= len(tokenizer.words(texts[-1]))

@@ -58,7 +58,7 @@ def test_no_bracket_opens_that_could_not_be_closed() -> None:
 
 
 def test_not_too_many_open_before_a_word() -> None:
-    most = BracketGrammar.MOST_IN_A_ROW
+    most = BracketGrammar.MAX_OPENED_IN_A_ROW
     assert after("(S " * (most - 1)) == {"XX", ",", "(S", "(NP"}
     assert after("(S " * most) == {"XX", ","}
     assert after("(S " * most + "XX") == {"XX", ",", ")S", "(S", "(NP"}
@@ -99,7 +99,7 @@ def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
     draw = random.Random(seed)
     tree = Tree("TOP", (random_tree(draw, n_words),))
     tokens = linearise(tree)
-    assume("(" * (BracketGrammar.MOST_IN_A_ROW + 1) not in "".join(token[0] for token in tokens))
+    assume("(" * (BracketGrammar.MAX_OPENED_IN_A_ROW + 1) not in "".join(token[0] for token in tokens))
     ids = TOKENIZER.encode(" ".join(tokens))
     constraint = grammar(n_words, max_lengths=[len(ids) + 1])
     for place, id in enumerate([*ids, EOS_ID]):

@@ -273,18 +273,18 @@ def test_a_batch_is_encoded_like_its_texts(kind: Kind, data: st.DataObject) -> N
 
 
 @every_kind
-@given(data=st.data(), most_tokens=st.integers(0, 12), n_times=st.sampled_from([1, 3, 300]))
+@given(data=st.data(), max_tokens=st.integers(0, 12), n_times=st.sampled_from([1, 3, 300]))
 def test_of_a_text_with_too_many_tokens_the_beginning_has_too_many_as_well(
-    kind: Kind, data: st.DataObject, most_tokens: int, n_times: int
+    kind: Kind, data: st.DataObject, max_tokens: int, n_times: int
 ) -> None:
     text = " ".join([data.draw(kind.writable)] * n_times)
     tokenizer = kind.trained()
-    whole, read = tokenizer.encode(text), tokenizer.encode(text, most_tokens=most_tokens)
-    assert tokenizer.encode_batch([text, ""], most_tokens=most_tokens) == [read, []]
-    if len(whole) <= most_tokens:
+    whole, read = tokenizer.encode(text), tokenizer.encode(text, max_tokens=max_tokens)
+    assert tokenizer.encode_batch([text, ""], max_tokens=max_tokens) == [read, []]
+    if len(whole) <= max_tokens:
         assert read == whole
     else:
-        assert len(read) > most_tokens
+        assert len(read) > max_tokens
 
 
 @every_kind
@@ -352,7 +352,7 @@ def test_a_word_is_spelled_alike_at_the_start_and_inside(kind: Kind) -> None:
 
 @every_text_kind
 def test_words_begin_with_the_space_before_them(kind: Kind) -> None:
-    beginnings = set(kind.trained().word_beginnings)
+    beginnings = set(kind.trained().word_start_ids)
     for text, n_words in (("low lower slow", 3), ("don't", 1), ("日 low-low", 2)):
         ids = kind.trained().encode(text)
         assert ids[0] in beginnings
@@ -401,7 +401,7 @@ def test_a_saved_tokenizer_is_the_same(saved: tuple[Path, Kind]) -> None:
     tokenizer, loaded = kind.trained(), load_tokenizer(path)
     assert (loaded.fingerprint, loaded.size) == (tokenizer.fingerprint, tokenizer.size)
     assert (loaded.vocabulary, loaded.merges) == (tokenizer.vocabulary, tokenizer.merges)
-    assert (set(loaded.word_beginnings), loaded.has_masks) == (set(tokenizer.word_beginnings), tokenizer.has_masks)
+    assert (set(loaded.word_start_ids), loaded.has_masks) == (set(tokenizer.word_start_ids), tokenizer.has_masks)
     assert loaded.is_closed is tokenizer.is_closed is (kind.name == "symbols")
     for text in (*kind.texts, "the newest Fluß", "(S (VP XX"):
         assert loaded.encode(text) == tokenizer.encode(text)

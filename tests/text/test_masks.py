@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import MASKS, BpeDropout, find_unchanging, mask, train_bpe, unmask
-from transduce.text.masks import caps_lowered, is_all_caps, mask_pair, mask_words, without_masks
+from transduce.text import MASKS, BpeDropout, find_verbatim, mask, train_bpe, unmask
+from transduce.text.masks import is_all_caps, mask_pair, mask_words, strip_masks, to_sentence_case
 
 FOUND = {
     "Write to jane.doe+x@mail.example.org today.": ["jane.doe+x@mail.example.org"],
@@ -54,12 +54,12 @@ NOT_FOUND = [
 
 @pytest.mark.parametrize("text", FOUND)
 def test_what_stays_is_found(text: str) -> None:
-    assert find_unchanging(text) == FOUND[text]
+    assert find_verbatim(text) == FOUND[text]
 
 
 @pytest.mark.parametrize("text", NOT_FOUND)
 def test_what_is_translated_is_not_found(text: str) -> None:
-    assert find_unchanging(text) == []
+    assert find_verbatim(text) == []
 
 
 @given(st.text(alphabet=st.sampled_from("ab .<>/@%${}:1k\ue000\ue001😀&;"), max_size=60))
@@ -67,7 +67,7 @@ def test_masking_and_back_is_nothing_done(text: str) -> None:
     masked = mask(text)
     back, is_whole = unmask(masked.text, masked)
     assert is_whole
-    if len(set(find_unchanging(text))) <= len(MASKS):
+    if len(set(find_verbatim(text))) <= len(MASKS):
         assert back == text
 
 
@@ -90,7 +90,7 @@ def test_what_the_model_does_with_masks_is_mended() -> None:
 def test_nothing_that_should_stay_is_lost_or_doubled(written: list[str], n: int) -> None:
     strings = ["x.txt", "%s", "a@b.org", "5 km"][:n]
     text, is_whole = unmask(" ".join(written), mask(" or ".join(strings)))
-    assert sorted(find_unchanging(text)) == sorted(strings)
+    assert sorted(find_verbatim(text)) == sorted(strings)
     assert not set(text) & set(MASKS)
     assert is_whole == (sorted(each for each in written if each in MASKS) == list(MASKS[:n]))
 
@@ -104,7 +104,7 @@ def test_many_missing_masks_take_little_time() -> None:
 def test_more_strings_than_masks_stay_as_they_are() -> None:
     text = " ".join(f"{{x{number}}}" for number in range(len(MASKS) + 3))
     masked = mask(text)
-    assert len(masked.kept) == len(MASKS)
+    assert len(masked.originals) == len(MASKS)
     assert masked.text.endswith("{x10} {x11} {x12}")
 
 
@@ -142,5 +142,5 @@ def test_sentences_in_capitals() -> None:
     assert is_all_caps("DO NOT OPEN THE DOOR!")
     assert is_all_caps("TÜR ZU, BITTE")
     assert not any(map(is_all_caps, ["NATO", "The USA", "I", "犬は犬", "123 456", "A B C", ""]))
-    assert caps_lowered("“THE DOG AND I RUN.”", "en") == "“The dog and I run.”"
-    assert without_masks(f"a{MASKS[2]}b") == "ab"
+    assert to_sentence_case("“THE DOG AND I RUN.”", "en") == "“The dog and I run.”"
+    assert strip_masks(f"a{MASKS[2]}b") == "ab"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import joined, split_clauses, split_sentences
+from transduce.text import join_segments, split_clauses, split_sentences
 
 ENGLISH = [
     "Dr. Smith paid 3.50 dollars.",
@@ -63,18 +63,20 @@ def test_an_unknown_language_has_the_general_rules() -> None:
 def test_the_spacing_comes_back() -> None:
     segments = split_sentences("One is here.   Two is there.\tThree.\n\nFour.", "en")
     texts = [each.text.upper() for each in segments]
-    assert joined(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
+    assert join_segments(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
 
 
 def test_line_ends_of_other_programs_become_spaces() -> None:
     segments = split_sentences("One is here.\u2028Two is there.\x85\x0cThree is far.", "en")
     assert len(segments) == 3
-    assert joined([each.text for each in segments], segments) == "One is here. Two is there. Three is far."
+    assert join_segments([each.text for each in segments], segments) == "One is here. Two is there. Three is far."
 
 
 def test_a_translation_of_nothing_leaves_no_gap() -> None:
     segments = split_sentences("One. Two is here. Three is far.", "en")
-    assert joined(["", *[each.text for each in segments[1:]]], segments) == " ".join(each.text for each in segments[1:])
+    assert join_segments(["", *[each.text for each in segments[1:]]], segments) == " ".join(
+        each.text for each in segments[1:]
+    )
 
 
 @given(

@@ -22,13 +22,13 @@ def test_each_symbol_is_one_id() -> None:
 def test_a_symbol_of_any_length_is_one_id() -> None:
     label = "(" + "N" * 100_000
     tokenizer = train_word_level([f"{label} XX"])
-    assert len(tokenizer.encode(f"{label} XX", most_tokens=1)) == 2
-    assert tokenizer.decode(tokenizer.encode(f"{label} XX", most_tokens=2)) == f"{label} XX"
+    assert len(tokenizer.encode(f"{label} XX", max_tokens=1)) == 2
+    assert tokenizer.decode(tokenizer.encode(f"{label} XX", max_tokens=2)) == f"{label} XX"
 
 
 def test_words_are_begun_by_tags_and_by_what_is_not_known() -> None:
     tokenizer = train_word_level(LINES)
-    assert set(tokenizer.word_beginnings) == {UNK_ID, *map(tokenizer.vocabulary.get, ("XX", ".", ","))}
+    assert set(tokenizer.word_start_ids) == {UNK_ID, *map(tokenizer.vocabulary.get, ("XX", ".", ","))}
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:

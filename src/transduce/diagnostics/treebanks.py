@@ -58,7 +58,7 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
     for tree in trees:
         words = tree.words()
         n_trees, n_words, longest = n_trees + 1, n_words + len(words), max(longest, len(words))
-        n_steep += most_in_a_row(tree) > BracketGrammar.MOST_IN_A_ROW
+        n_steep += most_in_a_row(tree) > BracketGrammar.MAX_OPENED_IN_A_ROW
         n_flat += all(child.word is not None for child in tree.children)
     if not n_trees:
         yield problem(subject, "holds no tree with words; a tree is like (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))")
@@ -68,7 +68,7 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
         f"{counted(n_trees, 'tree')}, {counted(n_words, 'word')}, at most {longest:,} words in one; brackets match",
     )
     if n_steep:
-        limit = BracketGrammar.MOST_IN_A_ROW
+        limit = BracketGrammar.MAX_OPENED_IN_A_ROW
         yield note(
             subject, f"{counted(n_steep, 'tree')} with more than {limit} brackets before a word; a parser opens no more"
         )

@@ -67,7 +67,7 @@ class BatchSearch:
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Each text in ids without the end symbol: all of one that can be read whole, and too many of any other."""
         return self._src_tokenizer.encode_batch(
-            [normalise(text) for text in texts], most_tokens=self.max_source_tokens - 1
+            [normalise(text) for text in texts], max_tokens=self.max_source_tokens - 1
         )
 
     @torch.no_grad()

@@ -23,16 +23,16 @@ class Segmenter:
         statistics: LineStatistics | None,
         n_tokens: Callable[[Sequence[str]], list[int]],
         *,
-        most_tokens: int,
+        max_tokens: int,
     ) -> None:
-        """``n_tokens`` counts those of many texts, the end symbol included; ``most_tokens`` are read of a text.
+        """``n_tokens`` counts those of many texts, the end symbol included; ``max_tokens`` are read of a text.
 
         Without statistics, every sentence stands alone.
         """
         self.language, self._n_tokens = language, n_tokens
         self.most_sentences = 1 if statistics is None else statistics.sentences
-        self.usual = most_tokens if statistics is None else min(statistics.tokens, most_tokens)
-        self.longest = most_tokens if statistics is None else min(statistics.longest, most_tokens)
+        self.usual = max_tokens if statistics is None else min(statistics.tokens, max_tokens)
+        self.longest = max_tokens if statistics is None else min(statistics.longest, max_tokens)
 
     def __call__(self, lines: Sequence[str]) -> list[list[Segment]]:
         """The segments of each line, at least one; a blank line has one that is empty."""

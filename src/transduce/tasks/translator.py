@@ -25,7 +25,7 @@ from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.progress import Progress, shown_progress
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, put_together
-from transduce.text import Masked, Segment, Tokenizers, caps_lowered, is_all_caps, mask, normalise, unmask
+from transduce.text import MaskedText, Segment, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
 from transduce.text.chunks import chunks
 
 __all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
@@ -45,7 +45,7 @@ Choose = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Se
 class _Input:
     """A segment as the model reads it."""
 
-    masked: Masked
+    masked: MaskedText
     is_caps: bool  # it was in capitals, and its translation shall be
     is_truncated: bool  # it was too long to be looked at whole
 
@@ -88,7 +88,7 @@ class Translator:
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
         self._segments = Segmenter(
-            self.src_language, statistics, self._n_tokens, most_tokens=self._search_all.max_source_tokens
+            self.src_language, statistics, self._n_tokens, max_tokens=self._search_all.max_source_tokens
         )
 
     def __repr__(self) -> str:
@@ -271,7 +271,7 @@ class Translator:
         results: dict[int, TranslatedSegment] = {}
         # Of a text with masks, the translation that has them all is taken; so all of the beam is looked at.
         for has_masks in (False, True):
-            places = [place for place, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
+            places = [place for place, each in enumerate(inputs) if bool(each.masked.originals) == has_masks]
             way = search_with(search, n_best=search.beam_size) if has_masks else search
             found = self._search_all([inputs[place].masked.text for place in places], way, should_stop=should_stop)
             if found is None:
@@ -282,9 +282,9 @@ class Translator:
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
         text, is_truncated = _beginning(text)
-        masked = mask(text) if self.tokenizers.src.has_masks else Masked(text, {})
+        masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
         is_caps = lowers_caps and is_all_caps(masked.text)
-        read = replace(masked, text=caps_lowered(masked.text, self.src_language)) if is_caps else masked
+        read = replace(masked, text=to_sentence_case(masked.text, self.src_language)) if is_caps else masked
         return _Input(read, is_caps, is_truncated)
 
     def _result(self, source: _Input, found: SearchResult, *, n_best: int) -> TranslatedSegment:

@@ -96,7 +96,7 @@ def model_that_counts_words(config: ModelConfig, tokenizers: Tokenizers | None) 
     """A new Transformer whose positions count the words that the tokenizers know of; without any, for its shapes."""
 
     def front_end(tokenizer: Tokenizer | None) -> FrontEndMaker:
-        begins_word = [] if tokenizer is None else tokenizer.word_beginnings
+        begins_word = [] if tokenizer is None else tokenizer.word_start_ids
         return lambda embedding: WordPositionFrontEnd(embedding, begins_word, p_drop=config.p_drop)
 
     src, tgt = (None, None) if tokenizers is None else (tokenizers.src, tokenizers.tgt)

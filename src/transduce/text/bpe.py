@@ -11,7 +11,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from transduce.errors import ConfigError, DataError
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
+from transduce.text.tokenizer import Tokenizer, to_byte_level
 from transduce.text.tokenizer_pipelines import byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS
 
@@ -63,7 +63,7 @@ def _parts(text: str) -> list[str]:
 
 def _merges_of_masks() -> list[tuple[str, str]]:
     """The merges that make a token of each mask: two bytes that all have, and the third."""
-    spelled = list(map(spelled_in_bytes, MASKS))
+    spelled = list(map(to_byte_level, MASKS))
     return [(spelled[0][0], spelled[0][1]), *((each[:2], each[2]) for each in spelled)]
 
 

@@ -20,14 +20,14 @@ from operator import getitem
 
 from transduce.errors import ConfigError
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
+from transduce.text.tokenizer import Tokenizer, to_byte_level
 
 __all__ = ["BpeDropout"]
 
 POOL_SIZE = 64  # segmentations of one word; divides 256, so that a random byte picks each of them equally often
-MAX_KEPT = 1_000_000  # segmentations kept at a time, about 120 MB
+MAX_CACHED = 1_000_000  # segmentations kept at a time, about 120 MB
 DRAW_BYTES = 8  # one random number
-_BYTES_OF_MASKS = spelled_in_bytes(MASKS[0])[:2]  # those that all masks begin with
+_BYTES_OF_MASKS = to_byte_level(MASKS[0])[:2]  # those that all masks begin with
 
 Ids = tuple[int, ...]
 
@@ -70,7 +70,7 @@ class BpeDropout:
         return [self._samples(text, n_samples) for text in texts]
 
     def _samples(self, text: str, n_samples: int) -> list[list[int]]:
-        if self._n_kept > MAX_KEPT:
+        if self._n_kept > MAX_CACHED:
             self._pools.clear()
             self._n_kept = 0
         pools = [self._pool(word) for word in self._tokenizer.words(text)]

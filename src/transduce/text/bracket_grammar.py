@@ -65,12 +65,12 @@ class BracketGrammar:
 
     Brackets close in the order in which they opened, and none without a word in it; each word has one tag, out of those
     that are allowed for it; the end comes when all words are written and all brackets are closed. No bracket opens that
-    could not be closed within the limit, so an output always ends; and not more than ``MOST_IN_A_ROW`` open before a
+    could not be closed within the limit, so an output always ends; and not more than ``MAX_OPENED_IN_A_ROW`` open before a
     word: a model that takes a sentence for ended, while words are left, would open brackets for ever.
     """
 
     # The most that GUM, CRAFT and the sample of the Wall Street Journal have, in 40,000 trees.
-    MOST_IN_A_ROW = 8
+    MAX_OPENED_IN_A_ROW = 8
 
     def __init__(self, kinds: TokenKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
         """``tags``: for each sentence and word, the ids that it may have; ``max_lengths`` count the end.
@@ -99,7 +99,7 @@ class BracketGrammar:
             allowed += tags[written.n_words]
             # One bracket more, then all words, all closing brackets and the end.
             n_tokens_of_tree = len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1
-            if n_tokens_of_tree <= self.max_lengths[sentence] and written.n_opened < self.MOST_IN_A_ROW:
+            if n_tokens_of_tree <= self.max_lengths[sentence] and written.n_opened < self.MAX_OPENED_IN_A_ROW:
                 allowed += self.kinds.opening
         if written.brackets and not written.n_opened:
             allowed.append(self.kinds.closing_of[written.brackets[-1]])

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 __all__ = [
-    "MASKS", "Masked", "caps_lowered", "find_unchanging", "is_all_caps", "mask", "mask_pair", "mask_words",
-    "unchanging_spans", "unmask", "without_masks",
+    "MASKS", "MaskedText", "find_verbatim", "is_all_caps", "mask", "mask_pair", "mask_words", "strip_masks",
+    "to_sentence_case", "unmask", "verbatim_spans",
 ]  # fmt: skip
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
@@ -66,39 +66,39 @@ MOST_PUT = 100  # masks that are put where the source has them: for each, the wh
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedText:
     """A text with masks, and what each of them stands for."""
 
     text: str
-    kept: dict[str, str]
+    originals: dict[str, str]
 
 
-def find_unchanging(text: str) -> list[str]:
+def find_verbatim(text: str) -> list[str]:
     """What of a text a translation leaves as it is, in order.
 
-    >>> find_unchanging("Mail a.b@c.org or see https://x.org/y?z=1, <b>%s</b> has 12.5 kg 👍 in {name}.txt.")
+    >>> find_verbatim("Mail a.b@c.org or see https://x.org/y?z=1, <b>%s</b> has 12.5 kg 👍 in {name}.txt.")
     ['a.b@c.org', 'https://x.org/y?z=1', '<b>', '%s', '</b>', '12.5 kg', '👍', '{name}']
     """
-    return [text[start:end] for start, end in unchanging_spans(text)]
+    return [text[start:end] for start, end in verbatim_spans(text)]
 
 
-def unchanging_spans(text: str) -> list[tuple[int, int]]:
+def verbatim_spans(text: str) -> list[tuple[int, int]]:
     """Where they stand: the first place of each, and the one behind it."""
     return [found.span() for found in _UNCHANGING.finditer(text)] if _HINT.search(text) else []
 
 
-def mask(text: str) -> Masked:
+def mask(text: str) -> MaskedText:
     """A text to translate with its masks. The same string has the same mask; what there is no mask for stays.
 
     >>> masked = mask("see <b>x.txt</b>")
-    >>> masked.text == f"see {MASKS[0]}{MASKS[1]}{MASKS[2]}", list(masked.kept.values())
+    >>> masked.text == f"see {MASKS[0]}{MASKS[1]}{MASKS[2]}", list(masked.originals.values())
     (True, ['<b>', 'x.txt', '</b>'])
     """
-    masks = dict(zip(dict.fromkeys(find_unchanging(text)), MASKS, strict=False))
-    return Masked(_replaced(text, masks), {token: string for string, token in masks.items()})
+    masks = dict(zip(dict.fromkeys(find_verbatim(text)), MASKS, strict=False))
+    return MaskedText(_replaced(text, masks), {token: string for string, token in masks.items()})
 
 
-def unmask(text: str, masked: Masked) -> tuple[str, bool]:
+def unmask(text: str, masked: MaskedText) -> tuple[str, bool]:
     """A translation of ``masked.text`` with the strings in the place of their masks, and whether all were there.
 
     A mask that the translation has too often, or that the source has not, is left out; one that it lacks is put where
@@ -111,7 +111,7 @@ def unmask(text: str, masked: Masked) -> tuple[str, bool]:
     is_whole = wanted == got
     if not is_whole:
         text = _with_masks(text, masked.text, wanted)
-    return _MASK.sub(lambda found: masked.kept.get(found.group(), ""), text), is_whole
+    return _MASK.sub(lambda found: masked.originals.get(found.group(), ""), text), is_whole
 
 
 def mask_pair(src: str, tgt: str) -> tuple[str, str]:
@@ -119,7 +119,7 @@ def mask_pair(src: str, tgt: str) -> tuple[str, str]:
 
     Which masks is decided by the text, so that all are learned alike.
     """
-    on_src, on_tgt = Counter(find_unchanging(src)), Counter(find_unchanging(tgt))
+    on_src, on_tgt = Counter(find_verbatim(src)), Counter(find_verbatim(tgt))
     shared = [string for string, count in on_src.items() if on_tgt[string] == count]
     masks = dict(zip(shared, _masks_from(src), strict=False))
     return _replaced(src, masks), _replaced(tgt, masks)
@@ -146,7 +146,7 @@ def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
         yield _with_one(src, tokens[0], at_end=at_end), _with_one(tgt, tokens[0], at_end=at_end)
 
 
-def without_masks(text: str) -> str:
+def strip_masks(text: str) -> str:
     """``text`` as tokenizers learn from it: masks are in their vocabulary already."""
     return _MASK.sub("", text)
 
@@ -163,10 +163,10 @@ def is_all_caps(text: str) -> bool:
     return len(words) > 1 and sum(map(len, words)) >= LEAST_CAPITALS
 
 
-def caps_lowered(text: str, language: str) -> str:
+def to_sentence_case(text: str, language: str) -> str:
     """A text in capitals as it is written elsewhere, as far as that can be known: the first letter is one.
 
-    >>> caps_lowered("DO I KNOW YOU?", "en")
+    >>> to_sentence_case("DO I KNOW YOU?", "en")
     'Do I know you?'
     """
     lowered = text.lower()
@@ -180,7 +180,7 @@ def _replaced(text: str, masks: dict[str, str]) -> str:
     """``text`` with masks; characters in it that look like masks, and got none themselves, are lost."""
     if not _HINT.search(text):
         return text
-    return _UNCHANGING.sub(lambda found: masks.get(found.group(), without_masks(found.group())), text)
+    return _UNCHANGING.sub(lambda found: masks.get(found.group(), strip_masks(found.group())), text)
 
 
 def _masks_from(text: str) -> tuple[str, ...]:

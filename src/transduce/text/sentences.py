@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
-from transduce.text.masks import unchanging_spans
+from transduce.text.masks import verbatim_spans
 
-__all__ = ["Segment", "joined", "split_clauses", "split_sentences"]
+__all__ = ["Segment", "join_segments", "split_clauses", "split_sentences"]
 
 MOST_CHARACTERS = 10_000  # given to the splitter at a time
 LEAST_LETTERS = 2  # "1." and "M." are no sentences: they belong to what follows
@@ -74,20 +74,20 @@ def split_sentences(text: str, language: str) -> list[Segment]:
     return _segments(parts)
 
 
-def split_clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
-    """``text`` cut into pieces of at most ``most_tokens``: near the middle, at a semicolon, a colon or a dash, else at
+def split_clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
+    """``text`` cut into pieces of at most ``max_tokens``: near the middle, at a semicolon, a colon or a dash, else at
     a comma, else between two words; and each half again while it is too long. No word is cut, and no tag and the like.
 
     >>> [each.text for each in split_clauses("when it rains, we stay at home", 5, lambda text: len(text.split()))]
     ['when it rains,', 'we stay at home']
     """
-    return _segments(list(_clauses(text.strip(), most_tokens, n_tokens)))
+    return _segments(list(_clauses(text.strip(), max_tokens, n_tokens)))
 
 
-def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
+def join_segments(texts: Sequence[str], segments: Sequence[Segment]) -> str:
     """``texts``, one for each segment, with the spacing of the segments. Only a line feed may end a line in it.
 
-    >>> joined(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"))
+    >>> join_segments(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"))
     'Ja!  Nein?'
     """
     spaces = [_ENDS_LINE.sub(" ", each.space) for each in segments]
@@ -99,7 +99,7 @@ class _Inside:
     """The places of a text where no sentence can end: inside a URL, a tag and the like."""
 
     def __init__(self, text: str) -> None:
-        self._spans = unchanging_spans(text)
+        self._spans = verbatim_spans(text)
 
     def __contains__(self, place: int) -> bool:
         number = bisect_left(self._spans, (place,)) - 1  # the last that begins before it
@@ -152,7 +152,7 @@ def _segments(parts: Sequence[str]) -> list[Segment]:
     return [Segment(text, space) for text, space in zip(stripped, spaces, strict=True)]
 
 
-def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Iterator[str]:
+def _clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) -> Iterator[str]:
     """Parts that are ``text`` when put together."""
     inside = _Inside(text)
     cuts = [[place for each in pattern.finditer(text) if (place := each.end()) not in inside] for pattern in _CUTS]
@@ -160,7 +160,7 @@ def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Ite
     while waiting:
         start, end = waiting.pop()
         part = text[start:end]
-        cut = None if n_tokens(part) <= most_tokens else _best_cut(cuts, start, end, start + len(part.rstrip()))
+        cut = None if n_tokens(part) <= max_tokens else _best_cut(cuts, start, end, start + len(part.rstrip()))
         if cut is None:
             yield part
         else:

@@ -28,9 +28,9 @@ from transduce.text.masks import MASKS
 from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline, whitespace_pipeline
 from transduce.text.vocabulary import SPECIAL_TOKENS, UNK_ID
 
-__all__ = ["WORD_BEGIN", "Tokenizer", "Tokenizers", "load_tokenizer", "spelled_in_bytes"]
+__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "to_byte_level"]
 
-WORD_BEGIN = "▁"  # stands for the space before a word when pieces are shown
+WORD_START = "▁"  # stands for the space before a word when pieces are shown
 SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
@@ -58,20 +58,20 @@ class Tokenizer:
         """Whether it is a closed list of symbols, as trees are written with, and not for text."""
         return bool(json.loads(self._description)["model"]["type"] == "WordLevel")
 
-    def encode(self, text: str, *, most_tokens: int | None = None) -> list[int]:
+    def encode(self, text: str, *, max_tokens: int | None = None) -> list[int]:
         """The ids of ``text``, without begin and end symbols.
 
-        With ``most_tokens``, all that is asked of a text with more is that it has more: of one that is far longer, the
+        With ``max_tokens``, all that is asked of a text with more is that it has more: of one that is far longer, the
         beginning is encoded, to more ids than that.
         """
-        [ids] = self.encode_batch([text], most_tokens=most_tokens)
+        [ids] = self.encode_batch([text], max_tokens=max_tokens)
         return ids
 
-    def encode_batch(self, texts: Sequence[str], *, most_tokens: int | None = None) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
         """``encode`` for many texts at a time, on all cores."""
         most = None  # so many characters have more tokens, whatever they are
-        if most_tokens is not None and self._longest is not None:
-            most = self._longest * (most_tokens + 1)
+        if max_tokens is not None and self._longest is not None:
+            most = self._longest * (max_tokens + 1)
         rows: list[list[int]] = []
         for some in chunks((text[:most] for text in texts), len(texts), len):  # the library holds 100 bytes a token
             encodings = self._library.encode_batch_fast(some, add_special_tokens=False)
@@ -121,7 +121,7 @@ class Tokenizer:
         return None if merges is None else [(left, right) for left, right in merges]
 
     @property
-    def word_beginnings(self) -> list[int]:
+    def word_start_ids(self) -> list[int]:
         """The ids of tokens that begin with the space before a word; of symbols of trees, those that stand for a word.
 
         Text is normalised before it is encoded: a blank of any other kind inside a word makes two of it.
@@ -137,7 +137,7 @@ class Tokenizer:
     @cached_property
     def has_masks(self) -> bool:
         """Whether each mask (``masks.py``) is a token of the vocabulary."""
-        return all(spelled_in_bytes(token) in self.vocabulary for token in MASKS)
+        return all(to_byte_level(token) in self.vocabulary for token in MASKS)
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
@@ -166,22 +166,22 @@ _BYTES_OF_CHARACTER = _bytes_of_characters()
 _CHARACTER_OF_BYTE = {spelled[0]: token for token, spelled in _BYTES_OF_CHARACTER.items()}
 
 
-def spelled_in_bytes(text: str) -> str:
+def to_byte_level(text: str) -> str:
     """``text`` in the byte-level alphabet, as vocabularies hold it.
 
-    >>> spelled_in_bytes("ä b")
+    >>> to_byte_level("ä b")
     'Ã¤Ġb'
     """
     return "".join(_CHARACTER_OF_BYTE[byte] for byte in text.encode("utf-8"))
 
 
-_SPACE = spelled_in_bytes(" ")
+_SPACE = to_byte_level(" ")
 
 
 def _readable(token: str) -> str:
     tokens = token.removeprefix(CONTINUATION)
     spelled = b"".join(_BYTES_OF_CHARACTER.get(token, token.encode("utf-8")) for token in tokens)
-    return spelled.decode("utf-8", "backslashreplace").replace(" ", WORD_BEGIN)
+    return spelled.decode("utf-8", "backslashreplace").replace(" ", WORD_START)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

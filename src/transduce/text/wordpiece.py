@@ -14,7 +14,7 @@ from tokenizers import models, pre_tokenizers
 
 from transduce.errors import ConfigError, DataError
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
+from transduce.text.tokenizer import Tokenizer, to_byte_level
 from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS, UNK_ID
 from transduce.text.wordpiece_trainer import learn_pieces
@@ -37,7 +37,7 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int, masks: bool = Fals
     (519, ['▁l', 'ow', '▁low'])
     """
     pieces = _alphabet()
-    of_masks = [mark + spelled_in_bytes(token) for token in MASKS for mark in ("", CONTINUATION)] if masks else []
+    of_masks = [mark + to_byte_level(token) for token in MASKS for mark in ("", CONTINUATION)] if masks else []
     smallest = len(SPECIAL_TOKENS) + len(pieces) + len(of_masks)
     if vocab_size < smallest:
         raise ConfigError(

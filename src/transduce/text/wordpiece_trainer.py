@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from transduce.text.tokenizer_pipelines import CONTINUATION
 
-__all__ = ["learn_pieces", "spell"]
+__all__ = ["learn_pieces", "split_characters"]
 
 MIN_PAIR_COUNT = 2  # a pair seen once says nothing about other text
 
@@ -46,7 +46,9 @@ def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_p
     """
     pieces = list(alphabet)
     ids = {piece: id for id, piece in enumerate(pieces)}
-    corpus = _Corpus([[ids[token] for token in spell(word)] for word in word_counts], list(word_counts.values()))
+    corpus = _Corpus(
+        [[ids[token] for token in split_characters(word)] for word in word_counts], list(word_counts.values())
+    )
     token_counts, pair_counts = corpus.counts()
     scores = _Scores(floor=max(token_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
     scores.update(token_counts, pair_counts)
@@ -60,10 +62,10 @@ def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_p
     return pieces
 
 
-def spell(word: str) -> list[str]:
+def split_characters(word: str) -> list[str]:
     """The characters of ``word``, with a mark on all but the first.
 
-    >>> spell("the")
+    >>> split_characters("the")
     ['t', '…h', '…e']
     """
     return [*word[:1], *(CONTINUATION + token for token in word[1:])]
