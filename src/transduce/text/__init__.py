@@ -1,4 +1,4 @@
-"""Strings to ids and back, without torch: normalisation, byte-pair encoding, WordPiece, the vocabulary file."""
+"""Text to token ids and back, without torch: normalisation, BPE, WordPiece, word-level vocabularies, sentences."""
 
 from transduce.text.bpe import train_bpe
 from transduce.text.bpe_dropout import BpeDropout
