@@ -1,4 +1,4 @@
-"""What is particular to a closed list of symbols; ``test_every_tokenizer.py`` has what every kind promises."""
+"""Word-level vocabularies; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from transduce.text import UNK_ID, load_tokenizer, train_word_level
 LINES = ["(S (NP XX )NP . )S", "(S , XX )S"]
 
 
-def test_each_symbol_is_one_id() -> None:
+def test_each_token_is_one_id() -> None:
     tokenizer = train_word_level(LINES)
     assert tokenizer.size == 4 + 7
     assert [len(ids) for ids in tokenizer.encode_batch(LINES)] == [6, 4]
     assert tokenizer.encode("(S (VP XX") == [tokenizer.vocabulary["(S"], UNK_ID, tokenizer.vocabulary["XX"]]
 
 
-def test_a_symbol_of_any_length_is_one_id() -> None:
+def test_a_token_of_any_length_is_one_id() -> None:
     label = "(" + "N" * 100_000
     tokenizer = train_word_level([f"{label} XX"])
     assert len(tokenizer.encode(f"{label} XX", max_tokens=1)) == 2
