@@ -40,8 +40,8 @@ class Numbers:
         self.size = size
         self.fingerprint = hashlib.sha256(f"numbers below {size}".encode()).hexdigest()
 
-    def encode_batch(self, texts: Sequence[str], *, most_tokens: int | None = None) -> list[list[int]]:
-        """Return the numbers of each text; ``most_tokens`` is ignored."""
+    def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
+        """Return the numbers of each text; ``max_tokens`` is ignored."""
         return [[int(number) for number in text.split()] for text in texts]
 
 

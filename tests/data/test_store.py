@@ -85,9 +85,9 @@ def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monk
     n_given_when_encoded: list[int] = []
     encode_batch = Tokenizer.encode_batch
 
-    def watch(self: Tokenizer, texts: list[str], *, most_tokens: int | None = None) -> list[list[int]]:
+    def watch(self: Tokenizer, texts: list[str], *, max_tokens: int | None = None) -> list[list[int]]:
         n_given_when_encoded.append(n_given)
-        return encode_batch(self, texts, most_tokens=most_tokens)
+        return encode_batch(self, texts, max_tokens=max_tokens)
 
     def stream() -> Iterator[tuple[str, str]]:
         nonlocal n_given

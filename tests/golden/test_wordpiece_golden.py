@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.text import Tokenizer, train_wordpiece
-from transduce.text.wordpiece_trainer import learn_pieces, spell
+from transduce.text.wordpiece_trainer import learn_pieces, split_characters
 
 TEXTS = ["the cat sat on the mat", "the hats of the cats, those 12 hats", "that is what they hated"] * 3
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 60), min_size=1, max_size=12)
@@ -21,7 +21,7 @@ WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 6
 
 def learn_by_definition(word_counts: Mapping[str, int], alphabet: list[str], n_pieces: int) -> list[str]:
     pieces = list(alphabet)
-    words = [(spell(word), count) for word, count in word_counts.items()]
+    words = [(split_characters(word), count) for word, count in word_counts.items()]
     floor = max(2, sum(len(word) * count for word, count in words) // (2 * n_pieces))
     while len(pieces) < n_pieces:
         symbols = Counter(symbol for word, count in words for symbol in word for _ in range(count))

@@ -90,10 +90,10 @@ def test_evaluation_refuses_it_by_name(transduce: CommandLine, micro_model: Path
 def test_the_beginning_is_enough_to_know_that_a_text_is_too_long() -> None:
     tokenizer = train_bpe(["the dog sleeps " * 3] * 2, vocab_size=300)
     for text in ("the dog sleeps " * 50, "👍" * 500, "sleeps" * 300):
-        whole, beginning = tokenizer.encode(text), tokenizer.encode(text, most_tokens=20)
+        whole, beginning = tokenizer.encode(text), tokenizer.encode(text, max_tokens=20)
         assert len(beginning) > 20
         assert beginning[:20] == whole[:20]
-    assert tokenizer.encode("the dog", most_tokens=20) == tokenizer.encode("the dog")
+    assert tokenizer.encode("the dog", max_tokens=20) == tokenizer.encode("the dog")
 
 
 def test_the_n_best_of_many_segments() -> None:

@@ -25,7 +25,7 @@ from transduce.tasks import Translator, prepare
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, combine_segments
-from transduce.text import MASKS, Tokenizers, find_unchanging, split_sentences, train_bpe
+from transduce.text import MASKS, Tokenizers, find_verbatim, split_sentences, train_bpe
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 USUAL = LineStatistics(sentences=2, tokens=12, longest=20, least_ratio=0.5, caps=0.0)
@@ -125,14 +125,14 @@ def test_what_should_stay_stays_in_2000_real_lines(translator: Translator) -> No
     results: list[str] = []
     for name in names:
         with lzma.open(SHARED_DATA / f"{name}.xz", "rt", encoding="utf-8", newline="\n") as lines:
-            telling = (line.rstrip("\n") for line in lines if 0 < len(set(find_unchanging(line))) <= len(MASKS))
+            telling = (line.rstrip("\n") for line in lines if 0 < len(set(find_verbatim(line))) <= len(MASKS))
             results += islice((line for line in telling if len(line) < 400), 1200)
     results = results[:2000]
     assert len(results) == 2000
     texts = translator.translate(results, search=SearchConfig(beam_size=1, max_extra_tokens=0))
     n_strings = n_lost = 0
     for line, text in zip(results, texts, strict=True):
-        for string, count in Counter(find_unchanging(line)).items():
+        for string, count in Counter(find_verbatim(line)).items():
             n_strings += count
             n_lost += max(0, count - text.count(string))
     assert n_strings > 2000

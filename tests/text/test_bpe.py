@@ -1,4 +1,4 @@
-"""What is particular to byte-pair encoding; ``test_every_tokenizer.py`` has what every kind promises."""
+"""Byte-pair encoding; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
 from transduce.text import train_bpe
 

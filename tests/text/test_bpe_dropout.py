@@ -33,7 +33,7 @@ def test_samples_differ_and_lose_nothing(tokenizer: Tokenizer) -> None:
 
 
 def test_samples_do_not_change(tokenizer: Tokenizer) -> None:
-    """These ids must come out on every machine, with every Python: runs are resumed with them."""
+    """The same ids on every machine and Python version: resumed runs depend on them."""
     [samples] = BpeDropout(tokenizer, p_drop=0.5, seed=2020).sample(["the lowest tower"], 3)
     assert [" ".join(tokenizer.pieces(ids)) for ids in samples] == [
         "▁ t he ▁lowest ▁ t owe r",
@@ -50,15 +50,15 @@ def test_grouping_of_calls_does_not_matter(tokenizer: Tokenizer) -> None:
     assert list(one_by_one) == at_once
     sampler = BpeDropout(tokenizer, p_drop=0.3, seed=7)
     assert sampler.sample(texts[:3], 3) + sampler.sample([], 3) + sampler.sample(texts[3:], 3) == at_once
-    assert sampler.sample(texts, 3) != at_once  # the texts so far count
+    assert sampler.sample(texts, 3) != at_once  # samples depend on the number of texts so far
 
 
-def test_throwing_segmentations_away_does_not_matter(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evicting_segmentations_does_not_matter(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = TEXTS * 4
-    kept = BpeDropout(tokenizer, p_drop=0.3, seed=7).sample(texts, 3)
-    monkeypatch.setattr(bpe_dropout, "MAX_KEPT", 0)
+    cached = BpeDropout(tokenizer, p_drop=0.3, seed=7).sample(texts, 3)
+    monkeypatch.setattr(bpe_dropout, "MAX_CACHED", 0)
     sampler = BpeDropout(tokenizer, p_drop=0.3, seed=7)
-    assert sampler.sample(texts, 3) == kept
+    assert sampler.sample(texts, 3) == cached
     assert len(sampler._pools) <= len(tokenizer.words(texts[-1]))
 
 
@@ -97,11 +97,11 @@ def test_a_word_of_thousands_of_letters_is_possible(tokenizer: Tokenizer) -> Non
     text = "towerlowest" * 400
     [[ids]] = BpeDropout(tokenizer, p_drop=0.1, seed=1).sample([text], 1)
     assert tokenizer.decode(ids) == text
-    assert len(ids) < len(text) / 2  # what a step leaves out can be merged in the next
+    assert len(ids) < len(text) / 2  # a merge dropped in one step can be applied in the next
 
 
 @pytest.mark.parametrize("p_drop", [-0.1, 1.01, float("nan")])
-def test_a_probability_that_is_none_is_refused(tokenizer: Tokenizer, p_drop: float) -> None:
+def test_an_invalid_probability_is_refused(tokenizer: Tokenizer, p_drop: float) -> None:
     with pytest.raises(ConfigError, match=rf"\bp_drop\b.*\b0\b.*\b1\b.*{re.escape(str(p_drop))}"):
         BpeDropout(tokenizer, p_drop=p_drop, seed=1)
 

@@ -1,4 +1,4 @@
-"""Whatever is chosen of what is allowed becomes a tree, and every tree can be chosen."""
+"""Every sequence of allowed tokens becomes a tree, and every tree is allowed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_may_follow() -> None:
     assert after("(S XX") == opening | tags | {")S"}
     assert after("(S (NP XX") == opening | tags | {")NP"}
     assert after("(S (NP XX )NP") == opening | tags | {")S"}
-    assert after("(S (NP XX )NP ,") == {")S"}  # all words are written: nothing opens any more
+    assert after("(S (NP XX )NP ,") == {")S"}  # all words are written: no bracket opens
     assert after("(S (NP XX )NP , )S") == {"END"}
     assert after("XX") == opening | tags
     assert after("XX ,") == {"END"}
@@ -58,10 +58,10 @@ def test_no_bracket_opens_that_could_not_be_closed() -> None:
 
 
 def test_not_too_many_open_before_a_word() -> None:
-    most = BracketGrammar.MOST_IN_A_ROW
-    assert after("(S " * (most - 1)) == {"XX", ",", "(S", "(NP"}
-    assert after("(S " * most) == {"XX", ","}
-    assert after("(S " * most + "XX") == {"XX", ",", ")S", "(S", "(NP"}
+    limit = BracketGrammar.MAX_OPENED_IN_A_ROW
+    assert after("(S " * (limit - 1)) == {"XX", ",", "(S", "(NP"}
+    assert after("(S " * limit) == {"XX", ","}
+    assert after("(S " * limit + "XX") == {"XX", ",", ")S", "(S", "(NP"}
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 40))
@@ -75,13 +75,13 @@ def test_any_walk_ends_in_a_tree_within_its_limit(seed: int, n_words: list[int],
         for sentence, prefix in enumerate(prefixes):
             if not is_over[sentence]:
                 allowed = constraint(sentence, prefix)
-                assert allowed == grammar(*n_words, max_lengths=max_lengths)(sentence, prefix)  # whatever it remembers
+                assert allowed == grammar(*n_words, max_lengths=max_lengths)(sentence, prefix)  # with an empty cache
                 chosen = draw.choice(allowed)
                 is_over[sentence] = chosen == EOS_ID
                 prefixes[sentence] = prefix if is_over[sentence] else (*prefix, chosen)
     for prefix, n, limit in zip(prefixes, n_words, max_lengths, strict=True):
         assert len(prefix) + 1 <= limit
-        words = [f"w{place}" for place in range(n)]
+        words = [f"w{index}" for index in range(n)]
         tree = delinearise(TOKENIZER.pieces(prefix), words)
         assert tree.words() == words
 
@@ -99,11 +99,11 @@ def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
     draw = random.Random(seed)
     tree = Tree("TOP", (random_tree(draw, n_words),))
     tokens = linearise(tree)
-    assume("(" * (BracketGrammar.MOST_IN_A_ROW + 1) not in "".join(token[0] for token in tokens))
+    assume("(" * (BracketGrammar.MAX_OPENED_IN_A_ROW + 1) not in "".join(token[0] for token in tokens))
     ids = TOKENIZER.encode(" ".join(tokens))
     constraint = grammar(n_words, max_lengths=[len(ids) + 1])
-    for place, id in enumerate([*ids, EOS_ID]):
-        assert id in constraint(0, tuple(ids[:place]))
+    for position, id in enumerate([*ids, EOS_ID]):
+        assert id in constraint(0, tuple(ids[:position]))
 
 
 def test_what_cannot_be_parsed_is_refused() -> None:

@@ -1,6 +1,6 @@
-"""What every kind of tokenizer promises, whatever it learns; what is particular to a kind stands in its own file.
+"""The contract of every kind of tokenizer; what is specific to a kind is tested in its own file.
 
-A new kind is one more row of ``KINDS``. Kinds for text promise more than a closed list of symbols: they write any text.
+A new kind is one more row of ``KINDS``. Kinds for text promise more than a closed vocabulary: they encode any text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SENTENCES = (
     "Ġ Ġ ▁ ▁ … …",
 ) * 3
 TREES = ("(S (NP XX )NP . )S", "(S (NP , XX )NP XX )S", "(S , XX )S")
-SYMBOLS = sorted({token for tree in TREES for token in tree.split()})
+TREE_TOKENS = sorted({token for tree in TREES for token in tree.split()})
 TRICKY_TEXT = st.lists(
     st.sampled_from(
         [
@@ -71,44 +71,44 @@ TRICKY_TEXT = st.lists(
     )
 ).map("".join)
 ANY_TEXT = st.text() | TRICKY_TEXT
-SYMBOLS_OF_TREES = st.lists(st.sampled_from(SYMBOLS)).map(" ".join)
+TREE_TEXT = st.lists(st.sampled_from(TREE_TOKENS)).map(" ".join)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of tokenizer, what it is trained on here, and what it must be able to write."""
+    """A kind of tokenizer, its training data here, and the text that it must encode without loss."""
 
     name: str
     train: Callable[..., Tokenizer]
     texts: tuple[str, ...] = field(repr=False)
-    writable: st.SearchStrategy[str] = field(repr=False)
-    smallest: int | None = None  # the vocabulary before anything is learned; None where its size cannot be chosen
+    encodable: st.SearchStrategy[str] = field(repr=False)
+    smallest: int | None = None  # vocabulary size before learning; None if it cannot be chosen
     options: tuple[str, ...] = ()
 
     def arguments(self, n_learned: int) -> dict[str, int | bool]:
-        """What ``train`` is given beside the texts, with room for so many pieces."""
+        """The keyword arguments of ``train`` for ``n_learned`` learned tokens."""
         size = {} if self.smallest is None else {"vocab_size": self.smallest + n_learned}
         return size | dict.fromkeys(self.options, True)
 
     def learn(self, texts: Iterable[str] | None = None, n_learned: int = 80) -> Tokenizer:
-        """Trained on ``texts``, else on its own."""
+        """Train on ``texts``, by default its own."""
         return self.train(self.texts if texts is None else texts, **self.arguments(n_learned))
 
     @cache  # noqa: B019  (a row of a table lives as long as the tests)
     def trained(self) -> Tokenizer:
-        """The one that most tests look at."""
+        """The tokenizer of most tests."""
         return self.learn()
 
 
 N_SPECIAL, N_BYTES, N_MASKS = len(SPECIAL_TOKENS), 256, len(MASKS)
-PLAIN_BPE, PLAIN_WORDPIECE = N_SPECIAL + N_BYTES, N_SPECIAL + 2 * N_BYTES  # a byte begins a word, or is inside
+PLAIN_BPE, PLAIN_WORDPIECE = N_SPECIAL + N_BYTES, N_SPECIAL + 2 * N_BYTES  # each byte at the start of a word and inside
 TEXT_KINDS = [
     Kind("BPE", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE),
-    Kind("BPE with masks", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 1 + N_MASKS, ("masks",)),  # what all begin with
+    Kind("BPE with masks", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 1 + N_MASKS, ("masks",)),  # 1: the shared prefix
     Kind("WordPiece", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE),
     Kind("WordPiece with masks", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE + 2 * N_MASKS, ("masks",)),
 ]
-KINDS = [*TEXT_KINDS, Kind("symbols", train_word_level, TREES, SYMBOLS_OF_TREES)]
+KINDS = [*TEXT_KINDS, Kind("word-level", train_word_level, TREES, TREE_TEXT)]
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 every_text_kind = pytest.mark.parametrize("kind", TEXT_KINDS, ids=lambda kind: kind.name)
@@ -117,19 +117,19 @@ every_text_kind = pytest.mark.parametrize("kind", TEXT_KINDS, ids=lambda kind: k
 # The vocabulary
 
 
-def test_special_symbols_stand_at_their_ids() -> None:
+def test_special_tokens_are_at_their_ids() -> None:
     assert [SPECIAL_TOKENS[id] for id in (PAD_ID, BOS_ID, EOS_ID, UNK_ID)] == ["<pad>", "<s>", "</s>", "<unk>"]
 
 
 @every_kind
-def test_the_vocabulary_has_each_id_once_and_begins_with_the_special_symbols(kind: Kind) -> None:
+def test_the_vocabulary_has_each_id_once_and_begins_with_the_special_tokens(kind: Kind) -> None:
     vocabulary = kind.trained().vocabulary
     assert sorted(vocabulary.values()) == list(range(kind.trained().size))
     assert [vocabulary[token] for token in SPECIAL_TOKENS] == [0, 1, 2, 3]
 
 
 @every_text_kind
-def test_vocab_size_counts_special_symbols_and_bytes(kind: Kind) -> None:
+def test_vocab_size_counts_special_tokens_and_bytes(kind: Kind) -> None:
     assert kind.smallest is not None
     for n_learned in (0, 1, 6):
         assert kind.learn(n_learned=n_learned).size == kind.smallest + n_learned
@@ -209,7 +209,7 @@ def test_training_and_encoding_print_nothing_and_need_no_torch(kind: Kind) -> No
 @every_kind
 @given(data=st.data())
 def test_nothing_is_lost(kind: Kind, data: st.DataObject) -> None:
-    raw = data.draw(kind.writable)
+    raw = data.draw(kind.encodable)
     tokenizer = kind.trained()
     for text in (raw, normalise(raw)):
         ids = tokenizer.encode(text)
@@ -218,7 +218,7 @@ def test_nothing_is_lost(kind: Kind, data: st.DataObject) -> None:
 
 
 @every_text_kind
-@given(text=(st.text(st.characters(codec=None)) | TRICKY_TEXT).map(normalise))  # of lone surrogates, too
+@given(text=(st.text(st.characters(codec=None)) | TRICKY_TEXT).map(normalise))  # with lone surrogates
 def test_nothing_of_a_normalised_text_is_lost(kind: Kind, text: str) -> None:
     assert kind.trained().decode(kind.trained().encode(text)) == text
 
@@ -266,31 +266,31 @@ def test_an_empty_text_is_no_ids_and_no_texts_are_no_rows(kind: Kind) -> None:
 @every_kind
 @given(data=st.data())
 def test_a_batch_is_encoded_like_its_texts(kind: Kind, data: st.DataObject) -> None:
-    texts = data.draw(st.lists(kind.writable, max_size=5))
+    texts = data.draw(st.lists(kind.encodable, max_size=5))
     rows = kind.trained().encode_batch(texts)
     assert rows == [kind.trained().encode(text) for text in texts]
     assert kind.trained().decode_batch(rows) == texts
 
 
 @every_kind
-@given(data=st.data(), most_tokens=st.integers(0, 12), n_times=st.sampled_from([1, 3, 300]))
-def test_of_a_text_with_too_many_tokens_the_beginning_has_too_many_as_well(
-    kind: Kind, data: st.DataObject, most_tokens: int, n_times: int
+@given(data=st.data(), max_tokens=st.integers(0, 12), n_times=st.sampled_from([1, 3, 300]))
+def test_a_text_with_too_many_tokens_is_encoded_to_too_many(
+    kind: Kind, data: st.DataObject, max_tokens: int, n_times: int
 ) -> None:
-    text = " ".join([data.draw(kind.writable)] * n_times)
+    text = " ".join([data.draw(kind.encodable)] * n_times)
     tokenizer = kind.trained()
-    whole, read = tokenizer.encode(text), tokenizer.encode(text, most_tokens=most_tokens)
-    assert tokenizer.encode_batch([text, ""], most_tokens=most_tokens) == [read, []]
-    if len(whole) <= most_tokens:
-        assert read == whole
+    full, ids = tokenizer.encode(text), tokenizer.encode(text, max_tokens=max_tokens)
+    assert tokenizer.encode_batch([text, ""], max_tokens=max_tokens) == [ids, []]
+    if len(full) <= max_tokens:
+        assert ids == full
     else:
-        assert len(read) > most_tokens
+        assert len(ids) > max_tokens
 
 
 @every_kind
 @given(data=st.data())
 def test_decode_skips_special_ids_and_takes_arrays(kind: Kind, data: st.DataObject) -> None:
-    text = data.draw(kind.writable)
+    text = data.draw(kind.encodable)
     tokenizer = kind.trained()
     ids = tokenizer.encode(text)
     assert tokenizer.decode([BOS_ID, *ids, EOS_ID, PAD_ID, UNK_ID]) == text
@@ -307,10 +307,10 @@ def test_decode_of_half_a_character_is_a_replacement_character(kind: Kind) -> No
 @every_kind
 def test_ids_beyond_the_vocabulary_are_refused(kind: Kind) -> None:
     tokenizer = kind.trained()
-    for stranger in (-1, tokenizer.size):
+    for invalid in (-1, tokenizer.size):
         for use in (tokenizer.decode, tokenizer.pieces, lambda ids: tokenizer.decode_batch([[], ids])):
-            with pytest.raises(DataError, match=rf"\bid {stranger}\b.*\b0\b.*\b{tokenizer.size - 1}\b"):
-                use([5, stranger])
+            with pytest.raises(DataError, match=rf"\bid {invalid}\b.*\b0\b.*\b{tokenizer.size - 1}\b"):
+                use([5, invalid])
 
 
 # Pieces and words
@@ -325,7 +325,7 @@ def test_pieces_spell_the_text(kind: Kind, text: str) -> None:
 
 
 @every_kind
-def test_special_symbols_are_shown_by_name(kind: Kind) -> None:
+def test_special_tokens_are_shown_by_name(kind: Kind) -> None:
     tokenizer = kind.trained()
     text = kind.texts[1]
     shown = tokenizer.pieces([BOS_ID, *tokenizer.encode(text), EOS_ID, PAD_ID, UNK_ID])
@@ -352,7 +352,7 @@ def test_a_word_is_spelled_alike_at_the_start_and_inside(kind: Kind) -> None:
 
 @every_text_kind
 def test_words_begin_with_the_space_before_them(kind: Kind) -> None:
-    beginnings = set(kind.trained().word_beginnings)
+    beginnings = set(kind.trained().word_start_ids)
     for text, n_words in (("low lower slow", 3), ("don't", 1), ("日 low-low", 2)):
         ids = kind.trained().encode(text)
         assert ids[0] in beginnings
@@ -377,7 +377,7 @@ def test_words_are_what_is_spelled_one_by_one(kind: Kind) -> None:
 @example(text=MASKS[5] * 2)
 @example(text=f"({MASKS[1]})")
 @given(text=st.lists(st.sampled_from([*MASKS, "see", " ", "<", "Tom", ">", ".", "(", "low"])).map("".join))
-def test_a_mask_is_a_token_wherever_it_stands_if_the_tokenizer_knows_masks(kind: Kind, text: str) -> None:
+def test_a_mask_is_a_token_everywhere_if_the_tokenizer_has_masks(kind: Kind, text: str) -> None:
     tokenizer = kind.trained()
     assert tokenizer.has_masks is ("masks" in kind.options)
     ids = tokenizer.encode(text)
@@ -401,8 +401,8 @@ def test_a_saved_tokenizer_is_the_same(saved: tuple[Path, Kind]) -> None:
     tokenizer, loaded = kind.trained(), load_tokenizer(path)
     assert (loaded.fingerprint, loaded.size) == (tokenizer.fingerprint, tokenizer.size)
     assert (loaded.vocabulary, loaded.merges) == (tokenizer.vocabulary, tokenizer.merges)
-    assert (set(loaded.word_beginnings), loaded.has_masks) == (set(tokenizer.word_beginnings), tokenizer.has_masks)
-    assert loaded.is_closed is tokenizer.is_closed is (kind.name == "symbols")
+    assert (set(loaded.word_start_ids), loaded.has_masks) == (set(tokenizer.word_start_ids), tokenizer.has_masks)
+    assert loaded.is_closed is tokenizer.is_closed is (kind.name == "word-level")
     for text in (*kind.texts, "the newest Fluß", "(S (VP XX"):
         assert loaded.encode(text) == tokenizer.encode(text)
     written = path.read_bytes()

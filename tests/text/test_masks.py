@@ -1,4 +1,4 @@
-"""What is found and masked, how it comes back, and how masks are learned."""
+"""Verbatim spans, masking and unmasking, and masks in training pairs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import MASKS, BpeDropout, find_unchanging, mask, train_bpe, unmask
-from transduce.text.masks import caps_lowered, is_all_caps, mask_pair, mask_words, without_masks
+from transduce.text import MASKS, BpeDropout, find_verbatim, mask, train_bpe, unmask
+from transduce.text.masks import is_all_caps, mask_pair, mask_words, strip_masks, to_sentence_case
 
-FOUND = {
+VERBATIM = {
     "Write to jane.doe+x@mail.example.org today.": ["jane.doe+x@mail.example.org"],
     "See https://example.org/a?b=1&c=(2), or www.example.org.": ["https://example.org/a?b=1&c=(2", "www.example.org"],
     "Press <b>OK</b> or <img src='a.png'/>, &amp; wait.": ["<b>", "</b>", "<img src='a.png'/>", "&amp;"],
@@ -37,9 +37,9 @@ FOUND = {
     "HTTP://EXAMPLE.ORG/A IN CAPITALS": ["HTTP://EXAMPLE.ORG/A"],
     "Version 1.2.3 has the number 1234567.": ["1.2.3", "1234567"],
     "Great 👍🏽 work 🇩🇪!": ["👍🏽", "🇩🇪"],
-    "A private \ue123 character and ours: \ue000.": ["\ue123", "\ue000"],
+    "A private \ue123 character and a mask: \ue000.": ["\ue123", "\ue000"],
 }
-NOT_FOUND = [
+NOT_VERBATIM = [
     "He and/or she said: yes, no. It is 5 o'clock.",
     "In 1999 three of 20 men were there (x < y and y > z).",
     "A 4-year-old dog, i.e. a young one, e.g. mine.",
@@ -52,23 +52,23 @@ NOT_FOUND = [
 ]
 
 
-@pytest.mark.parametrize("text", FOUND)
-def test_what_stays_is_found(text: str) -> None:
-    assert find_unchanging(text) == FOUND[text]
+@pytest.mark.parametrize("text", VERBATIM)
+def test_verbatim_strings_are_found(text: str) -> None:
+    assert find_verbatim(text) == VERBATIM[text]
 
 
-@pytest.mark.parametrize("text", NOT_FOUND)
-def test_what_is_translated_is_not_found(text: str) -> None:
-    assert find_unchanging(text) == []
+@pytest.mark.parametrize("text", NOT_VERBATIM)
+def test_ordinary_text_is_not_verbatim(text: str) -> None:
+    assert find_verbatim(text) == []
 
 
 @given(st.text(alphabet=st.sampled_from("ab .<>/@%${}:1k\ue000\ue001😀&;"), max_size=60))
-def test_masking_and_back_is_nothing_done(text: str) -> None:
+def test_unmask_inverts_mask(text: str) -> None:
     masked = mask(text)
-    back, is_whole = unmask(masked.text, masked)
-    assert is_whole
-    if len(set(find_unchanging(text))) <= len(MASKS):
-        assert back == text
+    unmasked, is_complete = unmask(masked.text, masked)
+    assert is_complete
+    if len(set(find_verbatim(text))) <= len(MASKS):
+        assert unmasked == text
 
 
 def test_one_string_has_one_mask() -> None:
@@ -77,34 +77,34 @@ def test_one_string_has_one_mask() -> None:
     assert unmask(f"von {MASKS[1]} und {MASKS[0]}, {MASKS[0]}", masked) == ("von {x} und %s, %s", True)
 
 
-def test_what_the_model_does_with_masks_is_mended() -> None:
+def test_surplus_masks_are_removed_and_missing_ones_inserted() -> None:
     masked = mask("see x.txt, then %s here")
     assert unmask(f"siehe {MASKS[0]}", masked) == ("siehe x.txt %s", False)
     assert unmask(f"{MASKS[0]} {MASKS[0]} und {MASKS[1]} hier {MASKS[7]}", masked) == ("x.txt und %s hier", False)
-    text, is_whole = unmask("", masked)
-    assert (sorted(text.split()), is_whole) == (["%s", "x.txt"], False)
+    text, is_complete = unmask("", masked)
+    assert (sorted(text.split()), is_complete) == (["%s", "x.txt"], False)
     assert unmask("ganz ohne.", mask("see x.txt")) == ("ganz ohne x.txt.", False)
 
 
 @given(st.lists(st.sampled_from(["ab", "c.", *MASKS[:4]]), max_size=12), st.integers(0, 4))
 def test_nothing_that_should_stay_is_lost_or_doubled(written: list[str], n: int) -> None:
     strings = ["x.txt", "%s", "a@b.org", "5 km"][:n]
-    text, is_whole = unmask(" ".join(written), mask(" or ".join(strings)))
-    assert sorted(find_unchanging(text)) == sorted(strings)
+    text, is_complete = unmask(" ".join(written), mask(" or ".join(strings)))
+    assert sorted(find_verbatim(text)) == sorted(strings)
     assert not set(text) & set(MASKS)
-    assert is_whole == (sorted(each for each in written if each in MASKS) == list(MASKS[:n]))
+    assert is_complete == (sorted(each for each in written if each in MASKS) == list(MASKS[:n]))
 
 
 def test_many_missing_masks_take_little_time() -> None:
-    """Not timed: the square of 100,000 would not end."""
-    text, is_whole = unmask("kurz", mask("x.txt " * 100_000))
-    assert (text.count("x.txt"), is_whole) == (100_000, False)
+    """Not timed: quadratic time in 100,000 masks would not end."""
+    text, is_complete = unmask("kurz", mask("x.txt " * 100_000))
+    assert (text.count("x.txt"), is_complete) == (100_000, False)
 
 
 def test_more_strings_than_masks_stay_as_they_are() -> None:
     text = " ".join(f"{{x{number}}}" for number in range(len(MASKS) + 3))
     masked = mask(text)
-    assert len(masked.kept) == len(MASKS)
+    assert len(masked.originals) == len(MASKS)
     assert masked.text.endswith("{x10} {x11} {x12}")
 
 
@@ -131,7 +131,7 @@ def test_one_pair_in_eight_teaches_masks() -> None:
     assert {src.strip()[0] in MASKS for src, _ in bare} == {True, False}
 
 
-def test_dropout_leaves_masks_whole() -> None:
+def test_dropout_never_splits_masks() -> None:
     tokenizer = train_bpe(["low lower lowest"] * 5, vocab_size=400, masks=True)
     [samples] = BpeDropout(tokenizer, p_drop=0.9, seed=1).sample([f"lower {MASKS[4]}."], 30)
     assert all(MASKS[4] in tokenizer.pieces(ids) for ids in samples)
@@ -142,5 +142,5 @@ def test_sentences_in_capitals() -> None:
     assert is_all_caps("DO NOT OPEN THE DOOR!")
     assert is_all_caps("TÜR ZU, BITTE")
     assert not any(map(is_all_caps, ["NATO", "The USA", "I", "犬は犬", "123 456", "A B C", ""]))
-    assert caps_lowered("“THE DOG AND I RUN.”", "en") == "“The dog and I run.”"
-    assert without_masks(f"a{MASKS[2]}b") == "ab"
+    assert to_sentence_case("“THE DOG AND I RUN.”", "en") == "“The dog and I run.”"
+    assert strip_masks(f"a{MASKS[2]}b") == "ab"

@@ -1,4 +1,4 @@
-"""Where sentences end, where long ones are cut, and that nothing but line ends is lost on the way back."""
+"""Sentence and clause splitting, and joining without loss (except line ends)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import joined, split_clauses, split_sentences
+from transduce.text import join_segments, split_clauses, split_sentences
 
 ENGLISH = [
     "Dr. Smith paid 3.50 dollars.",
@@ -42,8 +42,8 @@ def test_no_sentence_ends_inside_a_name() -> None:
 
 
 def test_items_of_a_list_keep_their_numbers() -> None:
-    found = [each.text for each in split_sentences("1. Open the door. 2. Close the window.", "en")]
-    assert found == ["1. Open the door.", "2. Close the window."]
+    sentences = [each.text for each in split_sentences("1. Open the door. 2. Close the window.", "en")]
+    assert sentences == ["1. Open the door.", "2. Close the window."]
 
 
 def test_what_has_no_word_is_no_sentence() -> None:
@@ -60,21 +60,23 @@ def test_an_unknown_language_has_the_general_rules() -> None:
     assert len(split_sentences("Hello there. How are you?", "xq")) == 2
 
 
-def test_the_spacing_comes_back() -> None:
+def test_joining_restores_whitespace() -> None:
     segments = split_sentences("One is here.   Two is there.\tThree.\n\nFour.", "en")
     texts = [each.text.upper() for each in segments]
-    assert joined(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
+    assert join_segments(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
 
 
 def test_line_ends_of_other_programs_become_spaces() -> None:
     segments = split_sentences("One is here.\u2028Two is there.\x85\x0cThree is far.", "en")
     assert len(segments) == 3
-    assert joined([each.text for each in segments], segments) == "One is here. Two is there. Three is far."
+    assert join_segments([each.text for each in segments], segments) == "One is here. Two is there. Three is far."
 
 
 def test_a_translation_of_nothing_leaves_no_gap() -> None:
     segments = split_sentences("One. Two is here. Three is far.", "en")
-    assert joined(["", *[each.text for each in segments[1:]]], segments) == " ".join(each.text for each in segments[1:])
+    assert join_segments(["", *[each.text for each in segments[1:]]], segments) == " ".join(
+        each.text for each in segments[1:]
+    )
 
 
 @given(
@@ -89,20 +91,20 @@ def test_no_character_is_lost(text: str, language: str) -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("abc ,;:-)(–\t"), max_size=120), st.integers(1, 8))
-def test_clauses_are_short_and_lose_nothing(text: str, most: int) -> None:
-    clauses = split_clauses(text, most, words)
+def test_clauses_are_short_and_lose_nothing(text: str, max_tokens: int) -> None:
+    clauses = split_clauses(text, max_tokens, words)
     assert "".join(each.text + each.space for each in clauses) == text.strip()
-    assert all(words(each.text) <= most for each in clauses)
+    assert all(words(each.text) <= max_tokens for each in clauses)
 
 
-def test_clauses_are_cut_at_marks_before_words() -> None:
+def test_clauses_end_at_punctuation_before_whitespace() -> None:
     text = "the first part of it is long; the second part, which has a comma, is long"
-    found = [each.text for each in split_clauses(text, 10, words)]
-    assert found == ["the first part of it is long;", "the second part, which has a comma, is long"]
-    found = [each.text for each in split_clauses(text, 7, words)]
-    assert found == ["the first part of it is long;", "the second part,", "which has a comma, is long"]
+    clauses = [each.text for each in split_clauses(text, 10, words)]
+    assert clauses == ["the first part of it is long;", "the second part, which has a comma, is long"]
+    clauses = [each.text for each in split_clauses(text, 7, words)]
+    assert clauses == ["the first part of it is long;", "the second part,", "which has a comma, is long"]
     assert [each.text for each in split_clauses("a " * 6, 4, words)] == ["a a a", "a a a"]
-    assert [each.text for each in split_clauses("x" * 50, 4, len)] == ["x" * 50]  # a word is never cut
+    assert [each.text for each in split_clauses("x" * 50, 4, len)] == ["x" * 50]  # a word is never split
 
 
 def test_no_clause_ends_inside_a_tag() -> None:
@@ -111,9 +113,9 @@ def test_no_clause_ends_inside_a_tag() -> None:
 
 
 def test_a_very_long_line_takes_little_time() -> None:
-    """Not timed: squares of 300,000 would not end."""
+    """Not timed: quadratic time in 300,000 characters would not end."""
     for text in ("1. " * 100_000, "« " * 100_000, "No. " * 100_000, "x" * 300_000, "a, " * 100_000):
         segments = split_sentences(text, "en")
         assert "".join(each.text + each.space for each in segments) == text.strip()
-    for text in ("x" * 300_000, f"{'x' * 25_000} Yes. {'y' * 25_000}"):  # a word is never cut
+    for text in ("x" * 300_000, f"{'x' * 25_000} Yes. {'y' * 25_000}"):  # a word is never split
         assert {each.space for each in split_sentences(text, "en")[:-1]} <= {" "}

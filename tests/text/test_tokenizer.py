@@ -1,4 +1,4 @@
-"""Files of tokenizers, and those of both sides of a task; ``test_every_tokenizer.py`` has what every kind promises."""
+"""Tokenizer files, single and in pairs; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
 import json
 from collections.abc import Callable

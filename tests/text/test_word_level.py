@@ -1,4 +1,4 @@
-"""What is particular to a closed list of symbols; ``test_every_tokenizer.py`` has what every kind promises."""
+"""Word-level vocabularies; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from transduce.text import UNK_ID, load_tokenizer, train_word_level
 LINES = ["(S (NP XX )NP . )S", "(S , XX )S"]
 
 
-def test_each_symbol_is_one_id() -> None:
+def test_each_token_is_one_id() -> None:
     tokenizer = train_word_level(LINES)
     assert tokenizer.size == 4 + 7
     assert [len(ids) for ids in tokenizer.encode_batch(LINES)] == [6, 4]
     assert tokenizer.encode("(S (VP XX") == [tokenizer.vocabulary["(S"], UNK_ID, tokenizer.vocabulary["XX"]]
 
 
-def test_a_symbol_of_any_length_is_one_id() -> None:
+def test_a_token_of_any_length_is_one_id() -> None:
     label = "(" + "N" * 100_000
     tokenizer = train_word_level([f"{label} XX"])
-    assert len(tokenizer.encode(f"{label} XX", most_tokens=1)) == 2
-    assert tokenizer.decode(tokenizer.encode(f"{label} XX", most_tokens=2)) == f"{label} XX"
+    assert len(tokenizer.encode(f"{label} XX", max_tokens=1)) == 2
+    assert tokenizer.decode(tokenizer.encode(f"{label} XX", max_tokens=2)) == f"{label} XX"
 
 
 def test_words_are_begun_by_tags_and_by_what_is_not_known() -> None:
     tokenizer = train_word_level(LINES)
-    assert set(tokenizer.word_beginnings) == {UNK_ID, *map(tokenizer.vocabulary.get, ("XX", ".", ","))}
+    assert set(tokenizer.word_start_ids) == {UNK_ID, *map(tokenizer.vocabulary.get, ("XX", ".", ","))}
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:

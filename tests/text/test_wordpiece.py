@@ -1,4 +1,4 @@
-"""What is particular to WordPiece; ``test_every_tokenizer.py`` has what every kind promises."""
+"""WordPiece; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
 import json
 from collections.abc import Callable

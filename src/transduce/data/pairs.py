@@ -112,8 +112,8 @@ def _n_characters(pair: tuple[str, str]) -> int:
 
 def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int) -> Iterator[PairOfIds]:
     """Encode each text; a text that is too long is encoded only as far as needed to know it."""
-    src_rows = tokenizers.src.encode_batch([src for src, _ in texts], most_tokens=max_length)
-    tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts], most_tokens=max_length)
+    src_rows = tokenizers.src.encode_batch([src for src, _ in texts], max_tokens=max_length)
+    tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts], max_tokens=max_length)
     return zip(src_rows, tgt_rows, strict=True)
 
 

@@ -58,7 +58,7 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
     for tree in trees:
         words = tree.words()
         n_trees, n_words, longest = n_trees + 1, n_words + len(words), max(longest, len(words))
-        n_steep += max_opening_run(tree) > BracketGrammar.MOST_IN_A_ROW
+        n_steep += max_opening_run(tree) > BracketGrammar.MAX_OPENED_IN_A_ROW
         n_flat += all(child.word is not None for child in tree.children)
     if not n_trees:
         yield problem(subject, "has no tree with words, such as (TOP (S (NP (PRP He)) (VP (VBZ sleeps))))")
@@ -68,7 +68,7 @@ def _examine_trees(subject: object, trees: Iterable[Tree]) -> Iterator[Finding]:
         f"{counted(n_trees, 'tree')}, {counted(n_words, 'word')}, at most {longest:,} words per tree; brackets match",
     )
     if n_steep:
-        limit = BracketGrammar.MOST_IN_A_ROW
+        limit = BracketGrammar.MAX_OPENED_IN_A_ROW
         yield note(
             subject, f"{counted(n_steep, 'tree')} with more than {limit} opening brackets in a row, the parser's limit"
         )

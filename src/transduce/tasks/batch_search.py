@@ -64,7 +64,7 @@ class BatchSearch:
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts without EOS; of a text that is too long, only enough tokens to exceed the maximum."""
         return self._src_tokenizer.encode_batch(
-            [normalise(text) for text in texts], most_tokens=self.max_source_tokens - 1
+            [normalise(text) for text in texts], max_tokens=self.max_source_tokens - 1
         )
 
     @torch.no_grad()

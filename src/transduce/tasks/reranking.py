@@ -85,8 +85,8 @@ def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], 
     tokenizers, limit = translator.tokenizers, translator.max_source_tokens - 1
     if tokenizers.src.has_masks and tokenizers.tgt.has_masks:
         pairs = [mask_pair(source, target) for source, target in pairs]
-    sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs], most_tokens=limit)
-    targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs], most_tokens=limit)
+    sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs], max_tokens=limit)
+    targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs], max_tokens=limit)
     rows = [[*ids[:limit], EOS_ID] for ids in sources], [[*ids[:limit], EOS_ID] for ids in targets]
     scores = [0.0] * len(pairs)
     lengths = [max(len(src), len(tgt)) for src, tgt in zip(*rows, strict=True)]

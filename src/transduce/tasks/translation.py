@@ -23,7 +23,7 @@ from transduce.tasks.task import Use
 from transduce.tasks.translator import Translator
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers
-from transduce.text.masks import mask_pair, mask_words, without_masks
+from transduce.text.masks import mask_pair, mask_words, strip_masks
 from transduce.training import Score, Validation
 
 __all__ = ["Translation"]
@@ -78,7 +78,7 @@ class Translation(PairTask):
         if not config.masks:
             return src, tgt
         masked_src, masked_tgt = mask_pair(src, tgt)
-        return without_masks(masked_src), without_masks(masked_tgt)
+        return strip_masks(masked_src), strip_masks(masked_tgt)
 
     def remarks(self, config: DataConfig) -> Iterable[Remark]:
         """Check for shifted or swapped files, another language, and dev lines in the training text."""

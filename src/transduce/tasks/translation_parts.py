@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transduce.text import Segment, joined
+from transduce.text import Segment, join_segments
 
 __all__ = ["ScoredText", "TranslatedSegment", "Translation", "combine_segments"]
 
@@ -67,7 +67,7 @@ def combine_segments(
         best = translated[0].n_best
     else:
         best = tuple(
-            ScoredText(joined([each.text for each in choice], segments), sum(each.score for each in choice))
+            ScoredText(join_segments([each.text for each in choice], segments), sum(each.score for each in choice))
             for choice in _best_combinations([each.n_best for each in translated], n_best)
         )
     return Translation(

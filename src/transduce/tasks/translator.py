@@ -25,7 +25,7 @@ from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, combine_segments
-from transduce.text import Masked, Segment, Tokenizers, caps_lowered, is_all_caps, mask, normalise, unmask
+from transduce.text import MaskedText, Segment, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
 from transduce.text.chunks import chunks
 
 __all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
@@ -45,7 +45,7 @@ Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Se
 class _Input:
     """A segment as the model reads it."""
 
-    masked: Masked
+    masked: MaskedText
     is_caps: bool  # it was in capitals, as its translation will be
     is_truncated: bool  # it was longer than ``MAX_SEGMENT_CHARACTERS``
 
@@ -271,7 +271,7 @@ class Translator:
         segments: dict[int, TranslatedSegment] = {}
         # For texts with masks, translations with all of them are preferred, so the whole beam is needed.
         for has_masks in (False, True):
-            indices = [index for index, each in enumerate(inputs) if bool(each.masked.kept) == has_masks]
+            indices = [index for index, each in enumerate(inputs) if bool(each.masked.originals) == has_masks]
             config = search_with(search, n_best=search.beam_size) if has_masks else search
             masked_texts = [inputs[index].masked.text for index in indices]
             results = self._batch_search(masked_texts, config, should_stop=should_stop)
@@ -283,10 +283,10 @@ class Translator:
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
         text, is_truncated = _truncate(text)
-        masked = mask(text) if self.tokenizers.src.has_masks else Masked(text, {})
+        masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
         is_caps = lowers_caps and is_all_caps(masked.text)
         if is_caps:
-            masked = replace(masked, text=caps_lowered(masked.text, self.src_language))
+            masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
         return _Input(masked, is_caps, is_truncated)
 
     def _result(self, source: _Input, result: SearchResult, *, n_best: int) -> TranslatedSegment:

@@ -97,7 +97,7 @@ def make_word_position_model(config: ModelConfig, tokenizers: Tokenizers | None)
     """Build a Transformer with word positions; without tokenizers, only its shapes are valid."""
 
     def front_end(tokenizer: Tokenizer | None) -> FrontEndMaker:
-        begins_word = [] if tokenizer is None else tokenizer.word_beginnings
+        begins_word = [] if tokenizer is None else tokenizer.word_start_ids
         return lambda embedding: WordPositionFrontEnd(embedding, begins_word, p_drop=config.p_drop)
 
     src, tgt = (None, None) if tokenizers is None else (tokenizers.src, tokenizers.tgt)

@@ -1,4 +1,4 @@
-"""Byte-pair encoding over bytes: the vocabulary of section 5.1, learned and used without loss."""
+"""Byte-level byte-pair encoding (BPE): the English-German vocabulary of section 5.1. Lossless."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from transduce.errors import ConfigError, DataError
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer import Tokenizer, spelled_in_bytes
+from transduce.text.tokenizer import Tokenizer, to_byte_level
 from transduce.text.tokenizer_pipelines import byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS
 
 __all__ = ["train_bpe"]
 
 N_BYTES = 256
-LONGEST_LEARNED = 5000  # characters; to learn from one word takes the square of its length
-MIN_PAIR_COUNT = 2  # a pair seen once says nothing about other text
+MAX_TEXT_CHARACTERS = 5000  # for training; time grows with the square of the length of a word
+MIN_PAIR_COUNT = 2  # a pair seen once does not generalise
 
 
 def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> Tokenizer:
-    """Learn a vocabulary of ``vocab_size`` ids: 4 special symbols, 256 bytes, and the commonest merges. Section 5.1.
+    """Train a BPE tokenizer of ``vocab_size`` ids: 4 special tokens, 256 bytes, the most frequent merges. Section 5.1.
 
-    The texts, as ``normalise`` returns them, are read once, as a stream. The same texts give the same tokenizer; where
-    they hold too few pairs that occur twice, the vocabulary is smaller. Of texts above 5,000 characters, which cleaning
-    drops by default, the learner sees parts. With ``masks``, each mask (``masks.py``) is a token, made by merges that
-    come before all that is learned.
+    The normalised texts are read once, as a stream. Training is deterministic; with too few pairs that occur twice,
+    the vocabulary is smaller. Texts of more than 5,000 characters (which cleaning drops by default) are split. With
+    ``masks``, each mask (``masks.py``) is a token, made by merges that rank before all learned ones.
 
-    Raises ConfigError if ``vocab_size`` is below 260, DataError if there is no text.
+    Raises ConfigError if ``vocab_size`` is below 260, DataError if all texts are empty.
 
     >>> tokenizer = train_bpe(["low lower low"], vocab_size=10_000)
     >>> tokenizer.size, tokenizer.pieces(range(260, tokenizer.size))
@@ -39,13 +38,13 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
     first_merges = _merges_of_masks() if masks else []
     smallest = len(SPECIAL_TOKENS) + N_BYTES + len(first_merges)
     if vocab_size < smallest:
-        parts = f"4 special symbols, 256 bytes{f', {len(first_merges)} for masks' if masks else ''}"
+        parts = f"4 special tokens, 256 bytes{f', {len(first_merges)} for masks' if masks else ''}"
         raise ConfigError(f"vocab_size must be at least {smallest} ({parts}), got {vocab_size}")
     stream = iter(texts)
     first = next((text for text in stream if text), None)
     if first is None:
         raise DataError(NO_TEXT)
-    learner = byte_level_pipeline(models.BPE())
+    library = byte_level_pipeline(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - len(SPECIAL_TOKENS) - len(first_merges),
         min_frequency=MIN_PAIR_COUNT,
@@ -53,25 +52,25 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
         special_tokens=[],
         show_progress=False,
     )
-    learner.train_from_iterator(chain.from_iterable(map(_parts, chain([first], stream))), trainer)
-    return Tokenizer(_with_special_tokens(learner, first_merges).to_str())
+    library.train_from_iterator(chain.from_iterable(map(_split_long, chain([first], stream))), trainer)
+    return Tokenizer(_with_special_tokens(library, first_merges).to_str())
 
 
-def _parts(text: str) -> list[str]:
-    return [text[start : start + LONGEST_LEARNED] for start in range(0, len(text), LONGEST_LEARNED)]
+def _split_long(text: str) -> list[str]:
+    return [text[start : start + MAX_TEXT_CHARACTERS] for start in range(0, len(text), MAX_TEXT_CHARACTERS)]
 
 
 def _merges_of_masks() -> list[tuple[str, str]]:
-    """The merges that make a token of each mask: two bytes that all have, and the third."""
-    spelled = list(map(spelled_in_bytes, MASKS))
-    return [(spelled[0][0], spelled[0][1]), *((each[:2], each[2]) for each in spelled)]
+    """Return the merges that make each mask a token: of the first two bytes, which all share, then with the third."""
+    masks = list(map(to_byte_level, MASKS))
+    return [(masks[0][0], masks[0][1]), *((mask[:2], mask[2]) for mask in masks)]
 
 
 def _with_special_tokens(learned: LibraryTokenizer, first_merges: list[tuple[str, str]]) -> LibraryTokenizer:
-    """The learned model with the special symbols at ids 0 to 3, its own ids after them, and ``first_merges``.
+    """Return the learned model with the special tokens at ids 0 to 3, before its own, and with ``first_merges``.
 
-    Given to the trainer, the symbols would be registered as special tokens: found inside the user's text, and dropped
-    from it when it is decoded.
+    They are not passed to the trainer: it would register them as special tokens of the library, which are matched in
+    the user's text and dropped by decoding.
     """
     model = json.loads(learned.to_str())["model"]
     vocabulary = {token: id for id, token in enumerate(SPECIAL_TOKENS)}

@@ -1,4 +1,4 @@
-"""What a parser may write next: brackets that match, every word once, an end that is reached. No model, only ids."""
+"""The grammar of linearised trees: which tokens may follow a prefix in constrained parsing. Ids only, no model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["BracketGrammar", "TokenKinds"]
 
 @dataclass(frozen=True, slots=True)
 class TokenKinds:
-    """The symbols of linearised trees by what they do."""
+    """The token ids of linearised trees by kind."""
 
     opening: tuple[int, ...]
-    closing_of: Mapping[int, int]  # opening bracket -> the one that closes it
+    closing_of: Mapping[int, int]  # opening bracket -> its closing bracket
     punctuation: tuple[int, ...]  # tags
     other_tags: tuple[int, ...]
 
     @staticmethod
     def from_vocabulary(vocabulary: Mapping[str, int]) -> TokenKinds:
-        """From symbols and their ids. Raises DataError if a bracket has not its other half, or there is no tag.
+        """Build from token to id. Raises DataError for an unmatched bracket or a vocabulary without tags.
 
         >>> TokenKinds.from_vocabulary({"(S": 4, ")S": 5, ",": 6, "XX": 7}).closing_of
         {4: 5}
@@ -33,11 +33,11 @@ class TokenKinds:
         opening = {token[1:]: id for token, id in tokens.items() if token.startswith("(")}
         closing = {token[1:]: id for token, id in tokens.items() if token.startswith(")")}
         if opening.keys() != closing.keys():
-            odd = min(opening.keys() ^ closing.keys())
-            raise DataError(f"the bracket {odd!r} has only one half in the vocabulary")
+            unmatched = min(opening.keys() ^ closing.keys())
+            raise DataError(f"the vocabulary has only one of the two brackets of {unmatched!r}")
         tags = {token: id for token, id in tokens.items() if not token.startswith(("(", ")"))}
         if not tags:
-            raise DataError("there is no tag in the vocabulary, so no word can be written")
+            raise DataError("the vocabulary has no tag, so no word can be generated")
         return TokenKinds(
             opening=tuple(opening.values()),
             closing_of={opening[label]: closing[label] for label in opening},
@@ -47,83 +47,84 @@ class TokenKinds:
 
     @property
     def tags(self) -> tuple[int, ...]:
-        """Of both kinds."""
+        """All tags, punctuation first."""
         return (*self.punctuation, *self.other_tags)
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """What matters of a prefix."""
+class _PrefixState:
+    """The state of the grammar after a prefix."""
 
-    brackets: tuple[int, ...] = ()  # that are open, the innermost last
-    n_opened: int = 0  # in a row, since the last word or closing bracket
+    open_brackets: tuple[int, ...] = ()  # the innermost last
+    n_opened: int = 0  # brackets since the last word or closing bracket
     n_words: int = 0
 
 
 class BracketGrammar:
-    """A constraint for search, for some sentences: a tree over all words of each, within its limit.
+    """A search constraint: each output is a tree over all words of its sentence, within the maximum length.
 
-    Brackets close in the order in which they opened, and none without a word in it; each word has one tag, out of those
-    that are allowed for it; the end comes when all words are written and all brackets are closed. No bracket opens that
-    could not be closed within the limit, so an output always ends; and not more than ``MOST_IN_A_ROW`` open before a
-    word: a model that takes a sentence for ended, while words are left, would open brackets for ever.
+    Brackets are balanced and contain at least one word; each word has one of its allowed tags; EOS follows once all
+    words are generated and all brackets closed. A bracket opens only if it can be closed within the maximum length, so
+    every output ends. At most ``MAX_OPENED_IN_A_ROW`` brackets open before a word: a model that wants to end too early
+    would otherwise keep opening brackets.
     """
 
-    # The most that GUM, CRAFT and the sample of the Wall Street Journal have, in 40,000 trees.
-    MOST_IN_A_ROW = 8
+    # The maximum in GUM, CRAFT and the sample of the Wall Street Journal, 40,000 trees.
+    MAX_OPENED_IN_A_ROW = 8
 
     def __init__(self, kinds: TokenKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
-        """``tags``: for each sentence and word, the ids that it may have; ``max_lengths`` count the end.
+        """``tags``: the allowed tag ids of each word of each sentence; ``max_lengths`` include EOS.
 
-        Raises DataError if a sentence has no words, or a limit leaves no room for its words and the end.
+        Raises DataError if a sentence has no words, or its maximum length is too short for its words and EOS.
         """
-        for number, (words, limit) in enumerate(zip(tags, max_lengths, strict=True)):
+        for number, (words, max_length) in enumerate(zip(tags, max_lengths, strict=True)):
             if not words or not all(words):
                 raise DataError(f"sentence {number} (counted from 0) has no word, or a word without a tag")
-            if limit <= len(words):
-                raise DataError(f"sentence {number} (counted from 0) has {len(words)} words and a limit of {limit}")
+            if max_length <= len(words):
+                need = f"{len(words)} words and a maximum length of {max_length}; it needs {len(words) + 1} or more"
+                raise DataError(f"sentence {number} (counted from 0) has {need}")
         self.kinds, self.tags, self.max_lengths = kinds, tags, max_lengths
         self._opening = frozenset(kinds.opening)
         self._closing = frozenset(kinds.closing_of.values())
         self._length = 0
-        self._shorter: dict[tuple[int, tuple[int, ...]], _Written] = {}
-        self._known: dict[tuple[int, tuple[int, ...]], _Written] = {}
+        self._previous_states: dict[tuple[int, tuple[int, ...]], _PrefixState] = {}
+        self._states: dict[tuple[int, tuple[int, ...]], _PrefixState] = {}
 
     def __call__(self, sentence: int, prefix: tuple[int, ...], /) -> list[int]:
-        """Ids that may follow ``prefix``, which is made of ids that were allowed."""
-        written = self._written(sentence, prefix)
+        """Return the ids that may follow ``prefix``, itself made of allowed ids."""
+        state = self._state(sentence, prefix)
         tags = self.tags[sentence]
-        n_left = len(tags) - written.n_words
+        n_left = len(tags) - state.n_words
         allowed: list[int] = []
         if n_left:
-            allowed += tags[written.n_words]
-            # One bracket more, then all words, all closing brackets and the end.
-            n_tokens_of_tree = len(prefix) + 1 + n_left + len(written.brackets) + 1 + 1
-            if n_tokens_of_tree <= self.max_lengths[sentence] and written.n_opened < self.MOST_IN_A_ROW:
+            allowed += tags[state.n_words]
+            # The prefix, one more bracket, the remaining words, all closing brackets and EOS.
+            shortest = len(prefix) + 1 + n_left + len(state.open_brackets) + 1 + 1
+            if shortest <= self.max_lengths[sentence] and state.n_opened < self.MAX_OPENED_IN_A_ROW:
                 allowed += self.kinds.opening
-        if written.brackets and not written.n_opened:
-            allowed.append(self.kinds.closing_of[written.brackets[-1]])
-        if not written.brackets and not n_left:
+        if state.open_brackets and not state.n_opened:
+            allowed.append(self.kinds.closing_of[state.open_brackets[-1]])
+        if not state.open_brackets and not n_left:
             allowed.append(EOS_ID)
         return allowed
 
-    def _written(self, sentence: int, prefix: tuple[int, ...]) -> _Written:
-        """What a prefix comes to: by that of the prefix before it, which is remembered for one step."""
+    def _state(self, sentence: int, prefix: tuple[int, ...]) -> _PrefixState:
+        """Return the state after ``prefix``, from that of the prefix one shorter where the last step cached it."""
         if len(prefix) != self._length:
-            self._shorter = self._known if len(prefix) == self._length + 1 else {}
-            self._known, self._length = {}, len(prefix)
+            self._previous_states = self._states if len(prefix) == self._length + 1 else {}
+            self._states, self._length = {}, len(prefix)
         key = sentence, prefix
-        if key not in self._known:
-            before = self._shorter.get((sentence, prefix[:-1]))
-            if before is None:
-                self._known[key] = reduce(self._after, prefix, _Written())
+        if key not in self._states:
+            previous = self._previous_states.get((sentence, prefix[:-1]))
+            if previous is None:
+                self._states[key] = reduce(self._after, prefix, _PrefixState())
             else:
-                self._known[key] = self._after(before, prefix[-1])
-        return self._known[key]
+                self._states[key] = self._after(previous, prefix[-1])
+        return self._states[key]
 
-    def _after(self, written: _Written, id: int) -> _Written:
+    def _after(self, state: _PrefixState, id: int) -> _PrefixState:
         if id in self._opening:
-            return replace(written, brackets=(*written.brackets, id), n_opened=written.n_opened + 1)
+            return replace(state, open_brackets=(*state.open_brackets, id), n_opened=state.n_opened + 1)
         if id in self._closing:
-            return replace(written, brackets=written.brackets[:-1], n_opened=0)
-        return replace(written, n_opened=0, n_words=written.n_words + 1)
+            return replace(state, open_brackets=state.open_brackets[:-1], n_opened=0)
+        return replace(state, n_opened=0, n_words=state.n_words + 1)

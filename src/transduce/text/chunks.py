@@ -1,39 +1,39 @@
-"""Streams in pieces of bounded size: by how many items there are, and by how many characters they have together."""
+"""Chunks of a stream, bounded in items and in total characters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["MOST_CHARACTERS_AT_A_TIME", "chunks"]
+__all__ = ["MAX_CHARACTERS", "chunks"]
 
 ItemT = TypeVar("ItemT")
 
-# Held at a time, beyond one item. Text of usual lines reaches the limit of items first.
-MOST_CHARACTERS_AT_A_TIME = 1 << 20
+# Memory bound of a chunk. With lines of usual length the item limit is reached first.
+MAX_CHARACTERS = 1 << 20
 
 
 def chunks(
     items: Iterable[ItemT],
-    most_items: int,
+    max_items: int,
     n_characters: Callable[[ItemT], int],
     *,
-    most_characters: int = MOST_CHARACTERS_AT_A_TIME,
+    max_characters: int = MAX_CHARACTERS,
 ) -> Iterator[list[ItemT]]:
-    """The items in order, in lists that end when one has ``most_items`` or ``most_characters``.
+    """Yield the items in order, in lists that end once they reach ``max_items`` or ``max_characters``.
 
-    No item is read beyond that: a stream that waits for an answer gets one.
+    No item is read ahead of a full chunk, so an interactive stream is answered at once.
 
-    >>> list(chunks(["a", "long", "b", "c", "d"], 3, len, most_characters=4))
+    >>> list(chunks(["a", "long", "b", "c", "d"], 3, len, max_characters=4))
     [['a', 'long'], ['b', 'c', 'd']]
     """
     chunk: list[ItemT] = []
-    held = 0
+    size = 0
     for item in items:
         chunk.append(item)
-        held += n_characters(item)
-        if len(chunk) >= most_items or held >= most_characters:
+        size += n_characters(item)
+        if len(chunk) >= max_items or size >= max_characters:
             yield chunk
-            chunk, held = [], 0
+            chunk, size = [], 0
     if chunk:
         yield chunk

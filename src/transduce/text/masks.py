@@ -1,7 +1,7 @@
-"""Masks: symbols that stand for what a translation leaves as it is, URLs, tags, placeholders, numbers with units.
+"""Masks: placeholder tokens for spans that are copied verbatim: URLs, tags, format strings, numbers with units.
 
-A model whose tokenizer has masks reads ``⟨1⟩`` where the text has a URL, and writes it where the URL goes. They are
-characters of Unicode's private use area, each one token of the vocabulary. Not in the paper.
+The text is masked before translation and unmasked after it: the model sees a mask instead of a URL, and outputs the
+mask where the URL goes. Masks are characters of Unicode's private use area, each one token. Not in the paper.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 __all__ = [
-    "MASKS", "Masked", "caps_lowered", "find_unchanging", "is_all_caps", "mask", "mask_pair", "mask_words",
-    "unchanging_spans", "unmask", "without_masks",
+    "MASKS", "MaskedText", "find_verbatim", "is_all_caps", "mask", "mask_pair", "mask_words", "strip_masks",
+    "to_sentence_case", "unmask", "verbatim_spans",
 ]  # fmt: skip
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
@@ -30,12 +30,12 @@ _UNITS = (
     "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
     "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
 )
-_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]{0,30}\d)?"  # bounded: a long run would be read again from each of its digits
+_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]{0,30}\d)?"  # bounded: unbounded, a long run would be matched again from each digit
 
-# The kinds, in the order in which they are tried at a place. "d.h." and "D.C." are no files, "the 1990s" no seconds,
-# "£5m" no metres.
+# Kinds of verbatim spans, in the order in which they are tried at a position. Not matched: "d.h." and "D.C." as files,
+# "the 1990s" as seconds, "£5m" as metres.
 _KINDS = {
-    "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # none in another: else each would be read from all before it
+    "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # not nested: each would be matched from every earlier start
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,2000})?/?>",
     "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
     "url": r"(?i:https?|ftps?|file|git|ssh)://[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]|(?:mailto|tel):[^\s<>\"']*\w"
@@ -52,107 +52,107 @@ _KINDS = {
     "emoji": "(?:[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|"
     "(?:[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*)+)+",
-    "private use": "[\ue000-\uf8ff]+",  # what cannot be in the training text of a model, and our own symbols
+    "private use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
-_UNCHANGING = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
-_HINT = re.compile(r"[<&/@%${\\\d]|\.\w|[^\x00-\u2319]")  # nothing of the above is without one of these
+_VERBATIM = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
+_HINT = re.compile(r"[<&/@%${\\\d]|\.\w|[^\x00-\u2319]")  # a fast filter: every match of _VERBATIM contains a hint
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _END_MARKS = re.compile(r"[\s.!?…。！？]*$")
-LEAST_LETTERS = 4  # of a word in small letters that is the same on both sides and no accident
-ONE_IN = 8  # pairs of a text are given once more with a mask in the place of a word
-LEAST_CAPITALS = 6
-MOST_PUT = 100  # masks that are put where the source has them: for each, the whole translation is looked at
+MIN_LETTERS = 4  # of a lower-case word in source and target; shorter ones are the same by accident
+ONE_IN = 8  # pairs augmented with masks instead of words
+MIN_CAPITALS = 6
+MAX_PLACED = 100  # missing masks placed by source position, each in time linear in the translation
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
-    """A text with masks, and what each of them stands for."""
+class MaskedText:
+    """A masked text, and the original string of each mask."""
 
     text: str
-    kept: dict[str, str]
+    originals: dict[str, str]
 
 
-def find_unchanging(text: str) -> list[str]:
-    """What of a text a translation leaves as it is, in order.
+def find_verbatim(text: str) -> list[str]:
+    """Return the substrings of ``text`` that a translation copies verbatim, in order.
 
-    >>> find_unchanging("Mail a.b@c.org or see https://x.org/y?z=1, <b>%s</b> has 12.5 kg 👍 in {name}.txt.")
+    >>> find_verbatim("Mail a.b@c.org or see https://x.org/y?z=1, <b>%s</b> has 12.5 kg 👍 in {name}.txt.")
     ['a.b@c.org', 'https://x.org/y?z=1', '<b>', '%s', '</b>', '12.5 kg', '👍', '{name}']
     """
-    return [text[start:end] for start, end in unchanging_spans(text)]
+    return [text[start:end] for start, end in verbatim_spans(text)]
 
 
-def unchanging_spans(text: str) -> list[tuple[int, int]]:
-    """Where they stand: the first place of each, and the one behind it."""
-    return [found.span() for found in _UNCHANGING.finditer(text)] if _HINT.search(text) else []
+def verbatim_spans(text: str) -> list[tuple[int, int]]:
+    """Return the (start, end) of each substring of ``find_verbatim``."""
+    return [match.span() for match in _VERBATIM.finditer(text)] if _HINT.search(text) else []
 
 
-def mask(text: str) -> Masked:
-    """A text to translate with its masks. The same string has the same mask; what there is no mask for stays.
+def mask(text: str) -> MaskedText:
+    """Mask a text to translate. Equal strings share a mask; when the masks run out, the other strings stay.
 
     >>> masked = mask("see <b>x.txt</b>")
-    >>> masked.text == f"see {MASKS[0]}{MASKS[1]}{MASKS[2]}", list(masked.kept.values())
+    >>> masked.text == f"see {MASKS[0]}{MASKS[1]}{MASKS[2]}", list(masked.originals.values())
     (True, ['<b>', 'x.txt', '</b>'])
     """
-    masks = dict(zip(dict.fromkeys(find_unchanging(text)), MASKS, strict=False))
-    return Masked(_replaced(text, masks), {token: string for string, token in masks.items()})
+    masks = dict(zip(dict.fromkeys(find_verbatim(text)), MASKS, strict=False))
+    return MaskedText(_replace(text, masks), {mask: string for string, mask in masks.items()})
 
 
-def unmask(text: str, masked: Masked) -> tuple[str, bool]:
-    """A translation of ``masked.text`` with the strings in the place of their masks, and whether all were there.
+def unmask(text: str, masked: MaskedText) -> tuple[str, bool]:
+    """Return the translation ``text`` of ``masked.text`` with the originals, and whether its masks were complete.
 
-    A mask that the translation has too often, or that the source has not, is left out; one that it lacks is put where
-    it stands in the source, as a share of the length.
+    Surplus masks, and masks that the source does not have, are removed. Missing ones are inserted at their relative
+    position in the source.
 
     >>> unmask("siehe bei", mask("see x.txt there"))
     ('siehe x.txt bei', False)
     """
-    wanted, got = Counter(_MASK.findall(masked.text)), Counter(_MASK.findall(text))
-    is_whole = wanted == got
-    if not is_whole:
-        text = _with_masks(text, masked.text, wanted)
-    return _MASK.sub(lambda found: masked.kept.get(found.group(), ""), text), is_whole
+    expected, got = Counter(_MASK.findall(masked.text)), Counter(_MASK.findall(text))
+    is_complete = expected == got
+    if not is_complete:
+        text = _repair_masks(text, masked.text, expected)
+    return _MASK.sub(lambda match: masked.originals.get(match.group(), ""), text), is_complete
 
 
 def mask_pair(src: str, tgt: str) -> tuple[str, str]:
-    """A pair to learn from, with masks for what stands on both sides, equally often.
+    """Mask a training pair: verbatim strings that occur equally often in source and target.
 
-    Which masks is decided by the text, so that all are learned alike.
+    A hash of the source chooses the masks, so that all are trained equally.
     """
-    on_src, on_tgt = Counter(find_unchanging(src)), Counter(find_unchanging(tgt))
-    shared = [string for string, count in on_src.items() if on_tgt[string] == count]
-    masks = dict(zip(shared, _masks_from(src), strict=False))
-    return _replaced(src, masks), _replaced(tgt, masks)
+    src_counts, tgt_counts = Counter(find_verbatim(src)), Counter(find_verbatim(tgt))
+    shared = [string for string, count in src_counts.items() if tgt_counts[string] == count]
+    masks = dict(zip(shared, _rotated_masks(src), strict=False))
+    return _replace(src, masks), _replace(tgt, masks)
 
 
 def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
-    """A further pair to learn from, made of one pair in eight: masks stand for words that both sides have.
+    """Augment one training pair in eight: yield a copy with masks instead of words common to source and target.
 
-    So masks are learned from text without URLs and the like, too. Where no word is shared, a mask is put at the end of
-    both sides, or at their beginning.
+    So masks are also learned from text without verbatim spans. If no word is common, a mask is added at the end of both
+    sides, or at their start.
     """
-    number = crc32(f"{src}\t{tgt}".encode("utf-8", "surrogatepass"))
-    if number % ONE_IN or _UNCHANGING.search(src) or _UNCHANGING.search(tgt):
+    hash = crc32(f"{src}\t{tgt}".encode("utf-8", "surrogatepass"))
+    if hash % ONE_IN or _VERBATIM.search(src) or _VERBATIM.search(tgt):
         return
-    tokens = _masks_from(src)
-    masks = dict(zip(_shared_words(src, tgt), tokens, strict=False))
+    rotated = _rotated_masks(src)
+    masks = dict(zip(_shared_words(src, tgt), rotated, strict=False))
     if masks:
         masked_src, masked_tgt = (
-            _WORD.sub(lambda found: masks.get(found.group(), found.group()), side) for side in (src, tgt)
+            _WORD.sub(lambda match: masks.get(match.group(), match.group()), side) for side in (src, tgt)
         )
         yield masked_src, masked_tgt
     else:
-        at_end = bool(number // ONE_IN % 2)
-        yield _with_one(src, tokens[0], at_end=at_end), _with_one(tgt, tokens[0], at_end=at_end)
+        at_end = bool(hash // ONE_IN % 2)
+        yield _add_mask(src, rotated[0], at_end=at_end), _add_mask(tgt, rotated[0], at_end=at_end)
 
 
-def without_masks(text: str) -> str:
-    """``text`` as tokenizers learn from it: masks are in their vocabulary already."""
+def strip_masks(text: str) -> str:
+    """Return ``text`` without masks, to train a tokenizer: its vocabulary has the masks anyway."""
     return _MASK.sub("", text)
 
 
 def is_all_caps(text: str) -> bool:
-    """Whether a text is a sentence in capitals: several words, no small letter.
+    """Whether ``text`` is a sentence in capitals: several words and no lower-case letter.
 
     >>> is_all_caps("READ THIS FIRST!"), is_all_caps("NATO"), is_all_caps("The USA")
     (True, False, False)
@@ -160,87 +160,86 @@ def is_all_caps(text: str) -> bool:
     if text.upper() != text or text.lower() == text:
         return False
     words = [word for word in _WORD.findall(text) if sum(map(str.isalpha, word)) > 1]
-    return len(words) > 1 and sum(map(len, words)) >= LEAST_CAPITALS
+    return len(words) > 1 and sum(map(len, words)) >= MIN_CAPITALS
 
 
-def caps_lowered(text: str, language: str) -> str:
-    """A text in capitals as it is written elsewhere, as far as that can be known: the first letter is one.
+def to_sentence_case(text: str, language: str) -> str:
+    """Return a text in capitals in lower case, with the first letter (and the English "I") capitalised.
 
-    >>> caps_lowered("DO I KNOW YOU?", "en")
+    >>> to_sentence_case("DO I KNOW YOU?", "en")
     'Do I know you?'
     """
     lowered = text.lower()
     if language == "en":
         lowered = re.sub(r"\bi\b", "I", lowered)
-    first = next((place for place, letter in enumerate(lowered) if letter.isalpha()), 0)
+    first = next((index for index, letter in enumerate(lowered) if letter.isalpha()), 0)
     return lowered[:first] + lowered[first : first + 1].upper() + lowered[first + 1 :]
 
 
-def _replaced(text: str, masks: dict[str, str]) -> str:
-    """``text`` with masks; characters in it that look like masks, and got none themselves, are lost."""
+def _replace(text: str, masks: dict[str, str]) -> str:
+    """Replace strings by their masks. Mask characters of the text itself, unless masked, are removed."""
     if not _HINT.search(text):
         return text
-    return _UNCHANGING.sub(lambda found: masks.get(found.group(), without_masks(found.group())), text)
+    return _VERBATIM.sub(lambda match: masks.get(match.group(), strip_masks(match.group())), text)
 
 
-def _masks_from(text: str) -> tuple[str, ...]:
-    """All masks, beginning with any of them."""
+def _rotated_masks(text: str) -> tuple[str, ...]:
+    """Return all masks, rotated by a hash of ``text``."""
     first = crc32(text.encode("utf-8", "surrogatepass")) % len(MASKS)
     return MASKS[first:] + MASKS[:first]
 
 
 def _shared_words(src: str, tgt: str) -> list[str]:
-    """Names, numbers and long words that stand on both sides, once on each."""
-    on_src, on_tgt = Counter(_WORD.findall(src)), Counter(_WORD.findall(tgt))
+    """Return the names, numbers and long words that occur exactly once in source and in target."""
+    src_counts, tgt_counts = Counter(_WORD.findall(src)), Counter(_WORD.findall(tgt))
     return [
         word
-        for word, count in on_src.items()
-        if count == on_tgt[word] == 1 and (len(word) >= LEAST_LETTERS or word != word.lower() or word[0].isdigit())
+        for word, count in src_counts.items()
+        if count == tgt_counts[word] == 1 and (len(word) >= MIN_LETTERS or word != word.lower() or word[0].isdigit())
     ]
 
 
-def _with_one(text: str, token: str, *, at_end: bool) -> str:
-    """``text`` with one mask more, before the mark at its end or in front of all."""
+def _add_mask(text: str, mask: str, *, at_end: bool) -> str:
+    """Add a mask at the start of ``text``, or at its end, before final punctuation."""
     if not at_end:
-        return f"{token} {text.lstrip()}"
+        return f"{mask} {text.lstrip()}"
     body = _END_MARKS.sub("", text)
-    return f"{body} {token}{text[len(body) :].rstrip()}"
+    return f"{body} {mask}{text[len(body) :].rstrip()}"
 
 
-def _with_masks(text: str, source: str, wanted: Counter[str]) -> str:
-    """``text`` with just the masks that are wanted."""
-    left = Counter(wanted)
+def _repair_masks(text: str, source: str, expected: Counter[str]) -> str:
+    """Remove surplus masks from ``text`` and insert missing ones, in the order of ``source`` where possible."""
+    missing = Counter(expected)
 
-    def keep(found: re.Match[str]) -> str:
-        token = found.group()
-        left[token] -= 1
-        return token if left[token] >= 0 else ""
+    def drop_surplus(match: re.Match[str]) -> str:
+        missing[match.group()] -= 1
+        return match.group() if missing[match.group()] >= 0 else ""
 
-    text = _MASK.sub(keep, text)
+    text = _MASK.sub(drop_surplus, text)
     in_source = list(_MASK.finditer(source))
     earlier: set[str] = set()
-    later = Counter(found.group() for found in in_source)
-    put, at_end = 0, ""
-    for found in in_source:
-        token = found.group()
-        later[token] -= 1
-        if left[token] > 0:
-            left[token] -= 1
-            if put < MOST_PUT:
-                put += 1
-                before = max((text.rfind(each) + 1 for each in earlier), default=0)
-                after = [place for each in +later if (place := text.find(each, before)) >= 0]
-                text = _put(text, token, found.start() / len(source), before, min(after, default=len(text)))
+    later = Counter(match.group() for match in in_source)
+    n_placed, at_end = 0, ""
+    for match in in_source:
+        mask = match.group()
+        later[mask] -= 1
+        if missing[mask] > 0:
+            missing[mask] -= 1
+            if n_placed < MAX_PLACED:
+                n_placed += 1
+                first = max((text.rfind(each) + 1 for each in earlier), default=0)
+                next_masks = [index for each in +later if (index := text.find(each, first)) >= 0]
+                text = _insert(text, mask, match.start() / len(source), first, min(next_masks, default=len(text)))
             else:
-                at_end += f" {token}"
-        earlier.add(token)
+                at_end += f" {mask}"
+        earlier.add(mask)
     return " ".join((text + at_end).split())
 
 
-def _put(text: str, token: str, share: float, first: int, last: int) -> str:
-    """``text`` with a mask at the edge of a word, the nearest one to a place in it, from ``first`` to ``last``."""
-    edges = [0, *(found.start() for found in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
-    places = [place for place in edges if first <= place <= last] or [first]
-    place = min(places, key=lambda each: abs(each - share * len(text)))
-    space = " " if place < edges[-1] else ""
-    return f"{text[:place]} {token}{space}{text[place:]}"
+def _insert(text: str, mask: str, fraction: float, first: int, last: int) -> str:
+    """Insert a mask at the word boundary from ``first`` to ``last`` nearest to ``fraction`` of the length."""
+    boundaries = [0, *(match.start() for match in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
+    candidates = [boundary for boundary in boundaries if first <= boundary <= last] or [first]
+    index = min(candidates, key=lambda each: abs(each - fraction * len(text)))
+    space = " " if index < boundaries[-1] else ""
+    return f"{text[:index]} {mask}{space}{text[index:]}"

@@ -1,4 +1,4 @@
-"""The one form of a text that tokenizers are trained on and fed with."""
+"""Text normalisation, applied before a tokenizer is trained or used."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from functools import cache
 
 __all__ = ["normalise"]
 
-# To put n marks on one letter in order takes n * n steps. No language has so many; a line of a megabyte can.
-MOST_MARKS, MARKS_KEPT_TOGETHER = 64, 30
-JOINER = "\u034f"  # the combining grapheme joiner: no mark itself, and not to be seen
+# Ordering n combining marks takes n * n steps. No language needs so many on one letter, but bad input can have them.
+MAX_MARKS, MARKS_BETWEEN_JOINERS = 64, 30
+JOINER = "\u034f"  # combining grapheme joiner: invisible, combining class 0
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def normalise(text: str) -> str:
-    """``text`` in Unicode's composed form (NFC), each run of whitespace made one space, none at the ends.
+    """Return ``text`` in NFC, with each run of whitespace replaced by one space and none at the ends.
 
-    Whitespace is all that Unicode calls so: tabs, line ends, control separators, the no-break space, U+2028. The result
-    is therefore always one line, and normalising it again changes nothing.
+    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028. The result is one
+    line; normalising is idempotent.
 
-    Some text is no text, and is dealt with so that every string can go on: NUL is removed; a surrogate without its
-    partner becomes U+FFFD, the replacement character (two that belong together become their character); a run of more
-    than 64 combining marks is cut by U+034F, as in the stream-safe format of Unicode's annex 15.
+    Every string is accepted: NUL is removed; a lone surrogate becomes U+FFFD, the replacement character (a surrogate
+    pair becomes its character); U+034F splits a run of more than 64 combining marks, as in the stream-safe text format
+    of Unicode Standard Annex 15.
 
     >>> normalise("  Ein\\u00a0Ma\\u0308dchen\\tlacht.\\u2028")
     'Ein Mädchen lacht.'
@@ -38,26 +38,26 @@ def normalise(text: str) -> str:
 
 
 def _composed(text: str) -> str:
-    """NFC, in time that grows with the text alone."""
-    text = _cut_marks(text)
+    """Return ``text`` in NFC, in linear time."""
+    text = _split_marks(text)
     while True:
         composed = unicodedata.normalize("NFC", text)
-        text = _cut_marks(composed)  # some characters are taken apart, and a run may have grown
+        text = _split_marks(composed)  # NFC decomposes some characters, which may lengthen a run
         if text == composed:
             return text
 
 
-def _cut_marks(text: str) -> str:
-    some = text[MOST_MARKS :: MOST_MARKS + 1]  # whatever is longer than MOST_MARKS has a part here
-    return _many_marks().sub(_cut, text) if any(map(unicodedata.combining, some)) else text
+def _split_marks(text: str) -> str:
+    sampled = text[MAX_MARKS :: MAX_MARKS + 1]  # contains a character of every run longer than MAX_MARKS
+    return _long_runs().sub(_insert_joiners, text) if any(map(unicodedata.combining, sampled)) else text
 
 
-def _cut(run: re.Match[str]) -> str:
+def _insert_joiners(run: re.Match[str]) -> str:
     marks = run[0]
-    return JOINER.join(marks[n : n + MARKS_KEPT_TOGETHER] for n in range(0, len(marks), MARKS_KEPT_TOGETHER))
+    return JOINER.join(marks[n : n + MARKS_BETWEEN_JOINERS] for n in range(0, len(marks), MARKS_BETWEEN_JOINERS))
 
 
 @cache
-def _many_marks() -> re.Pattern[str]:
+def _long_runs() -> re.Pattern[str]:
     marks = "".join(filter(unicodedata.combining, map(chr, range(0x300, sys.maxunicode + 1))))
-    return re.compile(f"[{marks}]{{{MOST_MARKS + 1},}}")
+    return re.compile(f"[{marks}]{{{MAX_MARKS + 1},}}")

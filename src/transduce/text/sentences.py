@@ -1,6 +1,6 @@
-"""The sentences of a text, and the clauses of a sentence; joined again, they are the text that they were.
+"""Sentence and clause splitting. Segments join to the original text.
 
-Where a sentence ends is decided by ``sentencex``, which knows abbreviations, quotes and lists in many languages.
+Sentence boundaries come from ``sentencex``, which knows abbreviations, quotes and lists in many languages.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
-from transduce.text.masks import unchanging_spans
+from transduce.text.masks import verbatim_spans
 
-__all__ = ["Segment", "joined", "split_clauses", "split_sentences"]
+__all__ = ["Segment", "join_segments", "split_clauses", "split_sentences"]
 
-MOST_CHARACTERS = 10_000  # given to the splitter at a time
-LEAST_LETTERS = 2  # "1." and "M." are no sentences: they belong to what follows
+MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at a time
+MIN_LETTERS = 2  # "1." and "M." are not sentences: they belong to the next one
 _LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
-_WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # sentencex 1.0 panics at "B\u00a0.": it is given a space for each
+_WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ENDS_FIRMLY = re.compile(r"[!?。！？]\s*$")
-_ENDS_LINE = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+_STRONG_END = re.compile(r"[!?。！？]\s*$")
+_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
-# Where a sentence may be cut, the best places first: after these characters, and any whitespace that follows.
-_CUTS = (
+# Possible clause boundaries, best kind first. The boundary is the end of the match.
+_BOUNDARIES = (
     re.compile(r"[;:](?=\s)\s+|[；：]\s*|\s[–—-]\s+"),
     re.compile(r"[,)\]](?=\s)\s+|[，、]\s*"),
     re.compile(r"\s+"),
 )
-LEAST_SHARE = 0.2  # of a sentence, on either side of a cut at a punctuation mark
+MIN_FRACTION = 0.2  # of the length of a sentence, on either side of a boundary at punctuation
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a text, and the whitespace between it and the next one; "" where there is none."""
+    """A sentence or clause of a text, and the whitespace between it and the next ("" if there is none)."""
 
     text: str
     space: str
 
 
 def split_sentences(text: str, language: str) -> list[Segment]:
-    """The sentences of ``text`` by the rules of a language (``en``, ``de``, ...); general rules for an unknown one.
+    """Split ``text`` into sentences by the rules of ``language`` (``en``, ``de``, ...), or general ones if unknown.
 
-    Whitespace round the whole text belongs to no sentence. A text without words is one segment.
+    Whitespace around the whole text is removed. A text without words is one segment.
 
     >>> [each.text for each in split_sentences("Dr. Smith paid 3.50 dollars.  He left.", "en")]
     ['Dr. Smith paid 3.50 dollars.', 'He left.']
@@ -55,66 +55,68 @@ def split_sentences(text: str, language: str) -> list[Segment]:
     if not text:
         return [Segment("", "")]
     parts: list[str] = []
-    held: list[str] = []  # what is no sentence by itself: "1.", "M."
-    end, inside, has_words = 0, _Inside(text), False
-    for part in _parts(text, language):
+    pending: list[str] = []  # parts that are not a sentence by themselves: "1.", "M."
+    end, verbatim, has_words = 0, _VerbatimSpans(text), False
+    for part in _sentencex_parts(text, language):
         end += len(part)
-        if end < len(text) and (end in inside or (part[-1:].isascii() and not part[-1:].isspace())):
-            held.append(part)  # "README.Debian", <img alt="One. Two.">
+        if end < len(text) and (end in verbatim or (part[-1:].isascii() and not part[-1:].isspace())):
+            pending.append(part)  # "README.Debian", <img alt="One. Two.">
             has_words = True
-        elif not has_words and _is_opening(part):
-            held.append(part)
-        elif held or not parts or _LETTER_OR_DIGIT.search(part):
-            parts.append("".join([*held, part]))
-            held, has_words = [], False
-        else:  # no word at all
+        elif not has_words and _is_enumerator(part):
+            pending.append(part)
+        elif pending or not parts or _LETTER_OR_DIGIT.search(part):
+            parts.append("".join([*pending, part]))
+            pending, has_words = [], False
+        else:  # punctuation only: part of the last sentence
             parts[-1] += part
-    if held:
-        parts[-1:] = ["".join([*parts[-1:], *held])]
+    if pending:
+        parts[-1:] = ["".join([*parts[-1:], *pending])]
     return _segments(parts)
 
 
-def split_clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
-    """``text`` cut into pieces of at most ``most_tokens``: near the middle, at a semicolon, a colon or a dash, else at
-    a comma, else between two words; and each half again while it is too long. No word is cut, and no tag and the like.
+def split_clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
+    """Split ``text`` recursively, near the middle, into clauses of at most ``max_tokens`` tokens.
+
+    Boundaries in order of preference: semicolon, colon or dash; comma or closing bracket; whitespace. Words, and spans
+    that are copied verbatim (tags, URLs; ``masks.py``), are never split, so a clause may be longer.
 
     >>> [each.text for each in split_clauses("when it rains, we stay at home", 5, lambda text: len(text.split()))]
     ['when it rains,', 'we stay at home']
     """
-    return _segments(list(_clauses(text.strip(), most_tokens, n_tokens)))
+    return _segments(list(_clauses(text.strip(), max_tokens, n_tokens)))
 
 
-def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
-    """``texts``, one for each segment, with the spacing of the segments. Only a line feed may end a line in it.
+def join_segments(texts: Sequence[str], segments: Sequence[Segment]) -> str:
+    """Join ``texts``, one for each segment, with the whitespace of the segments; line ends except \\n become spaces.
 
-    >>> joined(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"))
+    >>> join_segments(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"))
     'Ja!  Nein?'
     """
-    spaces = [_ENDS_LINE.sub(" ", each.space) for each in segments]
+    spaces = [_LINE_ENDS.sub(" ", each.space) for each in segments]
     between = [space if text else "" for space, text in zip(spaces, texts, strict=True)]
     return "".join(text + space for text, space in zip(texts, between, strict=True)).rstrip()
 
 
-class _Inside:
-    """The places of a text where no sentence can end: inside a URL, a tag and the like."""
+class _VerbatimSpans:
+    """The positions of a text strictly inside verbatim spans (URLs, tags, ...), where it may not be split."""
 
     def __init__(self, text: str) -> None:
-        self._spans = unchanging_spans(text)
+        self._spans = verbatim_spans(text)
 
-    def __contains__(self, place: int) -> bool:
-        number = bisect_left(self._spans, (place,)) - 1  # the last that begins before it
-        return number >= 0 and place < self._spans[number][1]
+    def __contains__(self, position: int) -> bool:
+        index = bisect_left(self._spans, (position,)) - 1  # the last span that starts before it
+        return index >= 0 and position < self._spans[index][1]
 
 
-def _parts(text: str, language: str) -> Iterator[str]:
-    """What the splitter makes of ``text``, which it is given in blocks: among many quotation marks, its time grows with
-    the square of their number. The last part of a block, which may go on, is read again with the next one; no word is
-    cut, however long it is.
+def _sentencex_parts(text: str, language: str) -> Iterator[str]:
+    """Split ``text`` with sentencex, in blocks: its time is quadratic in the number of quotation marks.
+
+    The last part of a block may be incomplete and is split again with the next block. Words are never split.
     """
     plain = _SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text))
-    begin = start = 0  # of the next part, and of the next block
+    part_start = start = 0  # of the next part, and of the next block
     while start < len(text):
-        block = plain[start : start + MOST_CHARACTERS]
+        block = plain[start : start + MAX_BLOCK_CHARACTERS]
         is_last = start + len(block) == len(text)
         parts = segment(language, block) or [block]
         if not is_last and len(parts) > 1:
@@ -123,58 +125,60 @@ def _parts(text: str, language: str) -> Iterator[str]:
             parts = [block[: block.rfind(" ") + 1]]
         for part in filter(None, parts):
             start += len(part)
-            yield text[begin:start]
-            begin = start
+            yield text[part_start:start]
+            part_start = start
         if parts == [""]:
             start += len(block)
-    if begin < start:
-        yield text[begin:start]
+    if part_start < start:
+        yield text[part_start:start]
 
 
-def _is_opening(part: str) -> bool:
-    """Whether a part has a word, but none that could be a sentence."""
-    letters = _LETTER.findall(part, 0, LEAST_LETTERS * 10)
+def _is_enumerator(part: str) -> bool:
+    """Whether a part is a number or an initial ("1.", "M."), which belongs to the next sentence."""
+    letters = _LETTER.findall(part, 0, MIN_LETTERS * 10)
     return (
-        len(letters) < LEAST_LETTERS
-        and len(part) < LEAST_LETTERS * 10
+        len(letters) < MIN_LETTERS
+        and len(part) < MIN_LETTERS * 10
         and _LETTER_OR_DIGIT.search(part) is not None
-        and _ENDS_FIRMLY.search(part) is None
+        and _STRONG_END.search(part) is None
     )
 
 
 def _segments(parts: Sequence[str]) -> list[Segment]:
-    """Each part without the whitespace round it, which goes between the two that it stands between."""
+    """Return the stripped parts, with the whitespace between two parts as the ``space`` of the first."""
     stripped = [part.strip() for part in parts]
     spaces = [
-        part[len(part.rstrip()) :] + after[: len(after) - len(after.lstrip())]
-        for part, after in zip(parts, [*parts[1:], ""], strict=True)
+        part[len(part.rstrip()) :] + following[: len(following) - len(following.lstrip())]
+        for part, following in zip(parts, [*parts[1:], ""], strict=True)
     ]
     return [Segment(text, space) for text, space in zip(stripped, spaces, strict=True)]
 
 
-def _clauses(text: str, most_tokens: int, n_tokens: Callable[[str], int]) -> Iterator[str]:
-    """Parts that are ``text`` when put together."""
-    inside = _Inside(text)
-    cuts = [[place for each in pattern.finditer(text) if (place := each.end()) not in inside] for pattern in _CUTS]
-    waiting = [(0, len(text))]
-    while waiting:
-        start, end = waiting.pop()
+def _clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) -> Iterator[str]:
+    """Yield the clauses of ``text``, left to right; they concatenate to ``text``."""
+    verbatim = _VerbatimSpans(text)
+    kinds = [[match.end() for match in pattern.finditer(text)] for pattern in _BOUNDARIES]
+    boundaries = [[end for end in ends if end not in verbatim] for ends in kinds]
+    stack = [(0, len(text))]
+    while stack:
+        start, end = stack.pop()
         part = text[start:end]
-        cut = None if n_tokens(part) <= most_tokens else _best_cut(cuts, start, end, start + len(part.rstrip()))
-        if cut is None:
+        is_long = n_tokens(part) > max_tokens
+        split = _best_boundary(boundaries, start, end, start + len(part.rstrip())) if is_long else None
+        if split is None:
             yield part
         else:
-            waiting += [(cut, end), (start, cut)]
+            stack += [(split, end), (start, split)]
 
 
-def _best_cut(cuts: Sequence[Sequence[int]], start: int, end: int, end_of_words: int) -> int | None:
-    """The best of the places ``cuts``, the better kinds first, to cut a part of a text in two; None without any."""
+def _best_boundary(boundaries: Sequence[Sequence[int]], start: int, end: int, stripped_end: int) -> int | None:
+    """Return the boundary nearest to the middle, of the best kind that has one between ``start`` and ``end``."""
     middle = (start + end) / 2
-    for number, places in enumerate(cuts):
-        least = 1 if number == len(cuts) - 1 else max(1, int(LEAST_SHARE * (end - start)))
-        low = bisect_left(places, start + least)
-        high = bisect_left(places, min(end - least + 1, end_of_words))
+    for kind, positions in enumerate(boundaries):
+        margin = 1 if kind == len(boundaries) - 1 else max(1, int(MIN_FRACTION * (end - start)))
+        low = bisect_left(positions, start + margin)
+        high = bisect_left(positions, min(end - margin + 1, stripped_end))
         if low < high:
-            near = bisect_left(places, middle, low, high)
-            return min(places[max(low, near - 1) : min(high, near + 1)], key=lambda place: abs(place - middle))
+            near = bisect_left(positions, middle, low, high)
+            return min(positions[max(low, near - 1) : min(high, near + 1)], key=lambda end: abs(end - middle))
     return None

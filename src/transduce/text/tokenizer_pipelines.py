@@ -1,7 +1,7 @@
-"""What stands round the model of a tokenizer: how text is cut on the way in, and put together on the way out.
+"""Tokenizer pipelines: the pre-tokenizer and the decoder around a subword or word-level model.
 
-Text of a language is cut into words, which are spelled in bytes. The first words of a text must be spelled as they are
-elsewhere, with the space before them. So every text is given one space at its start, and loses one when it is decoded.
+Byte-level pipelines split text into words and encode them in the byte-level alphabet. A word includes the space before
+it; to encode the first word like any other, encoding prepends a space and decoding removes it.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 __all__ = ["CONTINUATION", "MAX_WORD_BYTES", "byte_level_pipeline", "whitespace_pipeline"]
 
-CONTINUATION = "…"  # begins a WordPiece that goes on with a word; the byte-level alphabet does not have it
-MAX_WORD_BYTES = 64  # WordPiece cuts longer words, since the library tries all ends
+CONTINUATION = "…"  # prefix of a WordPiece inside a word; not in the byte-level alphabet
+MAX_WORD_BYTES = 64  # WordPiece splits longer words: the library tries every end, in quadratic time
 
 
 def byte_level_pipeline(model: models.BPE | models.WordPiece) -> LibraryTokenizer:
-    """``model`` between bytes: words are cut with the space before them, then spelled as UTF-8."""
+    """Return ``model`` with byte-level pre-tokenization: words, each with the space before it, as UTF-8 bytes."""
     tokenizer = LibraryTokenizer(model)
     tokenizer.normalizer = normalizers.Prepend(" ")
-    spell = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    read, lose_a_space = decoders.ByteLevel(), decoders.Strip(" ", left=1, right=0)
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    to_text, strip_space = decoders.ByteLevel(), decoders.Strip(" ", left=1, right=0)
     match model:
         case models.BPE():
-            tokenizer.pre_tokenizer = spell
-            tokenizer.decoder = decoders.Sequence([read, lose_a_space])
+            tokenizer.pre_tokenizer = byte_level
+            tokenizer.decoder = decoders.Sequence([to_text, strip_space])
         case models.WordPiece():
-            cut = pre_tokenizers.Split(Regex(f".{{1,{MAX_WORD_BYTES}}}"), behavior="isolated")
-            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spell, cut])
-            tokenizer.decoder = decoders.Sequence([decoders.Replace(CONTINUATION, ""), read, lose_a_space])
+            split_long = pre_tokenizers.Split(Regex(f".{{1,{MAX_WORD_BYTES}}}"), behavior="isolated")
+            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([byte_level, split_long])
+            tokenizer.decoder = decoders.Sequence([decoders.Replace(CONTINUATION, ""), to_text, strip_space])
         case _:
             assert_never(model)
     return tokenizer
 
 
 def whitespace_pipeline(model: models.WordLevel) -> LibraryTokenizer:
-    """``model`` between blanks: text is cut at them, and put together with one between any two."""
+    """Return ``model`` with whitespace pre-tokenization; decoding joins tokens with a space."""
     tokenizer = LibraryTokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return tokenizer

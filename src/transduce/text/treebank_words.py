@@ -1,4 +1,4 @@
-"""Raw text as treebanks cut it into words, by nltk's rules."""
+"""Penn Treebank word tokenization of raw English text, with nltk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["treebank_words"]
 
 
 def treebank_words(sentence: str) -> list[str]:
-    """The words of an English sentence as the Penn Treebank cuts them: ``don't`` is two, quotation marks are ``.
+    """Return the Penn Treebank words of an English sentence: ``don't`` is two words, opening quotes become ``.
 
     Raises ConfigError if nltk is not installed.
 
@@ -27,5 +27,5 @@ def _tokenizer() -> Any:
     try:
         from nltk.tokenize.destructive import NLTKWordTokenizer
     except ImportError as error:
-        raise ConfigError("raw text is cut into words by nltk, which is not here; install transduce[raw]") from error
+        raise ConfigError("tokenizing raw text needs nltk, which is not installed; install transduce[raw]") from error
     return NLTKWordTokenizer()

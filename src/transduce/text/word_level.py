@@ -1,4 +1,4 @@
-"""A closed list of symbols between blanks: what a parser writes. Every symbol is one id, and there are no others."""
+"""Word-level vocabulary: a closed list of whitespace-separated tokens, for linearised trees. One token, one id."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["train_word_level"]
 
 
 def train_word_level(texts: Iterable[str]) -> Tokenizer:
-    """The symbols of all texts, in the order of their names, after the 4 special ones.
+    """Return a tokenizer of the 4 special tokens and all tokens of ``texts``, sorted.
 
-    A symbol that was not in the texts is encoded as ``<unk>``. Raises DataError if there is no symbol, or one is named
-    as a special one.
+    Any other token is encoded as ``<unk>``. Raises DataError if the texts have no token, or one with the name of a
+    special token.
 
     >>> tokenizer = train_word_level(["(S XX )S"])
     >>> tokenizer.encode("(S (NP XX )S"), tokenizer.decode([6, 5])
     ([4, 3, 6, 5], 'XX )S')
     """
-    found = sorted({token for text in texts for token in text.split()})
-    if not found:
+    tokens = sorted({token for text in texts for token in text.split()})
+    if not tokens:
         raise DataError(NO_TEXT)
-    if taken := set(found) & set(SPECIAL_TOKENS):
-        raise DataError(f"a tag is called {min(taken)}, which has a meaning of its own; rename it in the trees")
-    vocabulary = {token: id for id, token in enumerate([*SPECIAL_TOKENS, *found])}
+    if reserved := set(tokens) & set(SPECIAL_TOKENS):
+        raise DataError(f"the tag {min(reserved)} has the name of a special token; rename it in the trees")
+    vocabulary = {token: id for id, token in enumerate([*SPECIAL_TOKENS, *tokens])}
     return Tokenizer(whitespace_pipeline(models.WordLevel(vocabulary, unk_token=SPECIAL_TOKENS[UNK_ID])).to_str())

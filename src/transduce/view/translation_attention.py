@@ -30,12 +30,12 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     most = min(MOST_TOKENS, translator.max_source_tokens)
     source = normalise(source)
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
-    _require_few(len(src.encode(source, most_tokens=most)) + 1, most, "the sentence")
+    _require_few(len(src.encode(source, max_tokens=most)) + 1, most, "the sentence")
     if translation is None:
         (translation,) = translator.translate([source], split=False)
     translation = normalise(translation)
     src_ids = [*translator.source_ids(source), EOS_ID]
-    tgt_ids = tgt.encode(translation, most_tokens=most)
+    tgt_ids = tgt.encode(translation, max_tokens=most)
     _require_few(len(tgt_ids) + 1, most, "its translation")
     kept: dict[AttentionKind, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
 

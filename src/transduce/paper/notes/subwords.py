@@ -13,8 +13,8 @@ from transduce.corpora import generate_pairs
 from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.part import Part
 from transduce.paper.report import Cell, Table, picture
-from transduce.text import WORD_BEGIN, Tokenizer, train_bpe, train_wordpiece
-from transduce.text.wordpiece_trainer import spell
+from transduce.text import WORD_START, Tokenizer, train_bpe, train_wordpiece
+from transduce.text.wordpiece_trainer import split_characters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def pair_counts(word_counts: Mapping[str, int]) -> list[PairCount]:
     letters: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     for word, count in word_counts.items():
-        spelled = spell(WORD_BEGIN + word)
+        spelled = split_characters(WORD_START + word)
         for letter in spelled:
             letters[letter] += count
         for pair in pairwise(spelled):
@@ -122,7 +122,7 @@ def make_subwords(*, is_short: bool) -> Part:
         f" ({per_word[-1][0]:.2f} and {per_word[-1][1]:.2f} with {sizes.merges[-1]:,} merges).",
         (
             THE_EXAMPLE.format(
-                words=", ".join(f"{word} {count} times" for word, count in EXAMPLE_WORDS.items()), begin=WORD_BEGIN
+                words=", ".join(f"{word} {count} times" for word, count in EXAMPLE_WORDS.items()), begin=WORD_START
             ),
             _table_of_pairs(),
             _table_of_the_example(),
