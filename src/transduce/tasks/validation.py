@@ -86,7 +86,7 @@ class PairValidation(ABC):
         """Decode the first dev sentences; each rank takes every n-th."""
         rank, n = self._distributed.rank, self._distributed.n
         own = self._decode(model, range(rank, len(self._sources), n), should_stop)
-        by_rank = self._distributed.all_gather_object(own)
+        by_rank = self._distributed.all_gather_json(own)
         if None in by_rank:
             return None
         return [by_rank[index % n][index // n] for index in range(len(self._sources))]

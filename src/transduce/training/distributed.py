@@ -65,7 +65,7 @@ class DistributedContext:
         dist.all_gather(rows, own)
         return torch.stack(rows).cpu()
 
-    def all_gather_object(self, value: Any) -> list[Any]:
+    def all_gather_json(self, value: Any) -> list[Any]:
         """Gather a JSON value from each rank, in order."""
         if self.n == 1:
             return [value]
@@ -80,7 +80,7 @@ class DistributedContext:
         """Run ``work`` on rank 0 and return its JSON value on all ranks, which wait without a timeout."""
         if self.n == 1:
             return work()
-        return self.all_gather_object(work() if self.is_first else None)[0]
+        return self.all_gather_json(work() if self.is_first else None)[0]
 
     def report_error(self, error: BaseException) -> None:
         """Report to the other ranks why this process ends, unless another has: the first error causes the others."""
