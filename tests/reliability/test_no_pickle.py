@@ -228,7 +228,7 @@ CALLS = {
     "pd.read_pickle", "torch.hub.load", "torch.hub.load_state_dict_from_url",
 }  # fmt: skip
 NAMES = {  # whatever the object: torch.distributed pickles what is no tensor
-    "all_gather_json", "broadcast_object_list", "gather_object", "scatter_object_list", "send_object_list",
+    "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "send_object_list",
     "recv_object_list", "weights_only", "allow_pickle", "dcp", "FileSystemWriter",
 }  # fmt: skip
 
@@ -273,7 +273,7 @@ def test_nothing_in_the_source_pickles() -> None:
         "from torch import load",
         "np.load('x', allow_pickle=False)",
         "read(path, allow_pickle=True)",
-        "dist.all_gather_json(a, b)",
+        "dist.all_gather_object(a, b)",
         "import torch.distributed.checkpoint as dcp",
         "from torch.distributed import broadcast_object_list",
     ],
