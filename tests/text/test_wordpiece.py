@@ -20,10 +20,8 @@ def tokenizer() -> Tokenizer:
 
 
 def test_a_piece_inside_a_word_is_another_than_at_its_start(tokenizer: Tokenizer) -> None:
-    start, inside = (
-        tokenizer.encode("%")[-1:],
-        tokenizer.encode("1%")[-1:],
-    )  # "▁%" is one word, "%" after a digit another
+    start = tokenizer.encode("%")[-1:]  # "▁%"
+    inside = tokenizer.encode("1%")[-1:]  # a word of its own after the digit
     assert tokenizer.pieces(inside) == ["%"]
     assert start != inside
 
