@@ -2,7 +2,7 @@
 
 No memory mapping: truncating a mapped file kills the process by SIGBUS, a short read is an ordinary error.
 
-Shapes: B ranges of rows, N rows of all ranges.
+Shapes: I ranges of rows, N rows of all ranges.
 """
 
 from __future__ import annotations
@@ -84,26 +84,26 @@ class ArrayFile:
         """Number of rows."""
         return self.shape[0]
 
-    def take(self, rows_B: NDArray[np.int64]) -> NDArray[Any]:
+    def take(self, rows_I: NDArray[np.int64]) -> NDArray[Any]:
         """Return some rows. Raises DataError if the file is read on demand and was truncated or removed."""
         if self.in_memory is None:
-            return self.read(rows_B, np.ones_like(rows_B))
-        return self.in_memory.take(rows_B, axis=0)
+            return self.read(rows_I, np.ones_like(rows_I))
+        return self.in_memory.take(rows_I, axis=0)
 
-    def read(self, starts_B: NDArray[np.int64], lengths_B: NDArray[np.int64]) -> NDArray[Any]:
+    def read(self, starts_I: NDArray[np.int64], lengths_I: NDArray[np.int64]) -> NDArray[Any]:
         """Return ranges of rows, concatenated. Raises DataError as ``take`` does."""
         if self.in_memory is not None:
-            shifts_B = starts_B - (np.cumsum(lengths_B) - lengths_B)  # from an index in the result to one in the file
-            indices_N = np.repeat(shifts_B, lengths_B)
+            shifts_I = starts_I - (np.cumsum(lengths_I) - lengths_I)  # from an index in the result to one in the file
+            indices_N = np.repeat(shifts_I, lengths_I)
             indices_N += np.arange(len(indices_N))
             return self.in_memory.take(indices_N, axis=0)
         size, first, descriptor = self._row_bytes, self._start, self._descriptor
-        ranges = zip(starts_B.tolist(), lengths_B.tolist(), strict=True)
+        ranges = zip(starts_I.tolist(), lengths_I.tolist(), strict=True)
         try:
             content = b"".join([os.pread(descriptor, size * n, first + size * start) for start, n in ranges])
         except (OSError, OverflowError) as error:  # the file may be gone, or the offsets file may have changed
             raise DataError(f"{self.path} cannot be read any more: {shown(str(error))}; {HINT}") from error
-        if len(content) != size * int(lengths_B.sum()):
+        if len(content) != size * int(lengths_I.sum()):
             raise DataError(f"{self.path} has become shorter while it was being read; {HINT}")
         return np.frombuffer(content, self.dtype).reshape(-1, *self.shape[1:])
 
