@@ -139,7 +139,7 @@ def _name(path: Path | None) -> str | None:
 def agree(out: str, distributed: DistributedContext) -> None:
     """Words and numbers reach all, in order, again and again."""
     for turn in range(3):
-        assert distributed.all_gather_object({"rank": distributed.rank, "turn": turn, "text": "ä\n"}) == [
+        assert distributed.all_gather_json({"rank": distributed.rank, "turn": turn, "text": "ä\n"}) == [
             {"rank": rank, "turn": turn, "text": "ä\n"} for rank in range(distributed.n)
         ]
         rows = distributed.all_gather(torch.tensor([distributed.rank + 0.5, turn], dtype=torch.float64))

@@ -96,7 +96,7 @@ def train(
             while_training=stop_request,
             log=progress.log,
         )
-        signals = distributed.all_gather_object(stop_request.signal)
+        signals = distributed.all_gather_json(stop_request.signal)
     if result.reason == "interrupted":
         echo_stopped(result.updates, folder)
         return 128 + next(filter(None, signals), 0)

@@ -86,7 +86,7 @@ class PairValidation(ABC):
         """Of the first sentences of dev, with the weights of now."""
         rank, n = self._distributed.rank, self._distributed.n
         own = self._write(model, range(rank, len(self._sources), n), should_stop)
-        of_process = self._distributed.all_gather_object(own)
+        of_process = self._distributed.all_gather_json(own)
         if None in of_process:
             return None
         return [of_process[number % n][number // n] for number in range(len(self._sources))]

@@ -67,7 +67,7 @@ class DistributedContext:
         dist.all_gather(rows, mine)
         return torch.stack(rows).cpu()
 
-    def all_gather_object(self, value: Any) -> list[Any]:
+    def all_gather_json(self, value: Any) -> list[Any]:
         """A JSON value from each process, in their order."""
         if self.n == 1:
             return [value]
@@ -82,7 +82,7 @@ class DistributedContext:
         """What ``work`` gives in the first process, a JSON value; the others wait for it, however long it takes."""
         if self.n == 1:
             return work()
-        return self.all_gather_object(work() if self.is_first else None)[0]
+        return self.all_gather_json(work() if self.is_first else None)[0]
 
     def report_error(self, error: BaseException) -> None:
         """Leave word for the others of why this process ends."""
