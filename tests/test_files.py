@@ -310,7 +310,7 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("precious")
     for replace in (False, True):
         with (
-            pytest.raises(DataError, match=naming(tmp_path / "folder", "no folder")),
+            pytest.raises(DataError, match=naming(tmp_path / "folder", "not a folder")),
             atomic_folder(tmp_path / "folder", replace=replace),
         ):
             pass

@@ -93,7 +93,7 @@ def test_what_is_known_of_punctuation_is_kept() -> None:
 
 
 def test_no_words_make_no_tree() -> None:
-    with pytest.raises(TreeError, match="no word"):
+    with pytest.raises(TreeError, match="one word"):
         repair(["(S"], [])
 
 

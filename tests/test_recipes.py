@@ -197,7 +197,7 @@ def test_a_configuration_of_a_base_is_that_of_the_kind_it_names() -> None:
 def test_every_kind_is_in_the_union(base: Any, union: Any) -> None:
     kinds = get_args(get_args(union)[0])
     assert {kind.model_fields[base.tag].default: kind for kind in kinds} == base.members
-    assert base.usual in base.members
+    assert base.default_tag in base.members
 
 
 def test_another_system_keeps_of_a_preset_what_it_has(tmp_path: Path) -> None:
