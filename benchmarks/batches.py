@@ -82,5 +82,5 @@ class PaddedBatch:
 def padded(batch: Batch) -> PaddedBatch:
     """Convert one of our batches: the same sentences with the same padding."""
     labels_BT: Any = torch.full_like(batch.tgt_in_BT, IGNORED)
-    labels_BT[batch.tgt_in_BT != 0] = batch.tgt_out_M
+    labels_BT[batch.tgt_in_BT != 0] = batch.tgt_out_N
     return PaddedBatch(batch.src_BS, batch.tgt_in_BT, labels_BT, batch.n_tgt_tokens)
