@@ -29,17 +29,17 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 MAX_SHIFT = 20  # lines, either way
 CHUNK = 50  # lines that are judged together
-MOST_CHUNKS = 500  # that are looked at; beyond, every second one, every fourth, ...
+MAX_CHUNKS = 500  # that are looked at; beyond, every second one, every fourth, ...
 CORRELATION = 0.7  # of the log lengths of translations, after scaling to mean 0 and deviation 1
-MOST_OF_A_FEATURE, MOST_OF_A_PAIR = 4.0, 8.0  # nats: a pair that shares all of its words is one pair yet
-COMMON = 0.1  # a feature that is on more than this share of the lines says nothing
-COST_OF_A_CHANGE = 40.0  # nats: so much better must another shift be, over all lines for which it holds
+MAX_FEATURE_SCORE, MAX_PAIR_SCORE = 4.0, 8.0  # nats: a pair that shares all of its words is one pair yet
+MAX_FEATURE_SHARE = 0.1  # a feature that is on more than this share of the lines says nothing
+SHIFT_CHANGE_COST = 40.0  # nats: so much better must another shift be, over all lines for which it holds
 UNMATCHED = 2 * MAX_SHIFT + 1  # the state after those of all shifts: no line matches
 UNMATCHED_SHARE = 0.2  # of what aligned lines have in common; less is as good as nothing
-MOST_HELD = 10_000  # characters of a line; no sentence has more, and some dozen lines are held at a time
-LEAST_MATCH = 1.0  # nats that aligned lines have in common at least
-LEAST_SHIFTED, LEAST_UNMATCHED = 30, 200  # lines
-CLEAR, BY_CHANCE = 6.0, 4.0  # standard errors
+MAX_CHARACTERS = 10_000  # characters of a line; no sentence has more, and some dozen lines are held at a time
+MIN_MATCH = 1.0  # nats that aligned lines have in common at least
+MIN_SHIFTED_LINES, MIN_UNMATCHED_LINES = 30, 200  # lines
+MIN_SHIFT_Z, MAX_CHANCE_Z = 6.0, 4.0  # standard errors
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]{3,}|[?!:;()\[\]\"«»„“%/&=<>@…]|[.,](?=\s*$)")
 _PREFIX = 5  # letters of a longer word that count, too: words of a common origin differ at their ends
@@ -136,7 +136,7 @@ def _sample(pairs: Iterable[tuple[str, str] | None]) -> tuple[int, list[_Chunk]]
     while window:
         if n_lines % (CHUNK * stride) == 0:
             chunks.append(_chunk(n_lines, window[:CHUNK], before, window))
-            if len(chunks) > MOST_CHUNKS:
+            if len(chunks) > MAX_CHUNKS:
                 del chunks[1::2]
                 stride *= 2
         n_lines += len(window[:CHUNK])
@@ -155,7 +155,9 @@ def _region(pairs: Iterable[tuple[str, str] | None], first: int, last: int) -> _
 
 
 def _take(stream: Iterator[tuple[str, str] | None], n: int) -> list[tuple[str, str]]:
-    return [("", "") if pair is None else (pair[0][:MOST_HELD], pair[1][:MOST_HELD]) for pair in islice(stream, n)]
+    return [
+        ("", "") if pair is None else (pair[0][:MAX_CHARACTERS], pair[1][:MAX_CHARACTERS]) for pair in islice(stream, n)
+    ]
 
 
 def _chunk(
@@ -196,15 +198,15 @@ class _Scorer:
         for chunk in chunks:
             on_src.update(chain.from_iterable(chunk.src_features))
             on_tgt.update(chain.from_iterable(chunk.tgt_features[MAX_SHIFT : MAX_SHIFT + len(chunk.src_features)]))
-        limit = max(1.0, COMMON * len(src))
+        limit = max(1.0, MAX_FEATURE_SHARE * len(src))
         most = {feature: max(n, on_tgt[feature]) for feature, n in on_src.items() if feature in on_tgt}
         self._weights = {
-            feature: min(float(np.log(2 * limit / n)), MOST_OF_A_FEATURE) for feature, n in most.items() if n <= limit
+            feature: min(float(np.log(2 * limit / n)), MAX_FEATURE_SCORE) for feature, n in most.items() if n <= limit
         }
         aligned = np.concatenate([self._pair_scores(chunk)[:, MAX_SHIFT] for chunk in chunks])
         some = np.concatenate([self._pair_scores(chunk) for chunk in chunks[:: max(1, len(chunks) // 40)]])
         best = float(some.mean(axis=0).max())
-        self._unmatched = UNMATCHED_SHARE * max(best, float(aligned.mean()), LEAST_MATCH)
+        self._unmatched = UNMATCHED_SHARE * max(best, float(aligned.mean()), MIN_MATCH)
 
     def scores(self, chunk: _Chunk) -> Floats:
         """For each line of a chunk (rows) and each shift from -MAX_SHIFT to MAX_SHIFT, and of no match (columns)."""
@@ -231,7 +233,7 @@ class _Scorer:
                 for place in where.get(feature, ()):
                     if 0 <= place - row < n_shifts:
                         shared[row, place - row] += self._weights[feature]
-        result: Floats = scores + np.minimum(shared, MOST_OF_A_PAIR)
+        result: Floats = scores + np.minimum(shared, MAX_PAIR_SCORE)
         return result
 
 
@@ -249,14 +251,14 @@ def _scaled(lengths: Floats, scale: tuple[float, float]) -> Floats:
 def _best_path(scores: Floats) -> list[int]:
     """The state of each chunk, over which the scores are greatest when a change costs something."""
     n_chunks, n_states = scores.shape
-    total = np.full(n_states, -COST_OF_A_CHANGE)
+    total = np.full(n_states, -SHIFT_CHANGE_COST)
     total[MAX_SHIFT] = 0.0
     came_from = np.zeros((n_chunks, n_states), dtype=np.int64)
     for place in range(n_chunks):
         best = int(total.argmax())
-        stays = total >= total[best] - COST_OF_A_CHANGE
+        stays = total >= total[best] - SHIFT_CHANGE_COST
         came_from[place] = np.where(stays, np.arange(n_states), best)
-        total = np.maximum(total, total[best] - COST_OF_A_CHANGE) + scores[place]
+        total = np.maximum(total, total[best] - SHIFT_CHANGE_COST) + scores[place]
     state = int(total.argmax())
     path = []
     for place in range(n_chunks - 1, -1, -1):
@@ -280,8 +282,8 @@ def _is_clear(state: int, lines: Floats) -> bool:
     aligned = lines[:, MAX_SHIFT]
     if state == UNMATCHED:
         others = np.delete(lines[:, :UNMATCHED], MAX_SHIFT, axis=1).mean(axis=1)
-        return len(lines) >= LEAST_UNMATCHED and _z(aligned - others) < BY_CHANCE
-    return len(lines) >= LEAST_SHIFTED and _z(lines[:, state] - aligned) > CLEAR
+        return len(lines) >= MIN_UNMATCHED_LINES and _z(aligned - others) < MAX_CHANCE_Z
+    return len(lines) >= MIN_SHIFTED_LINES and _z(lines[:, state] - aligned) > MIN_SHIFT_Z
 
 
 def _z(differences: Floats) -> float:

@@ -19,11 +19,11 @@ from transduce.corpora.alignment import Alignment, ReadPairs, align
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, Reason
 from transduce.corpora.languages import (
-    LEAST_LINES,
+    MIN_LINES,
     LanguageSample,
     SpreadSample,
     fault_of_code,
-    is_judged,
+    is_identifiable,
     language_name,
     languages_of,
 )
@@ -32,11 +32,21 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.files import read_lines
 
 __all__ = [
-    "MANY_DROPPED", "Remark", "TextPart", "column_part", "dropped_share", "part_named", "remark_on_dropped",
-    "remarks_between", "remarks_on_codes", "remarks_on_own_files", "remarks_on_part", "two_file_part",
+    "DROPPED_NOTE_SHARE",
+    "Remark",
+    "TextPart",
+    "column_part",
+    "configured_part",
+    "dropped_share",
+    "remark_on_dropped",
+    "remarks_between",
+    "remarks_on_codes",
+    "remarks_on_own_files",
+    "remarks_on_part",
+    "two_file_part",
 ]  # fmt: skip
 
-MANY_DROPPED = 0.02  # of the pairs: that many should not be dropped without a word
+DROPPED_NOTE_SHARE = 0.02  # of the pairs: that many should not be dropped without a word
 N_REASONS = 3
 SWAPPED = 0.15  # how much more alike two texts are when the sides of one are exchanged; cosines
 Languages = tuple[str | None, str | None]
@@ -79,7 +89,7 @@ def column_part(path: Path) -> TextPart:
     return TextPart(str(path), "the source column", "the target column", partial(read_uncleaned_columns, path))
 
 
-def part_named(config: DataConfig, split: Split) -> TextPart | None:
+def configured_part(config: DataConfig, split: Split) -> TextPart | None:
     """The files that a configuration names for a part of the text; None where it names none."""
     src, tgt, tsv = config.files_of(split)
     if tsv is not None:
@@ -129,12 +139,12 @@ def _remarks_on(looked: _Looked, languages: Languages) -> Iterator[Remark]:
     if fault is not None:
         yield Remark("problem", part.name, fault)
     sides = [(part.src, looked.src, languages[0]), (part.tgt, looked.tgt, languages[1])]
-    known = [(name, code, _judged(sample)) for name, sample, code in sides if code and is_judged(code)]
-    wrong = [(name, code, other) for name, code, found in known if (other := found.other_than(code)) is not None]
+    known = [(name, code, _identified(sample)) for name, sample, code in sides if code and is_identifiable(code)]
+    wrong = [(name, code, other) for name, code, found in known if (other := found.mismatch(code)) is not None]
     src, tgt = languages
     if len(wrong) == 2 and src is not None and tgt is not None and src != tgt:
         (_, _, on_src), (_, _, on_tgt) = known
-        if on_src.other_than(tgt) is None and on_tgt.other_than(src) is None:
+        if on_src.mismatch(tgt) is None and on_tgt.mismatch(src) is None:
             found = f"{part.src} looks like {language_name(tgt)} and {part.tgt} like {language_name(src)}"
             swapped = f"the sides are swapped: {found}; exchange them, or turn direction round"
             yield Remark("problem", part.name, swapped)
@@ -142,16 +152,16 @@ def _remarks_on(looked: _Looked, languages: Languages) -> Iterator[Remark]:
     for name, code, other in wrong:
         yield Remark("problem", part.name, f"{name} looks like {language_name(other)}, not {language_name(code)}")
     for name, code, sample in known:
-        second = sample.besides(code)
+        second = sample.second_language(code)
         if second is not None:
             language, share = second
             what = f"about {share:.0%} of the longer lines of {name} look like {language_name(language)}"
             yield Remark("note", part.name, f"{what}, not {language_name(code)}")
 
 
-def _judged(sample: SpreadSample) -> LanguageSample:
+def _identified(sample: SpreadSample) -> LanguageSample:
     """The classifier is not loaded for less than would say anything."""
-    return languages_of(sample.lines) if len(sample.lines) >= LEAST_LINES else LanguageSample(0, ())
+    return languages_of(sample.lines) if len(sample.lines) >= MIN_LINES else LanguageSample(0, ())
 
 
 def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> Iterator[Remark]:
@@ -171,13 +181,13 @@ def _remarks_on_leakage(train: str, others: Sequence[TextPart], sought: Sequence
         leakage = lines.result()
         sentence = leakage.sentence(train)
         if sentence is not None:
-            yield Remark("problem" if leakage.is_much else "note", other.name, sentence)
+            yield Remark("problem" if leakage.is_severe else "note", other.name, sentence)
 
 
 def _remarks_on_swap(train: _Looked, other: _Looked) -> Iterator[Remark]:
     """By what letters follow each other, so it needs to know no language."""
     samples = train.src.lines, train.tgt.lines, other.src.lines, other.tgt.lines
-    if min(map(len, samples)) < LEAST_LINES:
+    if min(map(len, samples)) < MIN_LINES:
         return
     src, tgt, other_src, other_tgt = map(_trigrams, samples)
     straight = _cosine(src, other_src) + _cosine(tgt, other_tgt)
@@ -212,12 +222,12 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
 
     Nothing where the training text is of other corpora alone.
     """
-    train = part_named(config, "train")
+    train = configured_part(config, "train")
     if train is None:
         return
     yield from remarks_on_codes(config)
     languages = config.src_language, config.tgt_language
-    others = [part for part in (part_named(config, "dev"), part_named(config, "test")) if part is not None]
+    others = [part for part in (configured_part(config, "dev"), configured_part(config, "test")) if part is not None]
     sought = [TrainingLines(other.read()) for other in others]
     looked = _look(train, [lines.observe for lines in sought])
     about_train = list(_remarks_on(looked, languages))
@@ -261,7 +271,7 @@ def remark_on_dropped(
     ``to_allow`` is what a person would say to train on the rest all the same.
     """
     share = dropped_share(report)
-    if share <= MANY_DROPPED:
+    if share <= DROPPED_NOTE_SHARE:
         return None
     reasons = [(reason, tally) for reason, tally in report.dropped.items() if tally.count and reason != "duplicate"]
     reasons.sort(key=lambda entry: -entry[1].count)

@@ -37,9 +37,9 @@ _PRINTED_URI = re.compile(
     re.MULTILINE,
 )
 
-LONGEST_CONTROL = 1 << 20  # bytes of what a package says of itself
-LONGEST_COMPLAINT = 1 << 16
-LONGEST_SILENCE_S = 60  # of dpkg-deb, which on a slow disk brings some MB in a second
+MAX_CONTROL_BYTES = 1 << 20  # bytes of what a package says of itself
+MAX_STDERR_BYTES = 1 << 16
+READ_TIMEOUT_S = 60  # of dpkg-deb, which on a slow disk brings some MB in a second
 
 
 def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], None] = lambda line: None) -> list[Path]:
@@ -130,7 +130,7 @@ def read_control_field(deb: Path, field: str) -> str:
     def read(name: str, content: IO[bytes]) -> None:
         nonlocal control
         if PurePosixPath(name) == PurePosixPath("control"):
-            control = content.read(LONGEST_CONTROL)
+            control = content.read(MAX_CONTROL_BYTES)
 
     _each_file(deb, "--ctrl-tarfile", read)
     pattern = re.compile(rf"^{re.escape(field)}:(.*(?:\n[ \t].*)*)", re.MULTILINE | re.IGNORECASE)
@@ -177,7 +177,7 @@ def _each_file(deb: Path, part: str, take: Callable[[str, IO[bytes]], None]) -> 
             process.wait()
         if process.returncode != 0:
             complaints.seek(0)
-            reason = _last_complaint(complaints.read(LONGEST_COMPLAINT).decode("utf-8", "replace"))
+            reason = _last_complaint(complaints.read(MAX_STDERR_BYTES).decode("utf-8", "replace"))
             raise DataError(f"{deb} cannot be unpacked: {shown(reason)}; remove it and fetch it again") from damage
         if damage is not None:
             raise damage
@@ -195,8 +195,8 @@ class _Output(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         waiting = select.poll()
         waiting.register(self._descriptor, select.POLLIN)
-        if not waiting.poll(1000 * LONGEST_SILENCE_S):
-            raise TimeoutError(f"dpkg-deb has brought nothing for {LONGEST_SILENCE_S} s")
+        if not waiting.poll(1000 * READ_TIMEOUT_S):
+            raise TimeoutError(f"dpkg-deb has brought nothing for {READ_TIMEOUT_S} s")
         return os.readv(self._descriptor, [buffer])
 
 

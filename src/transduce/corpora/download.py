@@ -30,7 +30,7 @@ Progress = Callable[[int, int | None], None]  # (bytes so far, bytes in all, Non
 
 CHUNK_BYTES = 1 << 18
 PAUSES_S = (1.0, 4.0, 15.0)  # before the second, third and fourth try
-PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 RANGE_NOT_SATISFIABLE = 416
 
 
@@ -149,11 +149,11 @@ class _Part:
         self.note.unlink(missing_ok=True)
 
 
-class _Passing(Exception):
+class _TransientError(Exception):
     """A fault that may be gone at the next try."""
 
 
-class _Unreachable(Exception):
+class _ConnectionFailedError(Exception):
     """No connection. With no network at all nothing is won by waiting; when the server has answered before, it is."""
 
 
@@ -164,11 +164,11 @@ def _fetch(address: str, part: _Part, *, progress: Progress, timeout_s: float, p
         try:
             _try_once(address, part, progress=progress, timeout_s=timeout_s)
             return
-        except _Unreachable as error:
+        except _ConnectionFailedError as error:
             if not has_answered:
                 raise _gone_wrong(address, str(error), "no network here?") from error
             fault: Exception = error
-        except _Passing as error:
+        except _TransientError as error:
             has_answered = True
             fault = error
         # More than ever before: a server that always begins anew and always breaks off is not tried for ever.
@@ -183,7 +183,7 @@ def _fetch(address: str, part: _Part, *, progress: Progress, timeout_s: float, p
 def _try_once(address: str, part: _Part, *, progress: Progress, timeout_s: float) -> None:
     """Ask for what is missing of ``part`` and write it as it comes.
 
-    Raises _Passing or _Unreachable if it did not come whole, DataError if it never will.
+    Raises _TransientError or _ConnectionFailedError if it did not come whole, DataError if it never will.
     """
     version = part.version(address)
     n_bytes = part.size() if version else 0
@@ -199,14 +199,14 @@ def _try_once(address: str, part: _Part, *, progress: Progress, timeout_s: float
                 if n_total == n_bytes:
                     return  # all of it had come
                 part.discard()  # it is of another file
-                raise _Passing(f"{error.code} {error.reason}") from error
-            if error.code in PASSING_STATUSES:
-                raise _Passing(f"{error.code} {error.reason}") from error
+                raise _TransientError(f"{error.code} {error.reason}") from error
+            if error.code in TRANSIENT_STATUSES:
+                raise _TransientError(f"{error.code} {error.reason}") from error
             raise _gone_wrong(address, f"{error.code} {error.reason}", "look whether it has moved, or") from error
     except urllib.error.URLError as error:
-        raise _Unreachable(_reason(error.reason)) from error
+        raise _ConnectionFailedError(_reason(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:
-        raise _Passing(_reason(error)) from error
+        raise _TransientError(_reason(error)) from error
     with closing(response):
         _receive(response, address, part, progress=progress)
 
@@ -218,7 +218,7 @@ def _receive(response: Any, address: str, part: _Part, *, progress: Progress) ->
         start, n_total = _content_range(response.headers)
         if start != part.size():
             part.discard()
-            raise _Passing("the server sent another range than the one it was asked for")
+            raise _TransientError("the server sent another range than the one it was asked for")
     else:  # the file has changed, or the server knows no ranges, or this is the first try
         part.begin(address, _version(response.headers))
         n_total = response.length
@@ -232,16 +232,16 @@ def _receive(response: Any, address: str, part: _Part, *, progress: Progress) ->
         stream.flush()
         os.fsync(stream.fileno())
     if n_total is not None and n_bytes < n_total:
-        raise _Passing(f"the connection broke off at {n_bytes:,} of {n_total:,} bytes")
+        raise _TransientError(f"the connection broke off at {n_bytes:,} of {n_total:,} bytes")
 
 
 def _chunks(response: Any) -> Iterator[bytes]:
-    """What comes, as it comes. Faults of the network become _Passing here, apart from those of the disk."""
+    """What comes, as it comes. Faults of the network become _TransientError here, apart from those of the disk."""
     try:
         while chunk := response.read1(CHUNK_BYTES):
             yield chunk
     except (OSError, http.client.HTTPException) as error:
-        raise _Passing(_reason(error)) from error
+        raise _TransientError(_reason(error)) from error
 
 
 def _content_range(headers: Any) -> tuple[int, int | None]:

@@ -13,7 +13,7 @@ from transduce.files import BROKEN, open_binary
 __all__ = ["foreign_format"]
 
 SAMPLED_BYTES = 1 << 16
-LEAST_BYTES = 20  # of UTF-16 without a mark
+MIN_BYTES = 20  # of UTF-16 without a mark
 SAMPLED_LINES = 50
 
 _ONE_FILE_A_LANGUAGE = "write the text of each language into a file of its own, a sentence a line"
@@ -72,7 +72,7 @@ def _wide(sample: bytes) -> str | None:
         return "is UTF-32; convert it, as in: iconv -f UTF-32 -t UTF-8"
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"
-    if len(sample) < LEAST_BYTES:
+    if len(sample) < MIN_BYTES:
         return None
     for name, letters, zeros in (("LE", sample[::2], sample[1::2]), ("BE", sample[1::2], sample[::2])):
         if zeros.count(0) > 0.7 * len(zeros) and letters.count(0) < 0.02 * len(letters):

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from transduce.corpora.leakage import near_line
+from transduce.corpora.leakage import normalised_line
 from transduce.corpora.paired_text import Pairs
 from transduce.errors import DataError
 
 __all__ = ["HeldOut", "held_out_size", "hold_out"]
 
-MOST, ONE_IN, LEAST_PAIRS = 1000, 30, 60  # pairs of dev, and of test; share of all; and below that there is no text
+MOST, ONE_IN, MIN_PAIRS = 1000, 30, 60  # pairs of dev, and of test; share of all; and below that there is no text
 N_CANDIDATES = 4  # for each pair to hold out, looked at for one that comes only once
 
 
@@ -56,10 +56,10 @@ def hold_out(read: Callable[[], Iterable[tuple[str, str]]], *, seed: int = 1) ->
     """
     n_pairs = sum(1 for _ in read())
     size = held_out_size(n_pairs)
-    if n_pairs < LEAST_PAIRS:
+    if n_pairs < MIN_PAIRS:
         raise DataError(
             f"the text has {n_pairs:,} pairs that can be used; a translator learns from some thousands, and "
-            f"{LEAST_PAIRS} are the least from which dev and test can be held out"
+            f"{MIN_PAIRS} are the least from which dev and test can be held out"
         )
     draw = random.Random(seed)
     chosen = draw.sample(range(n_pairs), min(n_pairs, N_CANDIDATES * 2 * size))
@@ -95,4 +95,4 @@ def _key(text: str) -> str:
     >>> _key("Page 12: the END.") == _key("page 37 - the end")
     True
     """
-    return near_line(text.casefold()) or text.strip()
+    return normalised_line(text.casefold()) or text.strip()

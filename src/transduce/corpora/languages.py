@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
-    "LEAST_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_judged", "language_in_name", "language_name",
-    "languages_of",
+    "MIN_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_identifiable", "language_in_name",
+    "language_name", "languages_of",
 ]  # fmt: skip
 
 SAMPLED_LINES = 300
-LEAST_CHARACTERS = 25  # of a line that can be judged
-LEAST_BYTES = 40  # or of so many bytes: a character of Chinese says more than a letter
-MOST_CHARACTERS = 1_000  # of it that are looked at
-LEAST_LINES = 20  # that say something together
+MIN_CHARACTERS = 25  # of a line that can be judged
+MIN_BYTES = 40  # or of so many bytes: a character of Chinese says more than a letter
+MAX_CHARACTERS = 1_000  # of it that are looked at
+MIN_LINES = 20  # that say something together
 MOST = 0.5  # of the lines: the text is in that language
 MANY = 0.15  # of the lines: a second language is worth a word
 
@@ -81,7 +81,7 @@ _ALIKE = [
 ]
 
 # The languages that the classifier knows. Text in another would be taken for the one that is most like it.
-_JUDGED = frozenset(
+_IDENTIFIABLE = frozenset(
     "ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa fi fo fr fuv fy"
     " ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka kab kik kk km kn ko ku ky la lb"
     " lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my nb ne nl nn no nso oc om or pa pcm pl ps pt qu ro ru rw sa sdh se"
@@ -89,13 +89,13 @@ _JUDGED = frozenset(
 )
 
 
-def is_judged(code: str) -> bool:
+def is_identifiable(code: str) -> bool:
     """Whether it can be said of a text that it is not in this language.
 
-    >>> is_judged("de"), is_judged("deu"), is_judged("bar")
+    >>> is_identifiable("de"), is_identifiable("deu"), is_identifiable("bar")
     (True, True, False)
     """
-    return _OF_THREE_LETTERS.get(code, code) in _JUDGED
+    return _OF_THREE_LETTERS.get(code, code) in _IDENTIFIABLE
 
 
 def language_name(code: str) -> str:
@@ -145,21 +145,21 @@ class LanguageSample:
     @property
     def language(self) -> str | None:
         """The one that most lines are in, clearly; else None."""
-        if self.n_lines < LEAST_LINES or not self.counts:
+        if self.n_lines < MIN_LINES or not self.counts:
             return None
         code, n = self.counts[0]
         return code if n > MOST * self.n_lines and code != "zxx" else None
 
-    def other_than(self, code: str) -> str | None:
+    def mismatch(self, code: str) -> str | None:
         """The language that this text is in, where it clearly is not in ``code``; None where it may be."""
         other = self.language
         if other is None or _are_alike(code, other) or self.share(code) >= 1 - MOST:
             return None
         return other
 
-    def besides(self, code: str) -> tuple[str, float] | None:
+    def second_language(self, code: str) -> tuple[str, float] | None:
         """A second language of many lines, and its share, where the text is in ``code`` else."""
-        if self.n_lines < 5 * LEAST_LINES:
+        if self.n_lines < 5 * MIN_LINES:
             return None
         others = ((each, n) for each, n in self.counts if each != "zxx" and not _are_alike(code, each))
         other, n = next(others, ("", 0))
@@ -180,10 +180,10 @@ class SpreadSample:
 
     def add(self, line: str) -> None:
         """The next line; it may be taken."""
-        if len(line) < LEAST_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < LEAST_BYTES):
+        if len(line) < MIN_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < MIN_BYTES):
             return
         if self._n_seen % self._stride == 0:
-            self.lines.append(line[:MOST_CHARACTERS])
+            self.lines.append(line[:MAX_CHARACTERS])
             if len(self.lines) >= 2 * self._size:
                 del self.lines[1::2]
                 self._stride *= 2

@@ -15,8 +15,15 @@ from transduce.corpora.catalogue import Corpus, Text
 from transduce.errors import ConfigError
 
 __all__ = [
-    "COMPRESSIONS", "DATA_VARIABLE", "cache_folder", "data_folders", "directions_here", "existing_file", "find_text",
-    "has_training_text", "stems",
+    "COMPRESSIONS",
+    "DATA_VARIABLE",
+    "available_directions",
+    "cache_folder",
+    "data_folders",
+    "existing_file",
+    "find_text",
+    "has_training_text",
+    "stems",
 ]  # fmt: skip
 
 DATA_VARIABLE = "TRANSDUCE_DATA"
@@ -59,7 +66,7 @@ def has_training_text(corpus: Corpus, src_language: str, tgt_language: str, fold
     return bool(texts) and all(find_text(text, src_language, tgt_language, folders) for text in texts)
 
 
-def directions_here(corpus: Corpus, folders: Sequence[Path]) -> list[str]:
+def available_directions(corpus: Corpus, folders: Sequence[Path]) -> list[str]:
     """Those of a corpus' pairs of languages that can be trained on."""
     pairs = [direction.split("-") for direction in corpus.directions]
     return [f"{src}-{tgt}" for src, tgt in pairs if has_training_text(corpus, src, tgt, folders)]

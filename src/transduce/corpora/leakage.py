@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from transduce.corpora.cleaning import Hashes, Tally
 
-__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines", "near_line"]
+__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines", "normalised_line"]
 
 N_FIRST = 3
-SHORT = 2  # words: such lines come again in any text
-MOST_CHARACTERS = 5_000  # of a line that are compared
-MUCH = 0.01  # of the lines
+SHORT_WORDS = 2  # words: such lines come again in any text
+MAX_CHARACTERS = 5_000  # of a line that are compared
+SEVERE_SHARE = 0.01  # of the lines
 
 _DIGIT = re.compile(r"\d")
 _NO_LETTER = re.compile(r"[\W_]+")
@@ -54,9 +54,9 @@ class Leakage:
     short: Overlap = field(default_factory=Overlap)  # any of the kinds above, of one or two words
 
     @property
-    def is_much(self) -> bool:
+    def is_severe(self) -> bool:
         """Whether scores on this text are those of text that has been learned by heart."""
-        return self.pairs.count + self.near_pairs.count + self.sources.count > max(1, MUCH * self.n_lines)
+        return self.pairs.count + self.near_pairs.count + self.sources.count > max(1, SEVERE_SHARE * self.n_lines)
 
     def sentence(self, train: str) -> str | None:
         """What was found, for people; None where nothing was."""
@@ -74,11 +74,11 @@ class Leakage:
             f"{found.count:,} {words[found.count != 1]} ({found})" for found, words in kinds if found.count
         )
         advice = "; scores on it say little about new text: leave these lines out of one of the two"
-        return f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {told}{advice if self.is_much else ''}"
+        return f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {told}{advice if self.is_severe else ''}"
 
 
 NO_KEY = 1  # where a line is empty
-Keys = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
+LineHashes = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
 
 
 class TrainingLines:
@@ -142,9 +142,9 @@ class NearDuplicates:
             self.tally.add(self._n_lines)
 
 
-def _keys(src: str, tgt: str) -> Keys:
+def _keys(src: str, tgt: str) -> LineHashes:
     src, tgt = _plain(src), _plain(tgt)
-    near_src, near_tgt = near_line(src), near_line(tgt)
+    near_src, near_tgt = normalised_line(src), normalised_line(tgt)
     return (
         _key("pair", src, tgt),
         _key("near pair", near_src, near_tgt),
@@ -157,7 +157,7 @@ def _keys(src: str, tgt: str) -> Keys:
 
 def _plain(line: str) -> str:
     """A line without case, in one form of Unicode, with single spaces; of a very long one the beginning."""
-    line = " ".join(line[:MOST_CHARACTERS].split())
+    line = " ".join(line[:MAX_CHARACTERS].split())
     return line.lower() if line.isascii() else unicodedata.normalize("NFC", line).casefold()
 
 
@@ -165,14 +165,14 @@ def _key(*parts: str) -> int:
     return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY  # good in this process alone; never NO_KEY else
 
 
-def near_line(line: str) -> str:
+def normalised_line(line: str) -> str:
     """What is left of a line without punctuation, and with every digit as 0.
 
-    >>> near_line("call 112, quickly!"), near_line("...")
+    >>> normalised_line("call 112, quickly!"), normalised_line("...")
     ('call 000 quickly', '')
     """
     return _NO_LETTER.sub(" ", _DIGIT.sub("0", line)).strip()
 
 
 def _is_short(line: str) -> bool:
-    return len(line.split()) <= SHORT
+    return len(line.split()) <= SHORT_WORDS

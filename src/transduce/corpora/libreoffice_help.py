@@ -24,7 +24,7 @@ __all__ = ["PACKAGES", "aligned_paragraphs", "write_libreoffice_help"]
 
 PACKAGES: Mapping[str, str] = {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de", "fr": "libreoffice-help-fr"}
 
-LEAST_ENGLISH_WORDS = 3
+MIN_ENGLISH_WORDS = 3
 MAX_LENGTH_RATIO = 2.5
 RATIO_FLOOR = 20  # characters that a side counts at least: a short heading may have a translation of any length
 
@@ -166,7 +166,7 @@ def _is_prose(english: str, other: str) -> bool:
     shorter, longer = sorted((len(english), len(other)))
     return (
         shorter > 0
-        and len(english.split()) >= LEAST_ENGLISH_WORDS
+        and len(english.split()) >= MIN_ENGLISH_WORDS
         and longer <= MAX_LENGTH_RATIO * max(shorter, RATIO_FLOOR)
         and _letters_and_digits(english) != _letters_and_digits(other)
         and _is_mostly_letters(english)

@@ -28,7 +28,7 @@ class PairedText(ABC):
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
         """Pairs of a corpus that may be trained on, in a fixed order; ``report`` says what was left out, and why."""
 
-    def made_train_pairs(self, corpus: str) -> Pairs:
+    def augmented_train_pairs(self, corpus: str) -> Pairs:
         """More to train on, made of those: nobody wrote them, and no tokenizer learns from them. None by default."""
         yield from ()
 

@@ -65,8 +65,8 @@ def two_columns(line: str) -> tuple[str, str] | None:
 # Where two files stop being translations of each other, the ratio of their line lengths, steady before, begins to jump.
 # Jumps need no knowledge of what ratio two languages have. They are read again for each question instead of kept.
 
-LEAST_PAIRS_A_SIDE = 10  # a mean of fewer jumps says little
-CLEAR_CHANGE = 5.0  # standard errors; the largest of many places, so more than the usual two or three
+MIN_PAIRS_PER_SIDE = 10  # a mean of fewer jumps says little
+MIN_CHANGE_Z = 5.0  # standard errors; the largest of many places, so more than the usual two or three
 
 
 def _where_to_look(src: Path, tgt: Path) -> str:
@@ -92,16 +92,16 @@ def _where_lengths_part(src: Path, tgt: Path) -> int | None:
         n_jumps += 1
         total += jump
         total_of_squares += jump * jump
-    if n_jumps < 2 * LEAST_PAIRS_A_SIDE:
+    if n_jumps < 2 * MIN_PAIRS_PER_SIDE:
         return None
     mean = total / n_jumps
     deviation = math.sqrt(max(total_of_squares / n_jumps - mean * mean, 1e-12))
 
-    clearest, place, total_before = CLEAR_CHANGE, None, 0.0
+    clearest, place, total_before = MIN_CHANGE_Z, None, 0.0
     for n_before, jump in enumerate(_ratio_jumps(src, tgt), start=1):
         total_before += jump
         n_after = n_jumps - n_before
-        if min(n_before, n_after) < LEAST_PAIRS_A_SIDE:
+        if min(n_before, n_after) < MIN_PAIRS_PER_SIDE:
             continue
         missing = n_before * mean - total_before  # how much less it jumped so far than on the average
         change = missing / (deviation * math.sqrt(n_before * n_after / n_jumps))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from transduce.trees import Tree
 
-__all__ = ["recombined"]
+__all__ = ["substitute_subtrees"]
 
 
 class _Kind(NamedTuple):
@@ -40,7 +40,7 @@ class _Place(NamedTuple):
 _Nodes = Mapping[_Kind, Sequence[Tree]]
 
 
-def recombined(trees: Sequence[Tree], *, p_exchange: float, n_copies: int, seed: int) -> Iterator[Tree]:
+def substitute_subtrees(trees: Sequence[Tree], *, p_exchange: float, n_copies: int, seed: int) -> Iterator[Tree]:
     """``n_copies`` of all the trees: from the root down, each node that is not the whole sentence gives its place, with
     a probability of ``p_exchange``, to one drawn from all nodes of its kind, and what has taken a place stays as it is.
 
@@ -48,7 +48,7 @@ def recombined(trees: Sequence[Tree], *, p_exchange: float, n_copies: int, seed:
 
     >>> from transduce.trees import parse_tree
     >>> trees = [parse_tree(f"(TOP (S (NP (NN {n})) (VP (VB {v}))))") for n, v in (("Dogs", "bark"), ("Birds", "sing"))]
-    >>> [" ".join(tree.words()) for tree in recombined(trees, p_exchange=0.5, n_copies=1, seed=4)]
+    >>> [" ".join(tree.words()) for tree in substitute_subtrees(trees, p_exchange=0.5, n_copies=1, seed=4)]
     ['Dogs bark', 'Birds bark']
     """
     places_of_trees = [_places(tree) for tree in trees]

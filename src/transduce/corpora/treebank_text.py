@@ -18,7 +18,7 @@ from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.layout import COMPRESSIONS, data_folders
 from transduce.corpora.paired_text import PairedText, Pairs
 from transduce.corpora.parallel_text import grammar_pairs
-from transduce.corpora.subtree_substitution import recombined
+from transduce.corpora.subtree_substitution import substitute_subtrees
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
 from transduce.linearisation import linearise
@@ -85,12 +85,12 @@ class TreebankText(PairedText):
         """Sentences and trees of a corpus to train on, but for long ones and those with control characters."""
         return clean(map(self._pair, self.train_trees(corpus)), self._rules(), report)
 
-    def made_train_pairs(self, corpus: str) -> Pairs:
+    def augmented_train_pairs(self, corpus: str) -> Pairs:
         """Those of its recombined trees; none without ``recombination``."""
         config = self.config
         if config.recombination:
             trees = list(self.train_trees(corpus))
-            made = recombined(
+            made = substitute_subtrees(
                 trees, p_exchange=config.recombination, n_copies=config.n_recombined, seed=config.corpus_seed
             )
             yield from clean(map(self._pair, made), self._rules(), CleaningReport())

@@ -25,12 +25,12 @@ __all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segm
 
 # What an archive may hold, in bytes: text gets some 3 to 10 times smaller by compression, what is made to fill a disk
 # 1,000 times and more.
-MOST_TIMES_ITS_SIZE = 100
-ALWAYS_ALLOWED = 64 << 20
+MAX_EXPANSION = 100
+MIN_ALLOWANCE = 64 << 20
 
-MOST_ENTRIES = 1_000_000
-MOST_AT_ONCE = 4 << 20  # that tarfile may ask for; of headers it asks for as much as they say they have
-LONGEST_SEGMENT = 16 << 20
+MAX_ENTRIES = 1_000_000
+MAX_READ_BYTES = 4 << 20  # that tarfile may ask for; of headers it asks for as much as they say they have
+MAX_SEGMENT_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
 TAR_BLOCK = 512
 STAGE = "unpacking"  # .unpacking.PID.tmp in a data folder: texts whose archive has not been read to its end
@@ -78,7 +78,7 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
 
 def allowance(archive: Path) -> int:
     """How many bytes an archive may hold: 100 times its size, and 64 MiB."""
-    return ALWAYS_ALLOWED + MOST_TIMES_ITS_SIZE * archive.stat().st_size
+    return MIN_ALLOWANCE + MAX_EXPANSION * archive.stat().st_size
 
 
 def regular_files(stream: IO[bytes], archive: Path, *, limit: int) -> Iterator[tuple[str, IO[bytes]]]:
@@ -96,8 +96,8 @@ def regular_files(stream: IO[bytes], archive: Path, *, limit: int) -> Iterator[t
             while (entry := entries.next()) is not None:
                 entries.members.clear()  # type: ignore[attr-defined]  # it would keep them all
                 n_entries += 1
-                if n_entries > MOST_ENTRIES:
-                    raise tape.damage(f"it has more than {MOST_ENTRIES:,} entries")
+                if n_entries > MAX_ENTRIES:
+                    raise tape.damage(f"it has more than {MAX_ENTRIES:,} entries")
                 if entry.isfile() and not entry.issparse():
                     content = entries.extractfile(entry)
                     assert content is not None  # of a plain file there is one
@@ -153,7 +153,7 @@ class _Tape:
 
     def read(self, n_bytes: int) -> bytes:
         """As many bytes as are asked for, no fewer."""
-        if not 0 <= n_bytes <= MOST_AT_ONCE:
+        if not 0 <= n_bytes <= MAX_READ_BYTES:
             raise self.damage(f"a header says that it has {n_bytes:,} bytes")
         self._last = self._read(n_bytes)
         if len(self._last) < n_bytes:
@@ -229,10 +229,10 @@ def _write_text(path: Path, content: io.RawIOBase, *, where: str) -> None:
 def _bounded_lines(stream: IO[bytes], *, where: str) -> Iterator[bytes]:
     """The lines of a stream. Raises DataError for one that no segment can be."""
     number = 0
-    while line := stream.readline(LONGEST_SEGMENT + 1):
+    while line := stream.readline(MAX_SEGMENT_BYTES + 1):
         number += 1
-        if len(line) > LONGEST_SEGMENT:
-            raise DataError(f"{where}:{number} has more than {LONGEST_SEGMENT:,} bytes; it is no line of a test set")
+        if len(line) > MAX_SEGMENT_BYTES:
+            raise DataError(f"{where}:{number} has more than {MAX_SEGMENT_BYTES:,} bytes; it is no line of a test set")
         yield line
 
 
