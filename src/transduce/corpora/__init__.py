@@ -1,4 +1,4 @@
-"""Where text comes from: the built-in grammar corpus, a catalogue of real ones, the user's own files; and cleaning."""
+"""Text sources: the built-in grammar corpus, a catalogue of public corpora, the user's own files; and cleaning."""
 
 from __future__ import annotations
 
@@ -16,34 +16,8 @@ from transduce.corpora.treebank_text import TREEBANKS, WSJ, TreebankText, find_t
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
-    "BUILT_IN",
-    "CATALOGUE",
-    "OWN_FILES",
-    "TREEBANKS",
-    "WSJ",
-    "CleaningReport",
-    "CleaningRules",
-    "Corpus",
-    "HeldOut",
-    "PairedText",
-    "ParallelText",
-    "Progress",
-    "Text",
-    "TreebankText",
-    "available_directions",
-    "cache_folder",
-    "clean",
-    "corpus_named",
-    "data_folders",
-    "find_text",
-    "find_trees",
-    "generate_pairs",
-    "get_corpus",
-    "has_training_text",
-    "hold_out",
-    "read_aligned_files",
-    "read_tab_separated",
-    "read_trees",
-    "text_named",
-    "write_grammar_corpus",
+    "BUILT_IN", "CATALOGUE", "OWN_FILES", "TREEBANKS", "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut",
+    "PairedText", "ParallelText", "Progress", "Text", "TreebankText", "available_directions", "cache_folder", "clean",
+    "corpus_named", "data_folders", "find_text", "find_trees", "generate_pairs", "get_corpus", "has_training_text",
+    "hold_out", "read_aligned_files", "read_tab_separated", "read_trees", "text_named", "write_grammar_corpus",
 ]  # fmt: skip

@@ -32,18 +32,8 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.files import read_lines
 
 __all__ = [
-    "DROPPED_NOTE_SHARE",
-    "Remark",
-    "TextPart",
-    "column_part",
-    "configured_part",
-    "dropped_share",
-    "remark_on_dropped",
-    "remarks_between",
-    "remarks_on_codes",
-    "remarks_on_own_files",
-    "remarks_on_part",
-    "two_file_part",
+    "DROPPED_NOTE_SHARE", "Remark", "TextPart", "column_part", "configured_part", "dropped_share", "remark_on_dropped",
+    "remarks_between", "remarks_on_codes", "remarks_on_own_files", "remarks_on_part", "two_file_part",
 ]  # fmt: skip
 
 DROPPED_NOTE_SHARE = 0.02  # of the pairs: that many should not be dropped without a word

@@ -1,7 +1,7 @@
-"""Text that is there twice: dev or test lines in the training text, and training pairs that differ in little.
+"""Data leakage and near-duplicates: dev or test lines in the training text, and training pairs that are almost equal.
 
-Lines are compared normalised and without case, and once more without punctuation and with every digit as 0. Hashes are
-remembered, not lines.
+Lines are compared twice: normalised and lower-cased, then also without punctuation and with every digit as 0. Only
+hashes of lines are held in memory.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from transduce.corpora.cleaning import Hashes, Tally
 __all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines", "normalised_line"]
 
 N_FIRST = 3
-SHORT_WORDS = 2  # words: such lines come again in any text
-MAX_CHARACTERS = 5_000  # of a line that are compared
+SHORT_WORDS = 2  # lines of up to so many words repeat in any text
+MAX_CHARACTERS = 5_000  # compared at the beginning of each line
 SEVERE_SHARE = 0.01  # of the lines
 
 _DIGIT = re.compile(r"\d")
@@ -26,13 +26,13 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 @dataclass(slots=True)
 class Overlap:
-    """How many lines of dev or test are in the training text, and the first of them, each with its line there."""
+    """Number of dev or test lines found in the training text, and the first of them as (line, training line)."""
 
     count: int = 0
     first: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, line: int, train_line: int) -> None:
-        """Count ``line``, which is ``train_line`` of the training text."""
+        """Count ``line``, which equals ``train_line`` of the training text."""
         self.count += 1
         if len(self.first) < N_FIRST:
             self.first.append((line, train_line))
@@ -44,22 +44,22 @@ class Overlap:
 
 @dataclass(slots=True)
 class Leakage:
-    """What of dev or test is in the training text. Each line counts once, as the first of these that it is."""
+    """Overlap of dev or test text with the training text. Each line counts once, in the first field that applies."""
 
     n_lines: int = 0
     pairs: Overlap = field(default_factory=Overlap)
     near_pairs: Overlap = field(default_factory=Overlap)  # the same but for case, punctuation and digits
-    sources: Overlap = field(default_factory=Overlap)  # with another translation
-    targets: Overlap = field(default_factory=Overlap)  # of another source
-    short: Overlap = field(default_factory=Overlap)  # any of the kinds above, of one or two words
+    sources: Overlap = field(default_factory=Overlap)  # same source, another translation
+    targets: Overlap = field(default_factory=Overlap)  # same target, another source
+    short: Overlap = field(default_factory=Overlap)  # any of the kinds above, but of one or two words
 
     @property
     def is_severe(self) -> bool:
-        """Whether scores on this text are those of text that has been learned by heart."""
+        """Whether so much leaks that scores on this text would measure memorisation."""
         return self.pairs.count + self.near_pairs.count + self.sources.count > max(1, SEVERE_SHARE * self.n_lines)
 
     def sentence(self, train: str) -> str | None:
-        """What was found, for people; None where nothing was."""
+        """One sentence describing the overlap, for messages; None if there is none."""
         kinds = (
             (self.pairs, ("pair", "pairs")),
             (self.near_pairs, ("pair but for case, punctuation or digits", "pairs but for them")),
@@ -70,19 +70,19 @@ class Leakage:
         n_found = sum(found.count for found, _ in kinds)
         if not n_found:
             return None
-        told = ", ".join(
+        details = ", ".join(
             f"{found.count:,} {words[found.count != 1]} ({found})" for found, words in kinds if found.count
         )
-        advice = "; scores on it say little about new text: leave these lines out of one of the two"
-        return f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {told}{advice if self.is_severe else ''}"
+        advice = "; scores on it would measure memorisation: remove these lines from one of the two"
+        return f"{n_found:,} of {self.n_lines:,} lines are also in {train}: {details}{advice if self.is_severe else ''}"
 
 
-NO_KEY = 1  # where a line is empty
+NO_KEY = 1  # hash of an empty line
 LineHashes = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
 
 
 class TrainingLines:
-    """Dev or test text, whose lines are looked for while the training text goes by."""
+    """Search for the lines of a dev or test text in a stream of training pairs."""
 
     def __init__(self, pairs: Iterable[tuple[str, str] | None]) -> None:
         self._lines = [None if pair is None else (_keys(*pair), _is_short(pair[0])) for pair in pairs]
@@ -91,7 +91,7 @@ class TrainingLines:
         self._n_train = 0
 
     def observe(self, pair: tuple[str, str] | None) -> None:
-        """The next pair of the training text."""
+        """Read the next training pair."""
         self._n_train += 1
         if pair is not None:
             found = self._found
@@ -100,28 +100,28 @@ class TrainingLines:
                     found[key] = self._n_train
 
     def result(self) -> Leakage:
-        """What was found so far."""
+        """Overlap found so far."""
         leakage = Leakage(len(self._lines))
         found = self._found | {NO_KEY: 0}
         for number, line in enumerate(self._lines, start=1):
             if line is None:
                 continue
             (pair, near_pair, src, near_src, tgt, near_tgt), is_short = line
-            places = (
+            candidates = (
                 (found[pair], leakage.pairs),
                 (found[near_pair], leakage.near_pairs),
                 (found[src] or found[near_src], leakage.sources),
                 (found[tgt] or found[near_tgt], leakage.targets),
             )
-            place, overlap = next((each for each in places if each[0]), (0, leakage.pairs))
-            if place:
-                (leakage.short if is_short else overlap).add(number, place)
+            train_line, overlap = next((each for each in candidates if each[0]), (0, leakage.pairs))
+            if train_line:
+                (leakage.short if is_short else overlap).add(number, train_line)
         return leakage
 
 
 @dataclass(slots=True)
 class NearDuplicates:
-    """Pairs of the training text that came before but for case or punctuation; not those that came exactly."""
+    """Training pairs that repeat an earlier one except for case or punctuation; exact duplicates do not count."""
 
     tally: Tally = field(default_factory=Tally)
     _exact: Hashes = field(default_factory=Hashes)
@@ -129,7 +129,7 @@ class NearDuplicates:
     _n_lines: int = 0
 
     def observe(self, pair: tuple[str, str] | None) -> None:
-        """The next pair."""
+        """Read the next pair."""
         self._n_lines += 1
         if pair is None:
             return
@@ -156,17 +156,18 @@ def _keys(src: str, tgt: str) -> LineHashes:
 
 
 def _plain(line: str) -> str:
-    """A line without case, in one form of Unicode, with single spaces; of a very long one the beginning."""
+    """Case-folded line in NFC with single spaces, cut after MAX_CHARACTERS."""
     line = " ".join(line[:MAX_CHARACTERS].split())
     return line.lower() if line.isascii() else unicodedata.normalize("NFC", line).casefold()
 
 
 def _key(*parts: str) -> int:
-    return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY  # good in this process alone; never NO_KEY else
+    # Python's hash differs between processes. Setting bit 1 keeps it apart from NO_KEY.
+    return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY
 
 
 def normalised_line(line: str) -> str:
-    """What is left of a line without punctuation, and with every digit as 0.
+    """Return a line without punctuation and with every digit as 0.
 
     >>> normalised_line("call 112, quickly!"), normalised_line("...")
     ('call 000 quickly', '')
