@@ -229,6 +229,6 @@ def test_pipes_are_counted_but_not_opened_again(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_short_has_no_suspicious_line(tmp_path: Path) -> None:
     src_lines, tgt_lines = _parallel_lines(2000)
     message = _refusal(tmp_path / "a", tmp_path / "b", src_lines, tgt_lines[:-100])
-    assert message.endswith("(no line stands out; look at the first and the last ones)")
+    assert message.endswith("(no suspicious line found; compare the first and the last lines)")
     message = _refusal(tmp_path / "a", tmp_path / "b", ["same"] * 3000, ["gleich"] * 2000)
-    assert message.endswith("(no line stands out; look at the first and the last ones)")
+    assert message.endswith("(no suspicious line found; compare the first and the last lines)")
