@@ -141,7 +141,7 @@ def test_a_corpus_from_a_server(site: Site, tmp_path: Path) -> None:
     kept = list((folder / "downloads").rglob("test.tgz"))
     assert len(kept) == 2
     assert all(any(str(path) in line for line in lines) for path in kept)
-    assert "not there: n14 en-fr" in lines
+    assert "missing: n14 en-fr" in lines
 
     n_requests = len(site.requests)
     assert get_corpus(corpus, folder, direction="en-de") == counts
@@ -293,8 +293,8 @@ def _as_texts(corpus: Corpus, site: Site, copies: Path) -> None:
     ("lay_out", "counts", "absent"),
     [
         (_as_archives, {"train": 3, "d": 3, "n14.en-de": 2, "n15.en-de": 2}, []),
-        (_by_name_alone, {"train": 3, "d": 3, "n14.en-de": 2}, ["not there: n15.en-de en-de"]),
-        (_as_texts, {"train": 3}, [f"not there: {stem} en-de" for stem in ("d", "n14", "n15.en-de")]),
+        (_by_name_alone, {"train": 3, "d": 3, "n14.en-de": 2}, ["missing: n15.en-de en-de"]),
+        (_as_texts, {"train": 3}, [f"missing: {stem} en-de" for stem in ("d", "n14", "n15.en-de")]),
     ],
 )
 def test_copies_instead_of_a_network(
@@ -472,4 +472,4 @@ def test_real_test_sets_from_a_copy(tmp_path: Path) -> None:
     assert (three_ways, counts["newstest2013"]) == (13_573, 3000)
     assert sum(n for stem, n in train.items() if not stem.endswith(".en-fr")) == 30_943
     assert three_ways + train["newsdiscusstest2015.en-fr"] == 15_073
-    assert lines == ["not there: newstest2014 en-de", "not there: newstest2014 en-fr"]
+    assert lines == ["missing: newstest2014 en-de", "not there: newstest2014 en-fr"]
