@@ -472,4 +472,4 @@ def test_real_test_sets_from_a_copy(tmp_path: Path) -> None:
     assert (three_ways, counts["newstest2013"]) == (13_573, 3000)
     assert sum(n for stem, n in train.items() if not stem.endswith(".en-fr")) == 30_943
     assert three_ways + train["newsdiscusstest2015.en-fr"] == 15_073
-    assert lines == ["missing: newstest2014 en-de", "not there: newstest2014 en-fr"]
+    assert lines == ["missing: newstest2014 en-de", "missing: newstest2014 en-fr"]
