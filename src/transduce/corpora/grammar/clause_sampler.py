@@ -197,7 +197,7 @@ class ClauseSampler(PhraseSampler):
         subject: Nominal | None = None,
         is_short: bool = False,
         may_negate: bool = True,
-        is_asked: bool = False,
+        omits_goal: bool = False,
     ) -> Clause:
         """Somebody goes somewhere."""
         choice = choice or self._choice("motion")
@@ -205,7 +205,7 @@ class ClauseSampler(PhraseSampler):
         circumstances = self._circumstances(
             choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, takes_place=False
         )
-        goal = None if is_asked else self._motion_goal(choice.verb.lemma)
+        goal = None if omits_goal else self._motion_goal(choice.verb.lemma)
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=goal)
 
     def _motion_goal(self, verb: str) -> PrepositionalPhrase:
@@ -310,7 +310,7 @@ class ClauseSampler(PhraseSampler):
         r = self.draw()
         if not adjective.comparative_tree or r < 0.35:
             return Comparison(adjective)
-        if may_compare and r > 0.65 and noun.is_counted:
+        if may_compare and r > 0.65 and noun.is_countable:
             others = self._by_category[noun.category]
             other = self.pick(others)
             if other is not noun and adjective in self.choices.adjectives[other.lemma]:

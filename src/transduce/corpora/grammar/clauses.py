@@ -235,7 +235,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
         parts.append(indirect.german(Case.DATIVE))
     if not is_time_late:
         parts.append(time)
-    if frequency and not frequency.stands_behind:
+    if frequency and not frequency.follows_object:
         parts.append(frequency.german)
     if indirect and not is_indirect_first:
         parts.append(indirect.german(Case.DATIVE))
@@ -243,7 +243,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
         parts.append(_core(direct, object_case))
     if is_time_late:
         parts.append(time)
-    if frequency and frequency.stands_behind:
+    if frequency and frequency.follows_object:
         parts.append(frequency.german)
     if clause.is_negated and not is_direct_late:
         parts.append("nicht")

@@ -51,7 +51,7 @@ class DeterminerChoices(NamedTuple):
 
     def for_noun(self, noun: Noun) -> _Options:
         """Those that fit the noun."""
-        if not noun.is_counted:
+        if not noun.is_countable:
             return self.uncounted
         match noun.owned:
             case "maybe":
@@ -172,7 +172,7 @@ class PhraseSampler:
                 name = self.pick(self._names)
                 return name if name != subject else PRONOUNS["they"]
         elif r < 0.08:
-            return PRONOUNS[self.pick(("it", "they"))] if noun.is_counted else PRONOUNS["it"]
+            return PRONOUNS[self.pick(("it", "they"))] if noun.is_countable else PRONOUNS["it"]
         return self.noun_phrase(noun, determiners, may_own=not isinstance(subject, Name))  # no "Anna sees Anna's hat"
 
     def person_object(self, determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:

@@ -152,7 +152,7 @@ class SentenceSampler(ClauseSampler):
             return self._which_question()
         if r < 0.65:
             choice = self.pick(self._walking)
-            clause = self.motion(moods.QUESTION, choice=choice, is_short=True, is_asked=True, may_negate=False)
+            clause = self.motion(moods.QUESTION, choice=choice, is_short=True, omits_goal=True, may_negate=False)
             return OpenQuestion(QUESTION_WORDS["where to"], clause)
         return self._circumstance_question()
 
@@ -189,14 +189,14 @@ class SentenceSampler(ClauseSampler):
     def _which_question(self) -> Sentence:
         """Which or how many, of the subject or of the object."""
         choice = self._choice("transitive")
-        asks_subject = self.chance(0.35)
-        noun = self.pick(choice.subjects if asks_subject else choice.objects)
-        is_many = noun.is_counted and self.chance(0.3)
-        is_plural = is_many or (noun.is_counted and self.chance(0.25))
+        questions_subject = self.chance(0.35)
+        noun = self.pick(choice.subjects if questions_subject else choice.objects)
+        is_many = noun.is_countable and self.chance(0.3)
+        is_plural = is_many or (noun.is_countable and self.chance(0.25))
         asked = self.noun_phrase(noun, ANY, may_own=False)
         asked = asked._replace(determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural)
         gap = Gap(noun, asked.person)
-        if asks_subject:
+        if questions_subject:
             clause = self.transitive(moods.QUESTION, choice=choice, subject=gap, may_negate=False)
         else:
             clause = self.transitive(moods.QUESTION, choice=choice, direct=gap, may_negate=False)

@@ -142,33 +142,37 @@ QUESTION_WORDS = {
 class OpenQuestion(NamedTuple):
     """A question with a question word, or with a noun phrase after ``which`` or ``how many``."""
 
-    asked: QuestionWord | Nominal
+    questioned: QuestionWord | Nominal
     clause: Clause
     mark: str = "?"
 
     def english(self) -> str:
         """No inversion where the subject itself is asked for."""
-        front = self.asked.tree if isinstance(self.asked, QuestionWord) else self._asked_phrase(self.asked)
+        front = (
+            self.questioned.tree
+            if isinstance(self.questioned, QuestionWord)
+            else self._questioned_phrase(self.questioned)
+        )
         if isinstance(self.clause.subject, Gap):
             return f"(SBARQ {front} (SQ {english_subject_first(self.clause)}))"
         return f"(SBARQ {front} (SQ {english_inverted(self.clause)}))"
 
     @staticmethod
-    def _asked_phrase(asked: Nominal) -> str:
+    def _questioned_phrase(asked: Nominal) -> str:
         return "(WHNP" + asked.english(Case.ACCUSATIVE).removeprefix("(NP")
 
     def german(self) -> str:
         """The verb is second, after what is asked for in the case of its gap."""
         is_subject = isinstance(self.clause.subject, Gap)
         case = Case.NOMINATIVE if is_subject else self.clause.verb.object_case
-        front = self.asked.german if isinstance(self.asked, QuestionWord) else self.asked.german(case)
+        front = self.questioned.german if isinstance(self.questioned, QuestionWord) else self.questioned.german(case)
         return f"{front} {german_after_front(self.clause)}"
 
     def combinations(self) -> Iterator[Combination]:
         """Those of the clause and of what is asked for."""
         yield from self.clause.combinations()
-        if not isinstance(self.asked, QuestionWord):
-            yield from self.asked.combinations()
+        if not isinstance(self.questioned, QuestionWord):
+            yield from self.questioned.combinations()
 
 
 class Command(NamedTuple):
