@@ -143,7 +143,7 @@ class Clause(NamedTuple):
 
 
 def _english_objects(clause: Clause) -> Iterator[str]:
-    """Yield objects: ``gives the child the book``, ``gives it to the child``; ``turns on the lamp``, ``turns it on``."""
+    """Objects: ``gives the child the book``, ``gives it to the child``; ``turns on the lamp``, ``turns it on``."""
     direct, indirect, particle = clause.direct, clause.indirect, clause.verb.english.particle
     direct_is_pronoun = isinstance(direct, Pronoun)
     if particle and not direct_is_pronoun:
