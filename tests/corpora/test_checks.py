@@ -23,7 +23,7 @@ from transduce.corpora.languages import (
     language_name,
     languages_of,
 )
-from transduce.corpora.leakage import NearDuplicates, TrainingLines
+from transduce.corpora.leakage import LeakageSearch, NearDuplicates
 
 Pairs = list[tuple[str, str]]
 
@@ -147,7 +147,7 @@ def test_lines_of_dev_in_the_training_text() -> None:
         ("Nobody is here today.", "Niemand ist heute hier."),
         ("", ""),
     ]
-    lines = TrainingLines(dev)
+    lines = LeakageSearch(dev)
     for pair in [
         ("unknown", "unbekannt"),
         ("the dog  sleeps in may.", "Der Hund schläft im Mai."),
@@ -167,7 +167,7 @@ def test_lines_of_dev_in_the_training_text() -> None:
     numbers = re.findall(r"\d+", str(found.sentence("train.en")))
     assert " ".join(numbers).startswith("5 7 1 1 2 1 2 3 1 3 5 1 4 6 1 5 7")  # 5 of 7 lines: 1 is line 2 there, ...
     assert says(str(found.sentence("train.en")), "train.en", "source", "target")
-    assert TrainingLines(dev).result().sentence("train.en") is None
+    assert LeakageSearch(dev).result().sentence("train.en") is None
 
 
 def test_leakage_is_loud_where_it_is_much(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from transduce.corpora.languages import (
     language_name,
     languages_of,
 )
-from transduce.corpora.leakage import TrainingLines
+from transduce.corpora.leakage import LeakageSearch
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.files import read_lines
 
@@ -155,7 +155,7 @@ def _identified(sample: SpreadSample) -> LanguageSample:
 
 def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> Iterator[Remark]:
     """Check dev or test text against training text: for leakage, and for sides swapped between them."""
-    searches = [TrainingLines(other.read()) for other in others]
+    searches = [LeakageSearch(other.read()) for other in others]
     if not searches:
         return
     for part in train:
@@ -165,7 +165,7 @@ def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> It
     yield from _remarks_on_leakage(" and ".join(part.name for part in train), others, searches)
 
 
-def _remarks_on_leakage(train: str, others: Sequence[TextPart], searches: Sequence[TrainingLines]) -> Iterator[Remark]:
+def _remarks_on_leakage(train: str, others: Sequence[TextPart], searches: Sequence[LeakageSearch]) -> Iterator[Remark]:
     for other, lines in zip(others, searches, strict=True):
         leakage = lines.result()
         sentence = leakage.sentence(train)
@@ -217,7 +217,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
     yield from remarks_on_codes(config)
     languages = config.src_language, config.tgt_language
     others = [part for part in (configured_part(config, "dev"), configured_part(config, "test")) if part is not None]
-    searches = [TrainingLines(other.read()) for other in others]
+    searches = [LeakageSearch(other.read()) for other in others]
     scan = _scan(train, [lines.observe for lines in searches])
     train_remarks = list(_remarks_on(scan, languages))
     yield from train_remarks

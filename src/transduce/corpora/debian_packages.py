@@ -93,9 +93,9 @@ def _require_checksum(path: Path, algorithm: str | None, digest: str | None) -> 
         raise DataError(f"apt-get download succeeded, but {path} does not exist; try again")
     if algorithm is None or digest is None:
         return
-    found = checksum_of_file(path, {"md5sum": "md5"}.get(algorithm.lower(), algorithm.lower()))
-    if found.partition(":")[2] != digest:
-        raise DataError(f"{path} has {found}, expected {digest} from the package lists; remove it to fetch it again")
+    actual = checksum_of_file(path, {"md5sum": "md5"}.get(algorithm.lower(), algorithm.lower()))
+    if actual.partition(":")[2] != digest:
+        raise DataError(f"{path} has {actual}, expected {digest} from the package lists; remove it to fetch it again")
 
 
 def unpack_package(deb: Path, folder: Path) -> None:
@@ -134,8 +134,8 @@ def read_control_field(deb: Path, field: str) -> str:
 
     _each_file(deb, "--ctrl-tarfile", read)
     pattern = re.compile(rf"^{re.escape(field)}:(.*(?:\n[ \t].*)*)", re.MULTILINE | re.IGNORECASE)
-    found = pattern.search(control.decode("utf-8", "replace"))
-    return found[1].strip() if found else ""
+    match = pattern.search(control.decode("utf-8", "replace"))
+    return match[1].strip() if match else ""
 
 
 def _path_within(name: str, deb: Path) -> PurePosixPath:

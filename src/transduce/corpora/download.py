@@ -54,19 +54,19 @@ def download(
     if urlsplit(address).scheme not in ("http", "https"):
         raise DataError(f"{address} cannot be downloaded: expected an http or https address")
     if path.is_file():
-        found = _mismatch(path, checksum)
-        if found:
-            raise DataError(f"{path} has {found}, expected {checksum}; remove it to download it again")
+        actual = _mismatch(path, checksum)
+        if actual:
+            raise DataError(f"{path} has {actual}, expected {checksum}; remove it to download it again")
         return sha256_of_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = _Part(path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.json"))
     _fetch(address, part, progress=progress, timeout_s=timeout_s, pauses_s=pauses_s)
-    found = _mismatch(part.path, checksum)
-    if found:
+    actual = _mismatch(part.path, checksum)
+    if actual:
         part.discard()
         raise DataError(
-            f"{address} has {found}, expected {checksum}; the download was discarded; try again, or copy the right file"
-            " to a folder and use --from FOLDER"
+            f"{address} has {actual}, expected {checksum}; the download was discarded; try again, or copy the right"
+            " file to a folder and use --from FOLDER"
         )
     sha256 = sha256_of_file(part.path)
     part.path.replace(path)
@@ -85,8 +85,8 @@ def _mismatch(path: Path, checksum: str | None) -> str | None:
     """Return the checksum of a file if it differs from the expected one, else None."""
     if checksum is None:
         return None
-    found = checksum_of_file(path, checksum.partition(":")[0])
-    return None if found == checksum else found
+    actual = checksum_of_file(path, checksum.partition(":")[0])
+    return None if actual == checksum else actual
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,9 @@ def get_corpus(
     """
     if from_folder is not None and not from_folder.is_dir():
         raise DataError(f"{from_folder} is not a folder; --from needs one with a copy of {corpus.name}")
-    wanted = _wanted_texts(corpus, direction)
+    requested = _requested_texts(corpus, direction)
     count_lines = cache(_count_lines)  # in a trilingual text, the first language is in two pairs but read once
-    missing = [text for text in wanted if text.files_in(folder) is None]
+    missing = [text for text in requested if text.files_in(folder) is None]
     if missing and from_folder is not None:
         _copy_missing(corpus, missing, from_folder, folder, count_lines=count_lines, log=log)
     elif missing and corpus.name == MADE_FROM_PACKAGES:
@@ -70,13 +70,13 @@ def get_corpus(
         raise DataError(
             f"{corpus.name} cannot be downloaded ({corpus.source}); use --from FOLDER with {missing[0].expected_name}"
         )
-    counts, absent = _count_found(wanted, folder, count_lines=count_lines)
+    counts, missing = _count_found(requested, folder, count_lines=count_lines)
     if not counts:
-        raise _nothing_found(corpus, wanted, from_folder or folder)
-    training = [text for text in wanted if text.text in corpus.train]
-    if training and set(training) <= set(absent):
+        raise _nothing_found(corpus, requested, from_folder or folder)
+    training = [text for text in requested if text.text in corpus.train]
+    if training and set(training) <= set(missing):
         raise _no_training_text(corpus, training, from_folder or folder, folder, counts)
-    for text in absent:
+    for text in missing:
         log(f"missing: {text}")
     return counts
 
@@ -113,7 +113,7 @@ class _PairText:
         return f"{self.text.stem} {self.src}-{self.tgt}"
 
 
-def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
+def _requested_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
     """Return every text of a corpus in each requested language pair."""
     if direction is None:
         first, *others = corpus.languages or ("",)
@@ -122,22 +122,22 @@ def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
         src, _, tgt = direction.partition("-")
         pairs = [(src, tgt)] if src != tgt and {src, tgt} <= set(corpus.languages or (src, tgt)) else []
     texts = (*corpus.train, *corpus.dev, *corpus.test, *corpus.further)
-    wanted = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]
-    if not wanted:
+    requested = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]
+    if not requested:
         known = (
             f"one of {', '.join(corpus.directions)} or its reverse"
             if corpus.languages
             else "two languages, such as en-de"
         )
         raise ConfigError(f"direction should be {known}, got {direction!r} for {corpus.name}")
-    return wanted
+    return requested
 
 
-def _nothing_found(corpus: Corpus, wanted: list[_PairText], searched: Path) -> DataError:
+def _nothing_found(corpus: Corpus, requested: list[_PairText], searched: Path) -> DataError:
     archives = [remote.name for remote in corpus.remote if _is_archive(remote)]
     is_made = corpus.name == MADE_FROM_PACKAGES
-    packages = [f"{PACKAGES[language]}_*.deb" for language in _languages_of(wanted)] if is_made else []
-    names = ", ".join(dict.fromkeys([*archives, *packages, wanted[0].expected_name]))
+    packages = [f"{PACKAGES[language]}_*.deb" for language in _languages_of(requested)] if is_made else []
+    names = ", ".join(dict.fromkeys([*archives, *packages, requested[0].expected_name]))
     return DataError(f"{searched} has no file of {corpus.name}; searched for {names} etc., plain, .gz or .xz")
 
 
@@ -288,11 +288,11 @@ def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Pa
             continue
         if remote.checksum is None:
             return path
-        found = checksum_of_file(path, remote.checksum.partition(":")[0])
-        if found == remote.checksum:
+        actual = checksum_of_file(path, remote.checksum.partition(":")[0])
+        if actual == remote.checksum:
             return path
-        if found not in namesakes:
-            raise DataError(f"{path} has {found}, {remote.address} should have {remote.checksum}; copy it again")
+        if actual not in namesakes:
+            raise DataError(f"{path} has {actual}, {remote.address} should have {remote.checksum}; copy it again")
     return None
 
 
@@ -310,21 +310,21 @@ def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, P
 
 
 def _count_found(
-    wanted: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int]
+    requested: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int]
 ) -> tuple[dict[str, int], list[_PairText]]:
     """Return the number of pairs of each text present, and the missing texts."""
-    counts, absent = {}, []
-    for text in wanted:
+    counts, missing = {}, []
+    for text in requested:
         files = text.files_in(folder)
         if files is None:
-            absent.append(text)
+            missing.append(text)
             continue
         try:
             n_pairs = _count_pairs(*files, count_lines=count_lines)
         except DataError as error:
             raise DataError(f"{error}; remove both sides and get them again") from error
         counts[_plain_name(files[0].name).removesuffix(f".{text.src}")] = n_pairs
-    return counts, absent
+    return counts, missing
 
 
 def _count_pairs(src: Path, tgt: Path, *, count_lines: Callable[[Path], int]) -> int:

@@ -90,7 +90,7 @@ _IDENTIFIABLE = frozenset(
 
 
 def is_identifiable(code: str) -> bool:
-    """Whether the classifier knows this language, so that other text can be told from it.
+    """Whether the classifier knows this language, so that other text can be recognised as not in it.
 
     >>> is_identifiable("de"), is_identifiable("deu"), is_identifiable("bar")
     (True, True, False)
@@ -112,13 +112,13 @@ def fault_of_code(code: str) -> str | None:
     """Message for an invalid language code, with suggestions; None for a known or three-letter code.
 
     >>> print(fault_of_code("en"), fault_of_code("bar"), fault_of_code("cz"), sep="; ")
-    None; None; 'cz' is no language code of ISO 639-1; did you mean 'cs', Czech?
+    None; None; 'cz' is not a language code of ISO 639-1; did you mean 'cs', Czech?
     """
     if code in _NAMES or len(code) == 3:
         return None
     meant = [f"{each!r}, {_NAMES[each]}" for each in _SUGGESTIONS.get(code, "").split("/") if each]
     hint = f"did you mean {', or '.join(meant)}?" if meant else "if it is intended, it works as well"
-    return f"{code!r} is no language code of ISO 639-1; {hint}"
+    return f"{code!r} is not a language code of ISO 639-1; {hint}"
 
 
 def language_in_name(path: Path) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from transduce.corpora.cleaning import Hashes, Tally
 
-__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines", "normalised_line"]
+__all__ = ["Leakage", "NearDuplicates", "Overlap", "LeakageSearch", "normalised_line"]
 
 N_FIRST = 3
 SHORT_WORDS = 2  # lines of up to so many words repeat in any text
@@ -62,16 +62,16 @@ class Leakage:
         """One sentence describing the overlap, for messages; None if there is none."""
         kinds = (
             (self.pairs, ("pair", "pairs")),
-            (self.near_pairs, ("pair but for case, punctuation or digits", "pairs but for them")),
+            (self.near_pairs, ("near-duplicate pair", "near-duplicate pairs")),
             (self.sources, ("source with another translation", "sources with another translation")),
             (self.targets, ("target of another source", "targets of other sources")),
             (self.short, ("line of one or two words", "lines of one or two words")),
         )
-        n_found = sum(found.count for found, _ in kinds)
+        n_found = sum(overlap.count for overlap, _ in kinds)
         if not n_found:
             return None
         details = ", ".join(
-            f"{found.count:,} {words[found.count != 1]} ({found})" for found, words in kinds if found.count
+            f"{overlap.count:,} {words[overlap.count != 1]} ({overlap})" for overlap, words in kinds if overlap.count
         )
         advice = "; scores on it would measure memorisation: remove these lines from one of the two"
         return f"{n_found:,} of {self.n_lines:,} lines are also in {train}: {details}{advice if self.is_severe else ''}"
@@ -81,37 +81,37 @@ NO_KEY = 1  # hash of an empty line
 LineHashes = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
 
 
-class TrainingLines:
+class LeakageSearch:
     """Search for the lines of a dev or test text in a stream of training pairs."""
 
     def __init__(self, pairs: Iterable[tuple[str, str] | None]) -> None:
         self._lines = [None if pair is None else (_keys(*pair), _is_short(pair[0])) for pair in pairs]
-        self._found: dict[int, int] = {key: 0 for line in self._lines if line for key in line[0]}
-        self._found.pop(NO_KEY, None)
+        self._train_lines: dict[int, int] = {key: 0 for line in self._lines if line for key in line[0]}
+        self._train_lines.pop(NO_KEY, None)
         self._n_train = 0
 
     def observe(self, pair: tuple[str, str] | None) -> None:
         """Read the next training pair."""
         self._n_train += 1
         if pair is not None:
-            found = self._found
+            train_lines = self._train_lines
             for key in _keys(*pair):
-                if found.get(key) == 0:
-                    found[key] = self._n_train
+                if train_lines.get(key) == 0:
+                    train_lines[key] = self._n_train
 
     def result(self) -> Leakage:
         """Overlap found so far."""
         leakage = Leakage(len(self._lines))
-        found = self._found | {NO_KEY: 0}
+        train_lines = self._train_lines | {NO_KEY: 0}
         for number, line in enumerate(self._lines, start=1):
             if line is None:
                 continue
             (pair, near_pair, src, near_src, tgt, near_tgt), is_short = line
             candidates = (
-                (found[pair], leakage.pairs),
-                (found[near_pair], leakage.near_pairs),
-                (found[src] or found[near_src], leakage.sources),
-                (found[tgt] or found[near_tgt], leakage.targets),
+                (train_lines[pair], leakage.pairs),
+                (train_lines[near_pair], leakage.near_pairs),
+                (train_lines[src] or train_lines[near_src], leakage.sources),
+                (train_lines[tgt] or train_lines[near_tgt], leakage.targets),
             )
             train_line, overlap = next((each for each in candidates if each[0]), (0, leakage.pairs))
             if train_line:
