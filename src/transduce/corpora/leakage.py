@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from transduce.corpora.cleaning import Hashes, Tally
 
-__all__ = ["Leakage", "NearDuplicates", "Overlap", "LeakageSearch", "normalised_line"]
+__all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "normalised_line"]
 
 N_FIRST = 3
 SHORT_WORDS = 2  # lines of up to so many words repeat in any text
