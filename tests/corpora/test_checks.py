@@ -1,4 +1,4 @@
-"""What people do wrong with text: each wrong file in its words, and nothing where all is well."""
+"""Checks of parallel text: each fault is reported, and good text has no remarks."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_codes_of_languages(tmp_path: Path) -> None:
     assert says(str(fault_of_code("ge")), "'ge'", "ISO 639-1", "'de'", "German", "'ka'", "Georgian")
     for code, meant in {"jp": "ja", "cn": "zh", "gr": "el", "dk": "da", "ua": "uk"}.items():
         assert says(str(fault_of_code(code)), repr(code), repr(meant))
-    assert re.fullmatch(r"'xx'.* ISO 639-1\b[^']*", str(fault_of_code("xx")))  # nothing is proposed
+    assert re.fullmatch(r"'xx'.* ISO 639-1\b[^']*", str(fault_of_code("xx")))  # no suggestion
     assert language_name("jpn") == "Japanese (jpn)"
     config = files_of(tmp_path, train=grammar(n_pairs=10)).model_copy(update={"direction": "en-xx"})
     assert told(config) == [f"note direction = 'en-xx': {fault_of_code('xx')}"]

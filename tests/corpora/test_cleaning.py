@@ -1,4 +1,4 @@
-"""Cleaning: each reason, the lines it names, counts that add up, text as a stream; and files that do not align."""
+"""Cleaning: each reason with its lines, consistent counts, streaming; and files that do not align."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_lines_without_two_columns_are_dropped_and_counted(tmp_path: Path) -> No
 
 
 def _parallel_lines(n_lines: int) -> tuple[list[str], list[str]]:
-    """Lines whose lengths vary much, and translations that are about three times as long."""
+    """Lines of very different lengths, and translations about three times as long."""
     chance = random.Random(1)
     lengths = [chance.randint(5, 60) for _ in range(n_lines)]
     return ["s" * n for n in lengths], ["t" * round(n * chance.uniform(2.6, 3.4)) for n in lengths]

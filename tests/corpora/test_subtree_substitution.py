@@ -1,4 +1,4 @@
-"""Recombined trees: what stands in a place is of its kind, and comes from the trees at hand."""
+"""Subtree substitution: inserted subtrees come from the given trees and are of the replaced node's kind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_place_has_its_own_node_or_another_of_its_kind(trees: list[Tree], p
 
 
 def _placed(tree: Tree, is_first: bool = True) -> list[tuple[Tree, str, bool]]:
-    """Every node below the root, the label above it and whether the sentence begins with it."""
+    """Return each node below the root, its parent's label and whether the sentence begins with it."""
     placed = []
     for number, child in enumerate(tree.children):
         begins = is_first and number == 0
@@ -102,7 +102,9 @@ def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> No
     assert list(text.pairs("dev")) == list(TreebankText(config).pairs("dev"))
     plain, prepared = prepare(config, tmp_path / "plain"), prepare(more, tmp_path / "more")
     assert (len(plain.train), len(prepared.train)) == (20, 80)
-    assert plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint  # nothing is learned from what is made
+    assert (
+        plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint
+    )  # tokenizers do not learn from synthetic pairs
 
 
 def test_text_cannot_be_recombined() -> None:

@@ -193,14 +193,16 @@ class SentenceSampler(ClauseSampler):
         noun = self.pick(choice.subjects if questions_subject else choice.objects)
         is_many = noun.is_countable and self.chance(0.3)
         is_plural = is_many or (noun.is_countable and self.chance(0.25))
-        asked = self.noun_phrase(noun, ANY, may_own=False)
-        asked = asked._replace(determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural)
-        gap = Gap(noun, asked.person)
+        questioned = self.noun_phrase(noun, ANY, may_own=False)
+        questioned = questioned._replace(
+            determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural
+        )
+        gap = Gap(noun, questioned.person)
         if questions_subject:
             clause = self.transitive(moods.QUESTION, choice=choice, subject=gap, may_negate=False)
         else:
             clause = self.transitive(moods.QUESTION, choice=choice, direct=gap, may_negate=False)
-        return OpenQuestion(asked, clause)
+        return OpenQuestion(questioned, clause)
 
     def command(self) -> Sentence:
         """Draw an imperative to one familiar person."""
