@@ -17,8 +17,7 @@ from transduce.errors import DataError
 
 __all__ = ["HeldOut", "held_out_size", "hold_out"]
 
-MAX_HELD_OUT = 1000  # pairs of dev, and of test
-ONE_IN = 30  # one pair in so many is in dev, and in test
+MAX_HELD_OUT, ONE_IN = 1000, 30  # pairs of dev and of test: one in thirty, at most 1,000
 MIN_PAIRS = 60  # of the whole text
 N_CANDIDATES = 4  # for each held-out pair; those that occur once are preferred
 

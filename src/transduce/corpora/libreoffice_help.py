@@ -47,8 +47,7 @@ def aligned_paragraphs(english: Path, other: Path) -> Iterator[tuple[str, str, s
         English of fewer than three words: labels of buttons and menus
         sides that are equal but for punctuation and case: names, code, and untranslated text
         a side with more digits and signs than letters: formulas and their values
-        a side over 2.5 times as long as the other (counted as at least 20 characters): a very free translation, or
-        another paragraph
+        a side over 2.5 times as long as the other (at least 20 characters): a very free or misaligned translation
         links that were broken when the help was built: "[... not found]"
 
     Raises DataError if a page is not UTF-8.
