@@ -102,9 +102,7 @@ def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> No
     assert list(text.pairs("dev")) == list(TreebankText(config).pairs("dev"))
     plain, prepared = prepare(config, tmp_path / "plain"), prepare(more, tmp_path / "more")
     assert (len(plain.train), len(prepared.train)) == (20, 80)
-    assert (
-        plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint
-    )  # tokenizers do not learn from synthetic pairs
+    assert plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint  # not trained on synthetic pairs
 
 
 def test_text_cannot_be_recombined() -> None:
