@@ -1,4 +1,4 @@
-"""How two texts lie to each other: shifts are found with their place, and nothing where all is well."""
+"""Alignment check: shifts are located, and aligned text has no findings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def aligned(src: Lines, tgt: Lines) -> Alignment:
 
 
 def without(lines: Lines, place: int, n: int) -> Lines:
-    """``n`` lines less in the middle, and as many more at the end."""
+    """Remove ``n`` lines in the middle, and append as many at the end."""
     return lines[:place] + lines[place + n :] + ["This is quite another line."] * n
 
 
@@ -70,7 +70,7 @@ def test_shuffled_text_is_no_translation(name: str) -> None:
     found = aligned(src, tgt)
     assert found.segments == (Segment(1, None),)
     assert says(str(found.fault("a.en", "a.de")), "a.en", "a.de")
-    assert not re.search(r"\d", str(found.fault("a.en", "a.de")))  # it is no matter of one place
+    assert not re.search(r"\d", str(found.fault("a.en", "a.de")))  # no line number
 
 
 def test_large_text_is_sampled_and_the_place_is_found_all_the_same() -> None:

@@ -1,4 +1,4 @@
-"""What people do wrong with text: each wrong file in its words, and nothing where all is well."""
+"""Checks of parallel text: each fault is reported, and good text has no remarks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from transduce.corpora.languages import (
     LanguageSample,
     SpreadSample,
     fault_of_code,
-    is_judged,
+    is_identifiable,
     language_name,
     languages_of,
 )
-from transduce.corpora.leakage import NearDuplicates, TrainingLines
+from transduce.corpora.leakage import LeakageSearch, NearDuplicates
 
 Pairs = list[tuple[str, str]]
 
@@ -98,7 +98,7 @@ def test_codes_of_languages(tmp_path: Path) -> None:
     assert says(str(fault_of_code("ge")), "'ge'", "ISO 639-1", "'de'", "German", "'ka'", "Georgian")
     for code, meant in {"jp": "ja", "cn": "zh", "gr": "el", "dk": "da", "ua": "uk"}.items():
         assert says(str(fault_of_code(code)), repr(code), repr(meant))
-    assert re.fullmatch(r"'xx'.* ISO 639-1\b[^']*", str(fault_of_code("xx")))  # nothing is proposed
+    assert re.fullmatch(r"'xx'.* ISO 639-1\b[^']*", str(fault_of_code("xx")))  # no suggestion
     assert language_name("jpn") == "Japanese (jpn)"
     config = files_of(tmp_path, train=grammar(n_pairs=10)).model_copy(update={"direction": "en-xx"})
     assert told(config) == [f"note direction = 'en-xx': {fault_of_code('xx')}"]
@@ -106,23 +106,23 @@ def test_codes_of_languages(tmp_path: Path) -> None:
 
 def test_languages_that_are_alike_and_languages_that_are_not() -> None:
     danish = LanguageSample(100, (("da", 60), ("no", 40)))
-    assert danish.other_than("nb") is None
-    assert danish.other_than("dan") is None
-    assert danish.other_than("en") == "da"
-    assert LanguageSample(10, (("da", 10),)).other_than("en") is None  # too few
-    assert LanguageSample(100, (("da", 45), ("en", 10), ("fr", 45))).other_than("en") is None  # not clear
-    assert LanguageSample(100, (("zxx", 90), ("en", 10))).other_than("en") is None
-    assert LanguageSample(100, (("de", 70), ("fr", 30))).besides("de") == ("fr", 0.3)
-    assert LanguageSample(100, (("de", 95), ("fr", 5))).besides("de") is None
-    assert languages_of(["Le chien dort dans son panier.", "Un chat mange une souris."]).other_than("fr") is None
+    assert danish.mismatch("nb") is None
+    assert danish.mismatch("dan") is None
+    assert danish.mismatch("en") == "da"
+    assert LanguageSample(10, (("da", 10),)).mismatch("en") is None  # too few
+    assert LanguageSample(100, (("da", 45), ("en", 10), ("fr", 45))).mismatch("en") is None  # not clear
+    assert LanguageSample(100, (("zxx", 90), ("en", 10))).mismatch("en") is None
+    assert LanguageSample(100, (("de", 70), ("fr", 30))).second_language("de") == ("fr", 0.3)
+    assert LanguageSample(100, (("de", 95), ("fr", 5))).second_language("de") is None
+    assert languages_of(["Le chien dort dans son panier.", "Un chat mange une souris."]).mismatch("fr") is None
 
 
 def test_the_languages_that_are_judged_are_those_of_the_classifier() -> None:
     from py3langid import rank
 
     known = {code for code, _ in rank("a dog")}
-    assert all(is_judged(code) for code in known - {"zxx"})
-    assert not any(is_judged(code) for code in {*_NAMES, "zxx"} - known - {"nb"})
+    assert all(is_identifiable(code) for code in known - {"zxx"})
+    assert not any(is_identifiable(code) for code in {*_NAMES, "zxx"} - known - {"nb"})
 
 
 def test_a_sample_is_spread_evenly() -> None:
@@ -147,7 +147,7 @@ def test_lines_of_dev_in_the_training_text() -> None:
         ("Nobody is here today.", "Niemand ist heute hier."),
         ("", ""),
     ]
-    lines = TrainingLines(dev)
+    lines = LeakageSearch(dev)
     for pair in [
         ("unknown", "unbekannt"),
         ("the dog  sleeps in may.", "Der Hund schläft im Mai."),
@@ -163,11 +163,11 @@ def test_lines_of_dev_in_the_training_text() -> None:
     found = lines.result()
     assert (found.pairs.first, found.near_pairs.first) == ([(1, 2)], [(2, 3)])
     assert (found.sources.first, found.targets.first, found.short.first) == ([(3, 5)], [(4, 6)], [(5, 7)])
-    assert found.is_much
+    assert found.is_severe
     numbers = re.findall(r"\d+", str(found.sentence("train.en")))
     assert " ".join(numbers).startswith("5 7 1 1 2 1 2 3 1 3 5 1 4 6 1 5 7")  # 5 of 7 lines: 1 is line 2 there, ...
     assert says(str(found.sentence("train.en")), "train.en", "source", "target")
-    assert TrainingLines(dev).result().sentence("train.en") is None
+    assert LeakageSearch(dev).result().sentence("train.en") is None
 
 
 def test_leakage_is_loud_where_it_is_much(tmp_path: Path) -> None:

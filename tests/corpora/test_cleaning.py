@@ -1,4 +1,4 @@
-"""Cleaning: each reason, the lines it names, counts that add up, text as a stream; and files that do not align."""
+"""Cleaning: each reason with its lines, consistent counts, streaming; and files that do not align."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_lines_without_two_columns_are_dropped_and_counted(tmp_path: Path) -> No
 
 
 def _parallel_lines(n_lines: int) -> tuple[list[str], list[str]]:
-    """Lines whose lengths vary much, and translations that are about three times as long."""
+    """Lines of very different lengths, and translations about three times as long."""
     chance = random.Random(1)
     lengths = [chance.randint(5, 60) for _ in range(n_lines)]
     return ["s" * n for n in lengths], ["t" * round(n * chance.uniform(2.6, 3.4)) for n in lengths]
@@ -229,6 +229,6 @@ def test_pipes_are_counted_but_not_opened_again(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_short_has_no_suspicious_line(tmp_path: Path) -> None:
     src_lines, tgt_lines = _parallel_lines(2000)
     message = _refusal(tmp_path / "a", tmp_path / "b", src_lines, tgt_lines[:-100])
-    assert message.endswith("(no line stands out; look at the first and the last ones)")
+    assert message.endswith("(no suspicious line found; compare the first and the last lines)")
     message = _refusal(tmp_path / "a", tmp_path / "b", ["same"] * 3000, ["gleich"] * 2000)
-    assert message.endswith("(no line stands out; look at the first and the last ones)")
+    assert message.endswith("(no suspicious line found; compare the first and the last lines)")

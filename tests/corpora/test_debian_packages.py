@@ -1,4 +1,4 @@
-"""Packages are fetched by apt-get into a folder of their own and unpacked; what goes wrong is told in one line.
+"""Packages are fetched by apt-get into a private folder and unpacked; errors are one line.
 
 A script stands in for apt-get; packages are real ones, built here by dpkg-deb.
 """
@@ -58,7 +58,7 @@ def write_apt_get(path_folder: Path) -> Callable[[str], None]:
 
 @pytest.fixture
 def calls(tmp_path: Path, write_apt_get: Callable[[str], None]) -> Path:
-    """The file in which a working apt-get notes how it was called."""
+    """File in which a working apt-get records its arguments."""
     path = tmp_path / "calls"
     write_apt_get(APT_GET.format(calls=path, sha256=hashlib.sha256(b"fetched\n").hexdigest()))
     return path

@@ -1,4 +1,4 @@
-"""Downloads from a server that misbehaves: what is kept, what is asked for again, and what the user is told."""
+"""Downloads from a faulty server: partial files, range requests, retries and error messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fault = Literal["drops", "drops at once", "hangs", "hangs midway", "ignores rang
 
 @dataclass
 class FileServer:
-    """Serves ``content``, each request with the next of the ``faults``; the last one stays if ``forever``."""
+    """Serve ``content``, each request with the next of ``faults``; with ``forever`` the last one repeats."""
 
     content: bytes = CONTENT
     headers: dict[str, str] = field(default_factory=lambda: {"ETag": '"one"'})
@@ -72,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             file.end.wait(5)
 
     def _choose(self, *, ignores_range: bool, shift: int) -> bytes:
-        """Send the head of an answer; returns its body."""
+        """Send the headers of a response; return its body."""
         file, n_total = self.file, len(self.file.content)
         asked = self.headers["Range"]
         version = file.headers.get("ETag") or file.headers.get("Last-Modified")
@@ -101,7 +101,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class QuietServer(http.server.ThreadingHTTPServer):
     def handle_error(self, *arguments: Any) -> None:
-        """A client that goes away is what some tests are about."""
+        """Ignore clients that disconnect, as some tests do."""
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def _download(server: FileServer, path: Path, **options: Any) -> str:
 
 
 def _interrupt(server: FileServer, path: Path, *, after: int = len(CONTENT) // 3) -> bytes:
-    """Begin a download and stop it as Ctrl-C does; returns what was kept."""
+    """Start a download and interrupt it as Ctrl-C does; return the partial content."""
 
     def progress(n_bytes: int, n_total: int | None) -> None:
         if n_bytes > after:
@@ -169,7 +169,7 @@ def test_a_file_that_is_there_is_verified_and_not_fetched(
 
 
 def test_a_broken_connection_is_taken_up_where_it_broke(server: FileServer, tmp_path: Path) -> None:
-    """More often than there are pauses: each try brings something."""
+    """Fail more often than there are pauses, with progress at each attempt."""
     server.faults = ["drops", "drops", "drops", "drops"]
     _download(server, tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == CONTENT

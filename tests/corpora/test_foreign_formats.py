@@ -1,4 +1,4 @@
-"""What is given as text but is none is named, with what would help; text is left alone."""
+"""Files that are not lines of text are recognised, with advice; text is accepted."""
 
 from __future__ import annotations
 

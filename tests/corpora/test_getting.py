@@ -1,4 +1,4 @@
-"""Corpora brought into a data folder: from a server, from archives, from copies; and what is refused on the way."""
+"""Corpora fetched into a data folder: from a server, from archives, from copies; and the errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 class Site:
-    """What the server has, and what it was asked for."""
+    """Files of the server, and the requests it received."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class Site:
         self.requests: list[str] = []
 
     def has(self, name: str, content: bytes) -> tuple[str, str]:
-        """Put a file there; returns its address and its checksum."""
+        """Add a file; return its address and its checksum."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -92,7 +92,7 @@ def _archive(members: Mapping[str, str | bytes], mode: str = "w:gz") -> bytes:
 
 
 def _small_corpus(site: Site) -> Corpus:
-    """Single files as those of Multi30k, an archive of plain text, two of the same name with SGML."""
+    """Single files like those of Multi30k, an archive of plain text, two of the same name with SGML."""
     texts = {"train.en": EN, "train.de": DE, "train.fr": FR}
     single = [(f"raw/{name}.gz", f"small/{name}.gz", gzip.compress(text.encode())) for name, text in texts.items()]
     remote = [
@@ -141,7 +141,7 @@ def test_a_corpus_from_a_server(site: Site, tmp_path: Path) -> None:
     kept = list((folder / "downloads").rglob("test.tgz"))
     assert len(kept) == 2
     assert all(any(str(path) in line for line in lines) for path in kept)
-    assert "not there: n14 en-fr" in lines
+    assert "missing: n14 en-fr" in lines
 
     n_requests = len(site.requests)
     assert get_corpus(corpus, folder, direction="en-de") == counts
@@ -257,7 +257,7 @@ def test_a_line_that_is_not_utf8_is_left_to_the_cleaning(site: Site, tmp_path: P
 
 
 def test_line_ends_and_separators(tmp_path: Path) -> None:
-    """What counts as a line, across the chunks in which a file is read: "\\n" alone, and a last line without."""
+    """Lines end in "\\n" alone, also across chunks; the last one may lack it."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own/train.en").write_text("é\u2028\x0c\r\n" * 400_000 + "end")
     (tmp_path / "own/train.de").write_bytes(b"\n" * 400_001)
@@ -278,7 +278,7 @@ def _as_archives(corpus: Corpus, site: Site, copies: Path) -> None:
 
 
 def _by_name_alone(corpus: Corpus, site: Site, copies: Path) -> None:
-    """Of the two archives called test.tgz, the older is there."""
+    """Of the two archives called test.tgz, only the older is present."""
     for name in ("dev.tar", "wmt14/test.tgz", "raw/train.en.gz", "raw/train.de.gz"):
         shutil.copy(site.folder / name, copies)
 
@@ -293,8 +293,8 @@ def _as_texts(corpus: Corpus, site: Site, copies: Path) -> None:
     ("lay_out", "counts", "absent"),
     [
         (_as_archives, {"train": 3, "d": 3, "n14.en-de": 2, "n15.en-de": 2}, []),
-        (_by_name_alone, {"train": 3, "d": 3, "n14.en-de": 2}, ["not there: n15.en-de en-de"]),
-        (_as_texts, {"train": 3}, [f"not there: {stem} en-de" for stem in ("d", "n14", "n15.en-de")]),
+        (_by_name_alone, {"train": 3, "d": 3, "n14.en-de": 2}, ["missing: n15.en-de en-de"]),
+        (_as_texts, {"train": 3}, [f"missing: {stem} en-de" for stem in ("d", "n14", "n15.en-de")]),
     ],
 )
 def test_copies_instead_of_a_network(
@@ -322,7 +322,7 @@ def test_a_copy_without_training_text_is_no_success(site: Site, tmp_path: Path) 
     lines: list[str] = []
     with pytest.raises(DataError, match=naming(copies, "small", "train", "en-de", tmp_path / "data", "d 3")):
         get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, log=lines.append)
-    assert _names(tmp_path / "data") == {"news/d.en", "news/d.de"}  # what came stays
+    assert _names(tmp_path / "data") == {"news/d.en", "news/d.de"}  # files already fetched remain
     assert [line for line in lines if not line.startswith("unpacking")] == []
     dev_alone = replace(corpus, train=())
     assert get_corpus(dev_alone, tmp_path / "data", direction="en-de", from_folder=copies) == {"d": 3}
@@ -361,7 +361,7 @@ def test_where_nothing_is_to_be_had(site: Site, tmp_path: Path) -> None:
 
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The making of texts from packages, replaced by one that writes two lines; returns the names of files used."""
+    """Replace making texts from packages by writing two lines; return the names of files used."""
     used: list[str] = []
 
     def fetch(names: list[str], folder: Path, *, log: Callable[[str], None]) -> list[Path]:
@@ -397,8 +397,8 @@ def test_packages_from_a_copy(packages: list[str], tmp_path: Path) -> None:
         (copies / f"libreoffice-help-{name}_all.deb").touch()
     assert get_corpus(help_pages, tmp_path / "data", direction="en-de", from_folder=copies) == {"train.en-de": 2}
     assert packages == ["libreoffice-help-en-us_7.4_all.deb", "libreoffice-help-de_7.4_all.deb"]
-    looked_for = "libreoffice-help-en-us_*.deb", "libreoffice-help-fr_*.deb", re.compile("libreoffice_help/train")
-    with pytest.raises(DataError, match=naming(copies, "libreoffice-help", *looked_for)):
+    expected_names = "libreoffice-help-en-us_*.deb", "libreoffice-help-fr_*.deb", re.compile("libreoffice_help/train")
+    with pytest.raises(DataError, match=naming(copies, "libreoffice-help", *expected_names)):
         get_corpus(help_pages, tmp_path / "data", direction="en-fr", from_folder=copies)
 
 
@@ -472,4 +472,4 @@ def test_real_test_sets_from_a_copy(tmp_path: Path) -> None:
     assert (three_ways, counts["newstest2013"]) == (13_573, 3000)
     assert sum(n for stem, n in train.items() if not stem.endswith(".en-fr")) == 30_943
     assert three_ways + train["newsdiscusstest2015.en-fr"] == 15_073
-    assert lines == ["not there: newstest2014 en-de", "not there: newstest2014 en-fr"]
+    assert lines == ["missing: newstest2014 en-de", "missing: newstest2014 en-fr"]

@@ -1,4 +1,4 @@
-"""One hand-checked pair for each construction, from a derivation written down here."""
+"""One hand-checked pair for each construction, from a hand-written derivation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream of pairs: reproducible, distinct, with held-out combinations, and saying every word of the lexicon."""
+"""The stream of pairs: reproducible, distinct, with held-out combinations, and covering the lexicon."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def training_pairs() -> tuple[GrammarPair, ...]:
 
 
 def text_of_leaves(leaves: Iterable[str]) -> str:
-    """Put the tokens of a tree together again."""
+    """Join the tokens of a tree to text."""
     text = " ".join(leaves).replace(" 's", "'s").replace("can not", "cannot")
     return re.sub(r" ([.,?!])", r"\1", text)
 

@@ -1,4 +1,4 @@
-"""Dev and test held out: nothing of them, nor anything like it, is trained on."""
+"""Held-out dev and test: neither they nor near-duplicates of them are in training."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_choice_is_random_and_repeatable() -> None:
 
 
 def test_what_comes_again_stays_in_training_where_it_can() -> None:
-    """Half of the text is one greeting: it makes no good test, and to leave it out would cost half of the text."""
+    """Half of the text is one greeting: held out, it would remove half of the training text."""
     pairs = [pair for each in TEXT for pair in (each, ("Hello!", "Hallo!"))]
     train, dev, test, n_left_out = parts(pairs)
     assert ("Hello!", "Hallo!") not in dev + test

@@ -1,4 +1,4 @@
-"""Pages of help in two languages become pairs of paragraphs, and packages of such pages a corpus."""
+"""Help pages in two languages become pairs of paragraphs, and packages of pages a corpus."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def paragraph(name: str, text: str, *, kind: str = "paragraph", tag: str = "p") 
 
 
 def pairs_of(tmp_path: Path, english: str, other: str) -> list[tuple[str, str]]:
-    """What comes out of one page with these bodies."""
+    """Return the pairs of one page with these bodies."""
     for language, body in (("en", english), ("de", other)):
         page = tmp_path / language / "guide" / "page.html"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def test_a_page_that_is_not_utf8(tmp_path: Path) -> None:
         list(aligned_paragraphs(tmp_path / "en", tmp_path / "de"))
 
 
-# The corpus: pages with a line of their own, one that all of them share, and one that is there twice.
+# The corpus: pages with a unique line, one that all of them share, and one that occurs twice.
 
 N_PAGES = 60
 WORDS = {
@@ -194,7 +194,7 @@ def test_the_corpus_on_the_disk(packages: Packages, tmp_path: Path, read: Reader
     told: list[str] = []
     sizes = write_libreoffice_help(tmp_path / "corpus", packages, log=told.append)
 
-    # 57, 1 and 2 pages, now and for ever: two pairs of each page, and one that all of them share
+    # 57, 1 and 2 pages, a fixed assignment: two pairs of each page, and one that all of them share
     expected = {"train": 115, "dev": 2, "test": 4}
     assert sizes == {"en-de": expected, "en-fr": expected}
     names = {
@@ -218,7 +218,7 @@ def test_no_english_line_of_dev_or_test_is_in_train(packages: Packages, tmp_path
     assert "Click on the dog." in train
     assert not set(train) & {*dev, *test}
     assert not set(dev) & set(test)
-    assert len(dev) == 2 * sum("sleeps" in line for line in dev)  # pages are whole: what is their own stays together
+    assert len(dev) == 2 * sum("sleeps" in line for line in dev)  # pages are not divided between splits
 
 
 def test_written_twice_is_the_same(packages: Packages, tmp_path: Path) -> None:

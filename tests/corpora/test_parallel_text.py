@@ -1,4 +1,4 @@
-"""One door to all corpora: the grammar in both directions, named corpora in data folders, the user's files."""
+"""Parallel text: the grammar in both directions, named corpora in data folders, the user's files."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_corpus_of_the_catalogue_is_read_from_a_data_folder(tmp_path: Path) ->
     text = ParallelText(DataConfig(corpus="multi30k", direction="de-en"), tmp_path / "data")
     assert list(text.train_pairs("multi30k")) == [("zwei Hunde", "two dogs"), ("eine Katze", "a cat")]
     assert list(text.pairs("dev")) == [("ein Hund", "a dog")]
-    assert not text.has("test")  # only one of its sides is there
+    assert not text.has("test")  # one side is missing
     assert {path.name for path in text.files} == {"train.en", "train.de"}
 
 
@@ -130,7 +130,7 @@ def test_folders_are_looked_into_in_order(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_data_folder_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(data_folders()) == [tmp_path / "cache" / "transduce"]  # which is not there either, but nobody named it
+    assert list(data_folders()) == [tmp_path / "cache" / "transduce"]  # it does not exist, but is only the default
     with pytest.raises(ConfigError, match=naming("--data", tmp_path / "no")):
         ParallelText(DataConfig(), tmp_path / "no")
     (tmp_path / "file").touch()

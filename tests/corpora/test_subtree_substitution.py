@@ -1,4 +1,4 @@
-"""Recombined trees: what stands in a place is of its kind, and comes from the trees at hand."""
+"""Subtree substitution: inserted subtrees come from the given trees and are of the replaced node's kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from transduce.config import DataConfig
 from transduce.corpora.cleaning import CleaningReport
-from transduce.corpora.subtree_substitution import recombined
+from transduce.corpora.subtree_substitution import substitute_subtrees
 from transduce.corpora.treebank_text import TreebankText
 from transduce.tasks import prepare
 from transduce.trees import Tree, parse_tree
@@ -27,8 +27,8 @@ PETS = [parse_tree(f"(TOP (S (NP (DT the) (NN {noun})) (VP (VB {verb}))))") for 
 
 @given(st.lists(TREES, min_size=1, max_size=5), st.sampled_from([0.0, 0.3, 0.999]), st.integers(0, 5))
 def test_each_place_has_its_own_node_or_another_of_its_kind(trees: list[Tree], p_exchange: float, seed: int) -> None:
-    made = list(recombined(trees, p_exchange=p_exchange, n_copies=2, seed=seed))
-    assert made == list(recombined(trees, p_exchange=p_exchange, n_copies=2, seed=seed))
+    made = list(substitute_subtrees(trees, p_exchange=p_exchange, n_copies=2, seed=seed))
+    assert made == list(substitute_subtrees(trees, p_exchange=p_exchange, n_copies=2, seed=seed))
     assert len(made) == 2 * len(trees)
     bank = {
         (node, above, is_first)
@@ -42,7 +42,7 @@ def test_each_place_has_its_own_node_or_another_of_its_kind(trees: list[Tree], p
 
 
 def _placed(tree: Tree, is_first: bool = True) -> list[tuple[Tree, str, bool]]:
-    """Every node below the root, the label above it and whether the sentence begins with it."""
+    """Return each node below the root, its parent's label and whether the sentence begins with it."""
     placed = []
     for number, child in enumerate(tree.children):
         begins = is_first and number == 0
@@ -65,13 +65,13 @@ def _may_stand_for(
 
 
 def test_words_and_phrases_meet_others() -> None:
-    made = {" ".join(tree.words()) for tree in recombined(PETS, p_exchange=0.3, n_copies=50, seed=1)}
+    made = {" ".join(tree.words()) for tree in substitute_subtrees(PETS, p_exchange=0.3, n_copies=50, seed=1)}
     assert made == {f"the {noun} {verb}" for noun in "ace" for verb in "bdf"}
 
 
 def test_as_many_as_the_probability_says() -> None:
     many = [Tree("TOP", tuple(Tree("NN", word=f"{n}") for n in range(2000)))]
-    (made,) = recombined(many, p_exchange=0.25, n_copies=1, seed=3)
+    (made,) = substitute_subtrees(many, p_exchange=0.25, n_copies=1, seed=3)
     n_exchanged = sum(new != old for new, old in zip(made.children[1:], many[0].children[1:], strict=True))
     assert 430 < n_exchanged < 570
 
@@ -80,13 +80,13 @@ def test_a_deep_tree() -> None:
     tree = Tree("NN", word="dog")
     for _ in range(5000):
         tree = Tree("NP", (tree,))
-    (made,) = recombined([Tree("TOP", (tree, tree))], p_exchange=0.5, n_copies=1, seed=1)
+    (made,) = substitute_subtrees([Tree("TOP", (tree, tree))], p_exchange=0.5, n_copies=1, seed=1)
     assert made.words() == ["dog", "dog"]
 
 
 def test_a_whole_sentence_stays_where_it_is() -> None:
     trees = [parse_tree(f"(TOP (S (VP (VB {word}))))") for word in "abc"]
-    assert list(recombined(trees, p_exchange=0.9, n_copies=1, seed=1)) == trees
+    assert list(substitute_subtrees(trees, p_exchange=0.9, n_copies=1, seed=1)) == trees
 
 
 def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> None:
@@ -95,14 +95,14 @@ def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> No
     text = TreebankText(more)
     written = list(text.clean_train_pairs("grammar", CleaningReport()))
     assert written == list(TreebankText(config).clean_train_pairs("grammar", CleaningReport()))
-    made = list(text.made_train_pairs("grammar"))
+    made = list(text.augmented_train_pairs("grammar"))
     assert made[:20] != made[20:40]
     assert (len(written), len(made)) == (20, 60)
-    assert list(TreebankText(config).made_train_pairs("grammar")) == []
+    assert list(TreebankText(config).augmented_train_pairs("grammar")) == []
     assert list(text.pairs("dev")) == list(TreebankText(config).pairs("dev"))
     plain, prepared = prepare(config, tmp_path / "plain"), prepare(more, tmp_path / "more")
     assert (len(plain.train), len(prepared.train)) == (20, 80)
-    assert plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint  # nothing is learned from what is made
+    assert plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint  # not trained on synthetic pairs
 
 
 def test_text_cannot_be_recombined() -> None:

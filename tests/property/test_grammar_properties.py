@@ -13,7 +13,7 @@ from transduce.corpora.grammar.phrases import DETERMINERS, NounPhrase
 from transduce.trees import parse_tree
 
 SPLITS = st.sampled_from(("train", "dev", "test"))
-NOUNS = st.sampled_from([noun for noun in load_lexicon().nouns.values() if noun.is_counted])
+NOUNS = st.sampled_from([noun for noun in load_lexicon().nouns.values() if noun.is_countable])
 ADJECTIVES = st.sampled_from(list(load_lexicon().adjectives.values()))
 
 

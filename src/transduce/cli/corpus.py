@@ -25,7 +25,7 @@ app = typer.Typer(help="List the known corpora and download or generate them.", 
 @app.command("list", cls=Verb)
 def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     """List the corpora with their languages, size, licence and source, and the language pairs on this machine."""
-    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, Corpus, data_folders, directions_here, find_trees
+    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, Corpus, available_directions, data_folders, find_trees
 
     folders = data_folders(data)
     built_in = Corpus(
@@ -35,7 +35,7 @@ def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
     for corpus in (built_in, *CATALOGUE.values()):
-        here = ["en-de"] if corpus is built_in else directions_here(corpus, folders)
+        here = ["en-de"] if corpus is built_in else available_directions(corpus, folders)
         rows.append({**_about(corpus, "name", "languages", *ABOUT), "is_here": bool(here), "here": here})
     treebanks: list[dict[str, Any]] = [
         {"name": name, **_about(treebank, *ABOUT), "is_here": find_trees(name, "train", folders) is not None}

@@ -1,4 +1,4 @@
-"""Where text comes from: the built-in grammar corpus, a catalogue of real ones, the user's own files; and cleaning."""
+"""Text sources: the built-in grammar corpus, a catalogue of public corpora, the user's own files; and cleaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from transduce.corpora.download import Progress
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.holding_out import HeldOut, hold_out
-from transduce.corpora.layout import cache_folder, data_folders, directions_here, find_text, has_training_text
+from transduce.corpora.layout import available_directions, cache_folder, data_folders, find_text, has_training_text
 from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
@@ -17,8 +17,7 @@ from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
     "BUILT_IN", "CATALOGUE", "OWN_FILES", "TREEBANKS", "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut",
-    "PairedText", "ParallelText", "Progress", "Text", "TreebankText", "cache_folder", "clean", "corpus_named",
-    "data_folders", "directions_here", "find_text", "find_trees", "generate_pairs", "get_corpus", "has_training_text",
-    "hold_out", "read_aligned_files", "read_tab_separated", "read_trees", "text_named",
-    "write_grammar_corpus",
+    "PairedText", "ParallelText", "Progress", "Text", "TreebankText", "available_directions", "cache_folder", "clean",
+    "corpus_named", "data_folders", "find_text", "find_trees", "generate_pairs", "get_corpus", "has_training_text",
+    "hold_out", "read_aligned_files", "read_tab_separated", "read_trees", "text_named", "write_grammar_corpus",
 ]  # fmt: skip

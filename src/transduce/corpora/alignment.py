@@ -1,12 +1,11 @@
-"""Whether line N of one text translates line N of the other: where they are shifted, and whether they match at all.
+"""Detect misaligned parallel text: lines shifted against each other, or sides that do not match at all.
 
-Nothing is known of the languages. Line N is compared with the lines N - 20 to N + 20 of the other side by what
-translations have in common: long sentences have long translations, and numbers, names, words of a common origin and
-punctuation stay. One pair says little; chunks of fifty say much. Large text is looked at in chunks spread evenly over
-it, and read once more only round a place where something changes.
+The test needs no language. Line N is compared with lines N - 20 to N + 20 of the other side by features of translation
+pairs: line length, and shared numbers, names, cognates and punctuation. Scores of single pairs are noisy, so chunks of
+fifty lines are scored together. Large text is sampled in evenly spread chunks and reread only around a change.
 
-A shift is told only where it is clear: practically never over text that is aligned, be it repetitive, and seldom over
-less than fifty lines.
+Only significant shifts are reported: practically never for aligned text, even if it is repetitive, and seldom over
+fewer than fifty lines.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ __all__ = ["Alignment", "Segment", "align"]
 ReadPairs: TypeAlias = Callable[[], Iterable[tuple[str, str] | None]]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-MAX_SHIFT = 20  # lines, either way
-CHUNK = 50  # lines that are judged together
-MOST_CHUNKS = 500  # that are looked at; beyond, every second one, every fourth, ...
-CORRELATION = 0.7  # of the log lengths of translations, after scaling to mean 0 and deviation 1
-MOST_OF_A_FEATURE, MOST_OF_A_PAIR = 4.0, 8.0  # nats: a pair that shares all of its words is one pair yet
-COMMON = 0.1  # a feature that is on more than this share of the lines says nothing
-COST_OF_A_CHANGE = 40.0  # nats: so much better must another shift be, over all lines for which it holds
-UNMATCHED = 2 * MAX_SHIFT + 1  # the state after those of all shifts: no line matches
-UNMATCHED_SHARE = 0.2  # of what aligned lines have in common; less is as good as nothing
-MOST_HELD = 10_000  # characters of a line; no sentence has more, and some dozen lines are held at a time
-LEAST_MATCH = 1.0  # nats that aligned lines have in common at least
-LEAST_SHIFTED, LEAST_UNMATCHED = 30, 200  # lines
-CLEAR, BY_CHANCE = 6.0, 4.0  # standard errors
+MAX_SHIFT = 20  # lines in either direction
+CHUNK = 50  # lines scored together
+MAX_CHUNKS = 500  # sampled; longer text uses every second chunk, every fourth, ...
+CORRELATION = 0.7  # of standardised log lengths of translations
+MAX_FEATURE_SCORE, MAX_PAIR_SCORE = 4.0, 8.0  # nats; so that no single pair dominates its chunk
+MAX_FEATURE_SHARE = 0.1  # of the lines; more frequent features are ignored
+SHIFT_CHANGE_COST = 40.0  # nats; penalty of each change of shift on the path
+UNMATCHED = 2 * MAX_SHIFT + 1  # state after those of the shifts: no line matches
+UNMATCHED_SHARE = 0.2  # of the mean score of aligned lines: the score of the unmatched state
+MAX_CHARACTERS = 10_000  # held of each line; some dozen lines are in memory at a time
+MIN_MATCH = 1.0  # nats; lower bound of the mean score of aligned lines
+MIN_SHIFTED_LINES, MIN_UNMATCHED_LINES = 30, 200  # lines
+MIN_SHIFT_Z, MAX_CHANCE_Z = 6.0, 4.0  # standard errors
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]{3,}|[?!:;()\[\]\"«»„“%/&=<>@…]|[.,](?=\s*$)")
-_PREFIX = 5  # letters of a longer word that count, too: words of a common origin differ at their ends
+_PREFIX = 5  # letters; prefixes of longer words are features, too, since cognates differ at their ends
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From ``first_line`` of the source on, its line N matches line N + ``shift`` of the target; with None, no line."""
+    """From source line ``first_line`` on, line N matches target line N + ``shift``; with None, lines do not match."""
 
     first_line: int
     shift: int | None
@@ -55,51 +54,51 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How two texts lie. ``segments`` begin with line 1; a single one with a shift of 0 is as it should be."""
+    """Alignment of two texts as segments of constant shift, from line 1 on; one segment of shift 0 is correct."""
 
     n_lines: int
     segments: tuple[Segment, ...] = (Segment(1, 0),)
 
     def fault(self, src: str, tgt: str) -> str | None:
-        """What is wrong, in a sentence for people; None where nothing is. ``src`` and ``tgt`` are names of the two.
+        """One sentence on the first misalignment; None if aligned. ``src`` and ``tgt`` are display names.
 
         >>> print(Alignment(900, (Segment(1, 0), Segment(501, -1))).fault("a.en", "a.de"))
         from about line 501 on, line N of a.en matches line N - 1 of a.de: a.de lacks 1 line near there, or a.en has 1
         too many
         """
-        wrong = next((place for place, segment in enumerate(self.segments) if segment.shift != 0), None)
+        wrong = next((index for index, segment in enumerate(self.segments) if segment.shift != 0), None)
         if wrong is None:
             return None
         segment = self.segments[wrong]
         where = "" if segment.first_line == 1 else f"from about line {segment.first_line:,} on, "
         further = len({each.first_line for each in self.segments[wrong + 1 :]})
-        more = f"; what lies where changes {further:,} more time{'' if further == 1 else 's'} after that"
+        more = f"; the shift changes {further:,} more time{'' if further == 1 else 's'} after that"
         if segment.shift is None:
             what = f"the lines of {src} and {tgt} do not look like translations of each other"
         else:
             n, sign = abs(segment.shift), "+" if segment.shift > 0 else "-"
-            lacking, having = (src, tgt) if segment.shift > 0 else (tgt, src)
-            place = "near there" if where else "at its beginning"
+            shorter, longer = (src, tgt) if segment.shift > 0 else (tgt, src)
+            position = "near there" if where else "at its beginning"
             what = (
-                f"line N of {src} matches line N {sign} {n} of {tgt}: {lacking} lacks {n} line{'' if n == 1 else 's'}"
-                f" {place}, or {having} has {n} too many"
+                f"line N of {src} matches line N {sign} {n} of {tgt}: {shorter} lacks {n} line{'' if n == 1 else 's'}"
+                f" {position}, or {longer} has {n} too many"
             )
         return where + what + (more if further else "")
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """Some lines in a row, with what stands before and after them on the target side. Lines are counted from 0."""
+    """Features of consecutive lines, and of MAX_SHIFT more on each end of the target side. Lines count from 0."""
 
     first: int
     src_lengths: Floats
-    tgt_lengths: Floats  # of the lines from first - MAX_SHIFT on; NaN where there is none
+    tgt_lengths: Floats  # from line first - MAX_SHIFT on; NaN outside the text
     src_features: list[frozenset[int]]
     tgt_features: list[frozenset[int]]
 
 
 def align(read_pairs: ReadPairs) -> Alignment:
-    """How the two sides of some pairs lie to each other. ``read_pairs`` is called again for each place of a change.
+    """Align the two sides of a parallel text. ``read_pairs`` is called again for each change of shift.
 
     >>> lines = [("a dog " * (n % 7 + n // 10 % 5) + str(n), "ein Hund " * (n % 7 + n // 10 % 5) + str(n))
     ...          for n in range(300)]
@@ -111,14 +110,16 @@ def align(read_pairs: ReadPairs) -> Alignment:
     if not chunks:
         return Alignment(n_lines)
     scorer = _Scorer(chunks)
-    path = _clear_path(_best_path(np.stack([scorer.scores(chunk).sum(axis=0) for chunk in chunks])), scorer, chunks)
+    path = _significant_path(
+        _best_path(np.stack([scorer.scores(chunk).sum(axis=0) for chunk in chunks])), scorer, chunks
+    )
     segments = [Segment(1, _shift_of(path[0]))]
-    for place in (place for place in range(1, len(path)) if path[place] != path[place - 1]):
-        first, last = chunks[place - 1].first, chunks[place].first + len(chunks[place].src_lengths)
+    for index in (index for index in range(1, len(path)) if path[index] != path[index - 1]):
+        first, last = chunks[index - 1].first, chunks[index].first + len(chunks[index].src_lengths)
         lines = scorer.scores(_region(read_pairs(), first, last))
-        gain = np.cumsum(lines[:, path[place - 1]] - lines[:, path[place]])
+        gain = np.cumsum(lines[:, path[index - 1]] - lines[:, path[index]])
         begin = first + int(np.argmax(np.concatenate([[0.0], gain])))
-        segments.append(Segment(begin + 1, _shift_of(path[place])))
+        segments.append(Segment(begin + 1, _shift_of(path[index])))
     return Alignment(n_lines, tuple(segments))
 
 
@@ -127,43 +128,44 @@ def _shift_of(state: int) -> int | None:
 
 
 def _sample(pairs: Iterable[tuple[str, str] | None]) -> tuple[int, list[_Chunk]]:
-    """How many lines there are, and chunks that are spread evenly over them."""
+    """Return the number of lines, and chunks spread evenly over them."""
     chunks: list[_Chunk] = []
     stride, n_lines = 1, 0
     stream = iter(pairs)
     before: list[str] = []
-    window = _take(stream, CHUNK + MAX_SHIFT)
+    window = _read_lines(stream, CHUNK + MAX_SHIFT)
     while window:
         if n_lines % (CHUNK * stride) == 0:
             chunks.append(_chunk(n_lines, window[:CHUNK], before, window))
-            if len(chunks) > MOST_CHUNKS:
+            if len(chunks) > MAX_CHUNKS:
                 del chunks[1::2]
                 stride *= 2
         n_lines += len(window[:CHUNK])
         before = [*before, *(tgt for _, tgt in window[:CHUNK])][-MAX_SHIFT:]
         window = window[CHUNK:]
-        window += _take(stream, CHUNK + MAX_SHIFT - len(window))
+        window += _read_lines(stream, CHUNK + MAX_SHIFT - len(window))
     return n_lines, chunks
 
 
 def _region(pairs: Iterable[tuple[str, str] | None], first: int, last: int) -> _Chunk:
-    """The lines from ``first`` to before ``last``, counted from 0, as one chunk."""
+    """Return lines ``first`` to ``last`` - 1, counted from 0, as one chunk."""
     begin = max(0, first - MAX_SHIFT)
-    window = _take(islice(pairs, begin, None), last + MAX_SHIFT - begin)
+    window = _read_lines(islice(pairs, begin, None), last + MAX_SHIFT - begin)
     before, window = window[: first - begin], window[first - begin :]
     return _chunk(first, window[: last - first], [tgt for _, tgt in before], window)
 
 
-def _take(stream: Iterator[tuple[str, str] | None], n: int) -> list[tuple[str, str]]:
-    return [("", "") if pair is None else (pair[0][:MOST_HELD], pair[1][:MOST_HELD]) for pair in islice(stream, n)]
+def _read_lines(stream: Iterator[tuple[str, str] | None], n: int) -> list[tuple[str, str]]:
+    cut = slice(MAX_CHARACTERS)
+    return [("", "") if pair is None else (pair[0][cut], pair[1][cut]) for pair in islice(stream, n)]
 
 
 def _chunk(
     first: int, pairs: Sequence[tuple[str, str]], before: Sequence[str], window: Sequence[tuple[str, str]]
 ) -> _Chunk:
-    """The chunk of ``pairs``; ``window`` has them and those that come after, ``before`` the targets before."""
-    nowhere = [""] * (MAX_SHIFT - len(before))
-    tgt = [*nowhere, *before, *(line for _, line in window)][: len(pairs) + 2 * MAX_SHIFT]
+    """Make the chunk of ``pairs``; ``window`` is them and the pairs after, ``before`` the targets before."""
+    padding = [""] * (MAX_SHIFT - len(before))
+    tgt = [*padding, *before, *(line for _, line in window)][: len(pairs) + 2 * MAX_SHIFT]
     tgt += [""] * (len(pairs) + 2 * MAX_SHIFT - len(tgt))
     return _Chunk(
         first,
@@ -175,7 +177,7 @@ def _chunk(
 
 
 def _length(line: str) -> float:
-    """The logarithm of a line's length; NaN where it is blank, since that says nothing."""
+    """Return the logarithm of a line's length, NaN for a blank line."""
     length = len(line.strip())
     return float(np.log(length)) if length else float("nan")
 
@@ -186,52 +188,52 @@ def _features(line: str) -> frozenset[int]:
 
 
 class _Scorer:
-    """How much more likely two lines are as translations of each other than by chance, in nats; roughly."""
+    """Approximate log-likelihood ratio, in nats, of two lines being translations against being unrelated."""
 
     def __init__(self, chunks: Sequence[_Chunk]) -> None:
         src = np.concatenate([chunk.src_lengths for chunk in chunks])
         tgt = np.concatenate([chunk.tgt_lengths[MAX_SHIFT : -MAX_SHIFT or None] for chunk in chunks])
         self._scales = [_scale(src), _scale(tgt)]
-        on_src, on_tgt = Counter[int](), Counter[int]()  # lines that have a feature
+        on_src, on_tgt = Counter[int](), Counter[int]()  # number of lines with each feature
         for chunk in chunks:
             on_src.update(chain.from_iterable(chunk.src_features))
             on_tgt.update(chain.from_iterable(chunk.tgt_features[MAX_SHIFT : MAX_SHIFT + len(chunk.src_features)]))
-        limit = max(1.0, COMMON * len(src))
-        most = {feature: max(n, on_tgt[feature]) for feature, n in on_src.items() if feature in on_tgt}
+        limit = max(1.0, MAX_FEATURE_SHARE * len(src))
+        counts = {feature: max(n, on_tgt[feature]) for feature, n in on_src.items() if feature in on_tgt}
         self._weights = {
-            feature: min(float(np.log(2 * limit / n)), MOST_OF_A_FEATURE) for feature, n in most.items() if n <= limit
+            feature: min(float(np.log(2 * limit / n)), MAX_FEATURE_SCORE) for feature, n in counts.items() if n <= limit
         }
         aligned = np.concatenate([self._pair_scores(chunk)[:, MAX_SHIFT] for chunk in chunks])
-        some = np.concatenate([self._pair_scores(chunk) for chunk in chunks[:: max(1, len(chunks) // 40)]])
-        best = float(some.mean(axis=0).max())
-        self._unmatched = UNMATCHED_SHARE * max(best, float(aligned.mean()), LEAST_MATCH)
+        sample = np.concatenate([self._pair_scores(chunk) for chunk in chunks[:: max(1, len(chunks) // 40)]])
+        best = float(sample.mean(axis=0).max())
+        self._unmatched = UNMATCHED_SHARE * max(best, float(aligned.mean()), MIN_MATCH)
 
     def scores(self, chunk: _Chunk) -> Floats:
-        """For each line of a chunk (rows) and each shift from -MAX_SHIFT to MAX_SHIFT, and of no match (columns)."""
+        """Scores of the lines of a chunk (rows) in each state (columns): the shifts, then UNMATCHED."""
         is_known = ~np.isnan(chunk.src_lengths + chunk.tgt_lengths[MAX_SHIFT : MAX_SHIFT + len(chunk.src_lengths)])
         unmatched = np.where(is_known, self._unmatched, 0.0)
         return np.column_stack([self._pair_scores(chunk), unmatched])
 
     def _pair_scores(self, chunk: _Chunk) -> Floats:
-        """For each line of a chunk (rows) and each shift from -MAX_SHIFT to MAX_SHIFT (columns)."""
+        """Scores of the lines of a chunk (rows) at each shift from -MAX_SHIFT to MAX_SHIFT (columns)."""
         n_lines, n_shifts = len(chunk.src_lengths), 2 * MAX_SHIFT + 1
         x = _scaled(chunk.src_lengths, self._scales[0])[:, None]
         y = np.lib.stride_tricks.sliding_window_view(_scaled(chunk.tgt_lengths, self._scales[1]), n_shifts)
         rho = CORRELATION
         scores = -0.5 * np.log(1 - rho**2) - (rho**2 * (x**2 + y**2) - 2 * rho * x * y) / (2 * (1 - rho**2))
         scores = np.nan_to_num(scores, nan=0.0)
-        where: dict[int, list[int]] = {}
-        for place, features in enumerate(chunk.tgt_features):
+        columns: dict[int, list[int]] = {}
+        for column, features in enumerate(chunk.tgt_features):
             for feature in features:
                 if feature in self._weights:
-                    where.setdefault(feature, []).append(place)
+                    columns.setdefault(feature, []).append(column)
         shared = np.zeros((n_lines, n_shifts))
         for row, features in enumerate(chunk.src_features):
             for feature in features:
-                for place in where.get(feature, ()):
-                    if 0 <= place - row < n_shifts:
-                        shared[row, place - row] += self._weights[feature]
-        result: Floats = scores + np.minimum(shared, MOST_OF_A_PAIR)
+                for column in columns.get(feature, ()):
+                    if 0 <= column - row < n_shifts:
+                        shared[row, column - row] += self._weights[feature]
+        result: Floats = scores + np.minimum(shared, MAX_PAIR_SCORE)
         return result
 
 
@@ -247,43 +249,43 @@ def _scaled(lengths: Floats, scale: tuple[float, float]) -> Floats:
 
 
 def _best_path(scores: Floats) -> list[int]:
-    """The state of each chunk, over which the scores are greatest when a change costs something."""
+    """Viterbi path: the state of each chunk; each change of state costs SHIFT_CHANGE_COST."""
     n_chunks, n_states = scores.shape
-    total = np.full(n_states, -COST_OF_A_CHANGE)
+    total = np.full(n_states, -SHIFT_CHANGE_COST)
     total[MAX_SHIFT] = 0.0
-    came_from = np.zeros((n_chunks, n_states), dtype=np.int64)
-    for place in range(n_chunks):
+    previous = np.zeros((n_chunks, n_states), dtype=np.int64)
+    for index in range(n_chunks):
         best = int(total.argmax())
-        stays = total >= total[best] - COST_OF_A_CHANGE
-        came_from[place] = np.where(stays, np.arange(n_states), best)
-        total = np.maximum(total, total[best] - COST_OF_A_CHANGE) + scores[place]
+        stays = total >= total[best] - SHIFT_CHANGE_COST
+        previous[index] = np.where(stays, np.arange(n_states), best)
+        total = np.maximum(total, total[best] - SHIFT_CHANGE_COST) + scores[index]
     state = int(total.argmax())
     path = []
-    for place in range(n_chunks - 1, -1, -1):
+    for index in range(n_chunks - 1, -1, -1):
         path.append(state)
-        state = int(came_from[place, state])
+        state = int(previous[index, state])
     return path[::-1]
 
 
-def _clear_path(path: Sequence[int], scorer: _Scorer, chunks: Sequence[_Chunk]) -> list[int]:
-    """The path, but that what is not clearly otherwise is taken to be aligned."""
-    cleared: list[int] = []
+def _significant_path(path: Sequence[int], scorer: _Scorer, chunks: Sequence[_Chunk]) -> list[int]:
+    """Return the path with insignificant segments reset to aligned."""
+    significant_path: list[int] = []
     for state, run in groupby(zip(path, chunks, strict=True), key=itemgetter(0)):
-        in_a_row = [chunk for _, chunk in run]
-        is_clear = state == MAX_SHIFT or _is_clear(state, np.concatenate(list(map(scorer.scores, in_a_row))))
-        cleared += [state if is_clear else MAX_SHIFT] * len(in_a_row)
-    return cleared
+        run_chunks = [chunk for _, chunk in run]
+        keep = state != MAX_SHIFT and _is_significant(state, np.concatenate(list(map(scorer.scores, run_chunks))))
+        significant_path += [state if keep else MAX_SHIFT] * len(run_chunks)
+    return significant_path
 
 
-def _is_clear(state: int, lines: Floats) -> bool:
-    """Whether the scores of some lines say clearly that they are not aligned, but in this state."""
+def _is_significant(state: int, lines: Floats) -> bool:
+    """Whether the scores of lines are significantly better in this state than aligned."""
     aligned = lines[:, MAX_SHIFT]
     if state == UNMATCHED:
         others = np.delete(lines[:, :UNMATCHED], MAX_SHIFT, axis=1).mean(axis=1)
-        return len(lines) >= LEAST_UNMATCHED and _z(aligned - others) < BY_CHANCE
-    return len(lines) >= LEAST_SHIFTED and _z(lines[:, state] - aligned) > CLEAR
+        return len(lines) >= MIN_UNMATCHED_LINES and _z(aligned - others) < MAX_CHANCE_Z
+    return len(lines) >= MIN_SHIFTED_LINES and _z(lines[:, state] - aligned) > MIN_SHIFT_Z
 
 
 def _z(differences: Floats) -> float:
-    """The mean in standard errors."""
+    """Return the mean in standard errors."""
     return float(differences.mean() / max(float(differences.std()), 1e-6) * np.sqrt(len(differences)))

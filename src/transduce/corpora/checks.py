@@ -1,8 +1,7 @@
-"""What people do wrong with text, seen before it is trained on: remarks that preparation and the doctor share.
+"""Checks for common faults of parallel text, shared by preparation and the doctor.
 
-Files are shifted against each other, sides are swapped, text is in another language than its name says, dev and test
-lines are in the training text, and cleaning leaves out half of it. Everything is read as a stream, once, and round a
-shift once more.
+They find files shifted against each other, swapped sides, text in another language than its name says, dev and test
+lines in the training text, and excessive loss in cleaning. All text is streamed once, and again around a shift.
 """
 
 from __future__ import annotations
@@ -19,32 +18,32 @@ from transduce.corpora.alignment import Alignment, ReadPairs, align
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, Reason
 from transduce.corpora.languages import (
-    LEAST_LINES,
+    MIN_LINES,
     LanguageSample,
     SpreadSample,
     fault_of_code,
-    is_judged,
+    is_identifiable,
     language_name,
     languages_of,
 )
-from transduce.corpora.leakage import TrainingLines
+from transduce.corpora.leakage import LeakageSearch
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.files import read_lines
 
 __all__ = [
-    "MANY_DROPPED", "Remark", "TextPart", "column_part", "dropped_share", "part_named", "remark_on_dropped",
+    "DROPPED_NOTE_SHARE", "Remark", "TextPart", "column_part", "configured_part", "dropped_share", "remark_on_dropped",
     "remarks_between", "remarks_on_codes", "remarks_on_own_files", "remarks_on_part", "two_file_part",
 ]  # fmt: skip
 
-MANY_DROPPED = 0.02  # of the pairs: that many should not be dropped without a word
+DROPPED_NOTE_SHARE = 0.02  # of the pairs; a loss above it is reported
 N_REASONS = 3
-SWAPPED = 0.15  # how much more alike two texts are when the sides of one are exchanged; cosines
+SWAPPED = 0.15  # gain in trigram cosine similarity, for each side, when the sides of one text are exchanged
 Languages = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that is wrong, or may be: of what, and what it is."""
+    """Result of a check: ``subject`` has a definite problem, or a note about something that may be wrong."""
 
     status: Literal["note", "problem"]
     subject: str
@@ -56,7 +55,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Pairs that can be read as often as one likes, and what they and their sides are called."""
+    """Pairs that can be read repeatedly, with display names of the text and its sides."""
 
     name: str
     src: str
@@ -65,7 +64,7 @@ class TextPart:
 
 
 def two_file_part(src: Path, tgt: Path) -> TextPart:
-    """Two aligned files, as far as both go."""
+    """Make a part of two aligned files, up to the end of the shorter one."""
 
     def read() -> Iterator[tuple[str, str]]:
         return zip(read_lines(src, escape_invalid=True), read_lines(tgt, escape_invalid=True), strict=False)
@@ -75,12 +74,12 @@ def two_file_part(src: Path, tgt: Path) -> TextPart:
 
 
 def column_part(path: Path) -> TextPart:
-    """One file, source TAB target."""
+    """Make a part of one file of source TAB target."""
     return TextPart(str(path), "the source column", "the target column", partial(read_uncleaned_columns, path))
 
 
-def part_named(config: DataConfig, split: Split) -> TextPart | None:
-    """The files that a configuration names for a part of the text; None where it names none."""
+def configured_part(config: DataConfig, split: Split) -> TextPart | None:
+    """Make the part of the files configured for a split; None if there are none."""
     src, tgt, tsv = config.files_of(split)
     if tsv is not None:
         return column_part(Path(tsv))
@@ -88,8 +87,8 @@ def part_named(config: DataConfig, split: Split) -> TextPart | None:
 
 
 @dataclass(slots=True)
-class _Looked:
-    """A part that has been read, and what was kept of it."""
+class _Scan:
+    """A part that was read once: its alignment and samples of both sides."""
 
     part: TextPart
     alignment: Alignment
@@ -97,99 +96,99 @@ class _Looked:
     tgt: SpreadSample = field(default_factory=SpreadSample)
 
 
-def _look(part: TextPart, listeners: Sequence[Callable[[tuple[str, str] | None], None]] = ()) -> _Looked:
-    """Read a part; ``listeners`` hear each pair of it once."""
-    looked = _Looked(part, Alignment(0))
+def _scan(part: TextPart, observers: Sequence[Callable[[tuple[str, str] | None], None]] = ()) -> _Scan:
+    """Read a part and pass each pair to ``observers`` once."""
+    scan = _Scan(part, Alignment(0))
     is_first = True
 
     def read() -> Iterator[tuple[str, str] | None]:
         nonlocal is_first
-        listens, is_first = is_first, False
+        observes, is_first = is_first, False
         for pair in part.read():
-            if listens:
-                for listener in listeners:
-                    listener(pair)
+            if observes:
+                for observe in observers:
+                    observe(pair)
                 if pair is not None:
-                    looked.src.add(pair[0])
-                    looked.tgt.add(pair[1])
+                    scan.src.add(pair[0])
+                    scan.tgt.add(pair[1])
             yield pair
 
-    looked.alignment = align(read)
-    return looked
+    scan.alignment = align(read)
+    return scan
 
 
 def remarks_on_part(part: TextPart, languages: Languages = (None, None)) -> Iterator[Remark]:
-    """Whether the sides lie line by line, and are in the languages that they are said to be in."""
-    yield from _remarks_on(_look(part), languages)
+    """Check whether the sides are aligned line by line and in the expected languages."""
+    yield from _remarks_on(_scan(part), languages)
 
 
-def _remarks_on(looked: _Looked, languages: Languages) -> Iterator[Remark]:
-    part = looked.part
-    fault = looked.alignment.fault(part.src, part.tgt)
+def _remarks_on(scan: _Scan, languages: Languages) -> Iterator[Remark]:
+    part = scan.part
+    fault = scan.alignment.fault(part.src, part.tgt)
     if fault is not None:
         yield Remark("problem", part.name, fault)
-    sides = [(part.src, looked.src, languages[0]), (part.tgt, looked.tgt, languages[1])]
-    known = [(name, code, _judged(sample)) for name, sample, code in sides if code and is_judged(code)]
-    wrong = [(name, code, other) for name, code, found in known if (other := found.other_than(code)) is not None]
+    sides = [(part.src, scan.src, languages[0]), (part.tgt, scan.tgt, languages[1])]
+    known = [(name, code, _identified(sample)) for name, sample, code in sides if code and is_identifiable(code)]
+    wrong = [(name, code, other) for name, code, found in known if (other := found.mismatch(code)) is not None]
     src, tgt = languages
     if len(wrong) == 2 and src is not None and tgt is not None and src != tgt:
         (_, _, on_src), (_, _, on_tgt) = known
-        if on_src.other_than(tgt) is None and on_tgt.other_than(src) is None:
+        if on_src.mismatch(tgt) is None and on_tgt.mismatch(src) is None:
             found = f"{part.src} looks like {language_name(tgt)} and {part.tgt} like {language_name(src)}"
-            swapped = f"the sides are swapped: {found}; exchange them, or turn direction round"
+            swapped = f"the sides are swapped: {found}; exchange them, or reverse direction"
             yield Remark("problem", part.name, swapped)
             return
     for name, code, other in wrong:
         yield Remark("problem", part.name, f"{name} looks like {language_name(other)}, not {language_name(code)}")
     for name, code, sample in known:
-        second = sample.besides(code)
+        second = sample.second_language(code)
         if second is not None:
             language, share = second
             what = f"about {share:.0%} of the longer lines of {name} look like {language_name(language)}"
             yield Remark("note", part.name, f"{what}, not {language_name(code)}")
 
 
-def _judged(sample: SpreadSample) -> LanguageSample:
-    """The classifier is not loaded for less than would say anything."""
-    return languages_of(sample.lines) if len(sample.lines) >= LEAST_LINES else LanguageSample(0, ())
+def _identified(sample: SpreadSample) -> LanguageSample:
+    """Identify the languages of a sample; one that is too small does not load the classifier."""
+    return languages_of(sample.lines) if len(sample.lines) >= MIN_LINES else LanguageSample(0, ())
 
 
 def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> Iterator[Remark]:
-    """Whether lines of dev or test are in the training text, and whether sides are swapped between them."""
-    sought = [TrainingLines(other.read()) for other in others]
-    if not sought:
+    """Check dev or test text against training text: for leakage, and for sides swapped between them."""
+    searches = [LeakageSearch(other.read()) for other in others]
+    if not searches:
         return
     for part in train:
-        looked = _look(part, [lines.observe for lines in sought])
+        scan = _scan(part, [lines.observe for lines in searches])
         for other in others:
-            yield from _remarks_on_swap(looked, _look(other))
-    yield from _remarks_on_leakage(" and ".join(part.name for part in train), others, sought)
+            yield from _remarks_on_swap(scan, _scan(other))
+    yield from _remarks_on_leakage(" and ".join(part.name for part in train), others, searches)
 
 
-def _remarks_on_leakage(train: str, others: Sequence[TextPart], sought: Sequence[TrainingLines]) -> Iterator[Remark]:
-    for other, lines in zip(others, sought, strict=True):
+def _remarks_on_leakage(train: str, others: Sequence[TextPart], searches: Sequence[LeakageSearch]) -> Iterator[Remark]:
+    for other, lines in zip(others, searches, strict=True):
         leakage = lines.result()
         sentence = leakage.sentence(train)
         if sentence is not None:
-            yield Remark("problem" if leakage.is_much else "note", other.name, sentence)
+            yield Remark("problem" if leakage.is_severe else "note", other.name, sentence)
 
 
-def _remarks_on_swap(train: _Looked, other: _Looked) -> Iterator[Remark]:
-    """By what letters follow each other, so it needs to know no language."""
+def _remarks_on_swap(train: _Scan, other: _Scan) -> Iterator[Remark]:
+    """Compare character trigrams of the sides, which works for any language."""
     samples = train.src.lines, train.tgt.lines, other.src.lines, other.tgt.lines
-    if min(map(len, samples)) < LEAST_LINES:
+    if min(map(len, samples)) < MIN_LINES:
         return
     src, tgt, other_src, other_tgt = map(_trigrams, samples)
     straight = _cosine(src, other_src) + _cosine(tgt, other_tgt)
     crossed = _cosine(src, other_tgt) + _cosine(tgt, other_src)
     if crossed > straight + 2 * SWAPPED:
-        message = f"its sides are swapped against those of {train.part.name}: exchange the source and the target of one"
+        message = f"its sides are swapped against {train.part.name}: exchange the source and the target of one of them"
         yield Remark("problem", other.part.name, message)
 
 
 def _trigrams(lines: Sequence[str]) -> Counter[str]:
     return Counter(
-        text[place : place + 3] for text in (f" {line.casefold()} " for line in lines) for place in range(len(text) - 2)
+        text[start : start + 3] for text in (f" {line.casefold()} " for line in lines) for start in range(len(text) - 2)
     )
 
 
@@ -200,7 +199,7 @@ def _cosine(one: Counter[str], other: Counter[str]) -> float:
 
 
 def remarks_on_codes(config: DataConfig) -> Iterator[Remark]:
-    """Codes in ``direction`` that are those of no language, as far as is known here."""
+    """Check the language codes in ``direction``."""
     for code in dict.fromkeys((config.src_language, config.tgt_language)):
         fault = fault_of_code(code)
         if fault is not None:
@@ -208,43 +207,43 @@ def remarks_on_codes(config: DataConfig) -> Iterator[Remark]:
 
 
 def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
-    """All of the above for the files that a configuration names; training text is read once, and round a shift again.
+    """Run all checks above on the configured files; training text is read once, and again around a shift.
 
-    Nothing where the training text is of other corpora alone.
+    No remarks if no training file is configured.
     """
-    train = part_named(config, "train")
+    train = configured_part(config, "train")
     if train is None:
         return
     yield from remarks_on_codes(config)
     languages = config.src_language, config.tgt_language
-    others = [part for part in (part_named(config, "dev"), part_named(config, "test")) if part is not None]
-    sought = [TrainingLines(other.read()) for other in others]
-    looked = _look(train, [lines.observe for lines in sought])
-    about_train = list(_remarks_on(looked, languages))
-    yield from about_train
-    for other in map(_look, others):
-        about_other = list(_remarks_on(other, languages))
-        yield from about_other
-        if not any("sides are swapped" in remark.message for remark in [*about_train, *about_other]):
-            yield from _remarks_on_swap(looked, other)
-    yield from _remarks_on_leakage(train.name, others, sought)
+    others = [part for part in (configured_part(config, "dev"), configured_part(config, "test")) if part is not None]
+    searches = [LeakageSearch(other.read()) for other in others]
+    scan = _scan(train, [lines.observe for lines in searches])
+    train_remarks = list(_remarks_on(scan, languages))
+    yield from train_remarks
+    for other in map(_scan, others):
+        other_remarks = list(_remarks_on(other, languages))
+        yield from other_remarks
+        if not any("sides are swapped" in remark.message for remark in [*train_remarks, *other_remarks]):
+            yield from _remarks_on_swap(scan, other)
+    yield from _remarks_on_leakage(train.name, others, searches)
 
 
 _ADVICE: dict[Reason, str] = {
-    "too long to be read": "is that text? split it into lines of a sentence each",
+    "too long to be read": "is the file text? split it into one sentence a line",
     "not two columns": "each line should be source TAB target",
     "not UTF-8": "convert the file, as in iconv -f LATIN1 -t UTF-8",
-    "control characters": "text has none, so look at what made them",
-    "empty": "take blank lines out of both files, or find what was lost",
+    "control characters": "is the file text in UTF-8?",
+    "empty": "remove blank lines from both files, or find the missing text",
     "too long": "split long lines into sentences, or raise data.max_characters",
-    "length ratio": "do the files align there? else raise data.max_length_ratio",
-    "identical sides": "is the target translated? if names are meant, set data.drop_identical=false",
+    "length ratio": "do the files align there? if so, raise data.max_length_ratio",
+    "identical sides": "is the target translated? to keep such lines (names), set data.drop_identical=false",
     "duplicate": "data.drop_duplicates=false keeps them",
 }
 
 
 def dropped_share(report: CleaningReport) -> float:
-    """Of the pairs that were read; duplicates, which are dropped on request alone, do not count."""
+    """Share of the pairs dropped in cleaning, without duplicates, which are only dropped on request."""
     n_dropped = report.n_dropped - report.dropped["duplicate"].count
     return n_dropped / report.n_read if report.n_read else 0.0
 
@@ -256,21 +255,21 @@ def remark_on_dropped(
     *,
     to_allow: str = "--set data.max_dropped_share=1.0",
 ) -> Remark | None:
-    """A problem where cleaning leaves out more of a corpus than is allowed, a note where it is more than a little.
+    """Return a problem if cleaning drops more than ``data.max_dropped_share``, a note above 2%, else None.
 
-    ``to_allow`` is what a person would say to train on the rest all the same.
+    ``to_allow`` is the option that the message suggests for training on the rest anyway.
     """
     share = dropped_share(report)
-    if share <= MANY_DROPPED:
+    if share <= DROPPED_NOTE_SHARE:
         return None
     reasons = [(reason, tally) for reason, tally in report.dropped.items() if tally.count and reason != "duplicate"]
     reasons.sort(key=lambda entry: -entry[1].count)
-    told = "; ".join(f"{reason} {tally.count:,} ({tally}): {_ADVICE[reason]}" for reason, tally in reasons[:N_REASONS])
+    top = "; ".join(f"{reason} {tally.count:,} ({tally}): {_ADVICE[reason]}" for reason, tally in reasons[:N_REASONS])
     files = [*config.files_of("train"), config.train_trees] if corpus == OWN_FILES else []
     names = [name for name in files if name is not None] or [corpus]
-    look = f"look at them with: transduce doctor {' '.join(names)}"
-    message = f"cleaning drops {share:.1%} of the training pairs: {told}; {look}"
+    inspect = f"inspect them with: transduce doctor {' '.join(names)}"
+    message = f"cleaning drops {share:.1%} of the training pairs: {top}; {inspect}"
     if share <= config.max_dropped_share:
         return Remark("note", corpus, message)
-    limit = f"more than data.max_dropped_share = {config.max_dropped_share:g} allows"
-    return Remark("problem", corpus, f"{message}; that is {limit}; to train all the same: {to_allow}")
+    limit = f"data.max_dropped_share = {config.max_dropped_share:g} is exceeded"
+    return Remark("problem", corpus, f"{message}; {limit}; to train anyway: {to_allow}")

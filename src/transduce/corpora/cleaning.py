@@ -1,19 +1,19 @@
-"""Which pairs of a training text are left out, and why: a stream goes in, a smaller one comes out, a report fills up.
+"""Corpus cleaning: a filter over a stream of training pairs, with a report of what was dropped and why.
 
 A pair is dropped for the first of these reasons that holds:
 
-    too long to be read a line of more bytes than any text has (``transduce.files.MAX_LINE_BYTES``)
-    not two columns     a line of source TAB target without exactly one tab (the reader hands on None for it)
-    not UTF-8           bytes that are no UTF-8 (the reader hands them on as lone surrogates)
-    control characters  a control character that is not whitespace: text has none, binary garbage and text that was
-                        decoded with the wrong table (C1 controls) do. Tab, form feed, NEL and the like are whitespace
-    empty               nothing but whitespace on a side
-    too long            more characters on a side than ``max_characters``
-    length ratio        one side is many times as long as the other: most likely not its translation
-    identical sides     not translated at all; kept with ``drop_identical=False``
-    duplicate           the pair came before; counted always, dropped only with ``drop_duplicates=True``
+    too long to be read a line above the reader's limit (``transduce.files.MAX_LINE_BYTES``)
+    not two columns     a line of source TAB target without exactly one tab (the reader yields None)
+    not UTF-8           invalid bytes (the reader yields them as lone surrogates)
+    control characters  a control character that is not whitespace, as in binary data or text decoded with the wrong
+                        encoding (C1 controls); tab, form feed, NEL and the like are whitespace
+    empty               only whitespace on a side
+    too long            more than ``max_characters`` on a side
+    length ratio        one side is many times as long as the other, so probably not its translation
+    identical sides     not translated; kept with ``drop_identical=False``
+    duplicate           the pair occurred before; always counted, dropped only with ``drop_duplicates=True``
 
-Whitespace round a line counts nowhere, since training does not see it either. What is kept is handed on as it came.
+Whitespace around a line is ignored, as in training. Pairs that pass are yielded unchanged.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # category Cc wi
 
 @dataclass(frozen=True, slots=True)
 class CleaningRules:
-    """What may pass. Lengths are in characters, without the whitespace round a line.
+    """Thresholds of the filter. Lengths are in characters, without whitespace around the line.
 
-    For ``max_length_ratio`` a side counts as at least ``ratio_floor`` characters, so "Ja." may have a long partner.
+    For ``max_length_ratio`` a side counts as at least ``ratio_floor`` characters, so "Ja." may have a long translation.
     Raises ConfigError for a limit below 1.
     """
 
@@ -64,13 +64,13 @@ class CleaningRules:
 
     def __post_init__(self) -> None:
         for name in ("max_characters", "max_length_ratio", "ratio_floor"):
-            if not getattr(self, name) >= 1:  # turned round, "< 1" would let NaN pass
+            if not getattr(self, name) >= 1:  # "< 1" would accept NaN
                 raise ConfigError(f"{name} should be 1 or more, got {getattr(self, name)}")
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many pairs, and on which lines the first of them stand."""
+    """Number of pairs, with the line numbers of the first ones."""
 
     count: int = 0
     first_lines: list[int] = field(default_factory=list)
@@ -93,9 +93,9 @@ def _tallies() -> dict[Reason, Tally]:
 
 @dataclass(slots=True)
 class CleaningReport:
-    """What ``clean`` read, kept and dropped so far. ``n_read == n_kept + n_dropped`` holds at every moment.
+    """Counts of pairs that ``clean`` has read, kept and dropped so far; always ``n_read == n_kept + n_dropped``.
 
-    ``noticed`` are pairs that were kept although they are identical or duplicates.
+    ``noticed`` counts pairs that were kept although their sides are identical or they are duplicates.
     """
 
     n_read: int = 0
@@ -105,11 +105,11 @@ class CleaningReport:
 
     @property
     def n_dropped(self) -> int:
-        """Over all reasons; each dropped pair has exactly one."""
+        """Number of dropped pairs over all reasons; each has exactly one reason."""
         return sum(tally.count for tally in self.dropped.values())
 
     def lines(self) -> list[str]:
-        """The report for people: one line of totals, and one for each reason that occurred."""
+        """Readable report: one line of totals and one for each reason that occurred."""
         total = f"read {self.n_read:,} pairs, kept {self.n_kept:,}, dropped {self.n_dropped:,}"
         dropped = [f"dropped {each.count:,}: {reason} ({each})" for reason, each in self.dropped.items() if each.count]
         noticed = [
@@ -118,18 +118,18 @@ class CleaningReport:
         return [total, *dropped, *noticed]
 
     def as_json(self) -> dict[str, object]:
-        """The report for programs; reasons that did not occur are there with a count of 0."""
+        """The report as a JSON object, including reasons with a count of 0."""
         return asdict(self)
 
 
 def clean(
     pairs: Iterable[tuple[str, str] | None], rules: CleaningRules, report: CleaningReport
 ) -> Iterator[tuple[str, str]]:
-    """The pairs that obey the rules, as they came, one at a time; ``report`` fills as they are consumed.
+    """Yield the pairs that satisfy ``rules``, unchanged; ``report`` is updated as they are consumed.
 
-    None stands for a line that is no pair. Lines are counted from 1, one a pair, on from what the report has read. Only
-    a hash of 64 bits is remembered of each pair, for the duplicates. It takes 16 to 32 bytes of memory, 48 while the
-    table grows. Among 100 million different pairs one looks like another with a probability of 1 / 3,700.
+    None is a line that is not a pair. Lines are counted from 1, one for each pair, continuing from ``report.n_read``.
+    For duplicates a 64-bit hash of each pair is held, in 16 to 32 bytes of memory, 48 while the table grows. Among
+    100 million different pairs, the probability of a collision is 1 / 3,700.
 
     >>> report = CleaningReport()
     >>> list(clean([("a dog", "ein Hund"), ("a cat", " ")], CleaningRules(), report))
@@ -164,8 +164,8 @@ def clean(
 
 
 def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
-    """Why this pair alone, whatever came before it, should not be trained on."""
-    if not (src.isprintable() and tgt.isprintable()):  # quick; nothing of the two kinds below is printable
+    """Reason to drop this pair, duplicates aside; None to keep it."""
+    if not (src.isprintable() and tgt.isprintable()):  # a fast test: surrogates and controls are not printable
         if SURROGATE.search(src) or SURROGATE.search(tgt):
             return "not UTF-8"
         if CONTROL.search(src) or CONTROL.search(tgt):
@@ -183,29 +183,29 @@ def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
 
 
 def _hash_of(src: str, tgt: str) -> int:
-    """64 bits, the same on every machine and in every process; never 0. NUL cannot be in the text: it is a control."""
+    """Return a reproducible 64-bit hash, never 0. NUL separates the sides: as a control character it is in neither."""
     return int.from_bytes(blake2b(f"{src}\0{tgt}".encode(), digest_size=8).digest(), "little") or 1
 
 
 class Hashes:
-    """A set of 64-bit hashes in far less memory than Python's own: open addressing, at most half full, 0 is free."""
+    """Compact set of nonzero 64-bit hashes: open addressing with a load of at most one half; 0 marks a free slot."""
 
     def __init__(self) -> None:
         self._slots = array("Q", bytes(8 * 1024))
         self._n_hashes = 0
 
     def add(self, number: int) -> bool:
-        """Put a hash in; returns whether it was new."""
+        """Insert a hash; return whether it was new."""
         if 2 * self._n_hashes >= len(self._slots):
             self._grow()
         slots = self._slots
-        last = len(slots) - 1  # all bits set, since the size is a power of 2
-        place = number & last
-        while held := slots[place]:
-            if held == number:
+        mask = len(slots) - 1  # the size is a power of 2
+        index = number & mask
+        while stored := slots[index]:
+            if stored == number:
                 return False
-            place = (place + 1) & last
-        slots[place] = number
+            index = (index + 1) & mask
+        slots[index] = number
         self._n_hashes += 1
         return True
 

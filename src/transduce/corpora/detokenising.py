@@ -1,4 +1,4 @@
-"""Text that Moses has tokenised, as raw text again: what a model learns to write is what people write."""
+"""Moses detokenisation: corpora that are published tokenised become raw text, so that models learn to write that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["detokenised"]
 def detokenised(
     pairs: Iterator[tuple[str, str] | None], src_language: str, tgt_language: str
 ) -> Iterator[tuple[str, str] | None]:
-    """The same pairs, punctuation joined to its words and ``&apos;`` an apostrophe; lines that are no pair stay None.
+    """Yield the pairs detokenised: punctuation joined to words, entities (``&apos;``) resolved. None stays None.
 
     >>> list(detokenised(iter([("It &apos;s done , he said .", "Es ist getan , sagte er .")]), "en", "de"))
     [("It's done, he said.", 'Es ist getan, sagte er.')]

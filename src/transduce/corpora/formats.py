@@ -1,4 +1,4 @@
-"""What a file is that is given as lines of text but is none: known by its first bytes, with what would help."""
+"""Recognise files that are not lines of text (PDF, TMX, UTF-16, archives, ...) by their first bytes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from transduce.files import READ_ERRORS, open_binary
 __all__ = ["foreign_format"]
 
 SAMPLED_BYTES = 1 << 16
-LEAST_BYTES = 20  # of UTF-16 without a mark
+MIN_BYTES = 20  # to recognise UTF-16 without a byte-order mark
 SAMPLED_LINES = 50
 
-_ONE_FILE_A_LANGUAGE = "write the text of each language into a file of its own, a sentence a line"
-_SAVE_AS_TEXT = "save it as plain text in UTF-8, a sentence a line"
-_SAVE_AS_COLUMNS = "save it as text with tabs between the columns, in UTF-8, and name it as a .tsv: source TAB target"
-_EXTRACT = "unpack it and name the files that are in it"
+_ONE_FILE_A_LANGUAGE = "write each language to its own file, one sentence a line"
+_SAVE_AS_TEXT = "save it as plain text in UTF-8, one sentence a line"
+_SAVE_AS_COLUMNS = "save it as tab-separated text in UTF-8 with a name ending in .tsv: source TAB target"
+_EXTRACT = "unpack it and give the files in it"
 
 _BY_FIRST_BYTES = (
     (b"%PDF-", f"is a PDF; {_SAVE_AS_TEXT}"),
     (b"\xd0\xcf\x11\xe0", f"is a document of an old office program (.doc, .xls); {_SAVE_AS_TEXT}"),
     (b"{\\rtf", f"is rich text (RTF); {_SAVE_AS_TEXT}"),
-    (b"BZh", "is compressed with bzip2; decompress it, or make a .gz or .xz of it"),
-    (b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, or make a .gz or .xz of it"),
+    (b"BZh", "is compressed with bzip2; decompress it, or recompress it as .gz or .xz"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, or recompress it as .gz or .xz"),
     (b"7z\xbc\xaf", f"is a 7z archive; {_EXTRACT}"),
     (b"Rar!", f"is a RAR archive; {_EXTRACT}"),
-    (b"SQLite format 3", "is a SQLite database; write the text that is in it into a .tsv file: source TAB target"),
-    (b"PAR1", "is Parquet; write its two columns of text into a .tsv file: source TAB target"),
+    (b"SQLite format 3", "is a SQLite database; export its text to a .tsv file: source TAB target"),
+    (b"PAR1", "is Parquet; export its two text columns to a .tsv file: source TAB target"),
 )
 _IN_ARCHIVES = (
     ("word/", f"is a Word document (.docx); {_SAVE_AS_TEXT}"),
@@ -41,38 +41,38 @@ _IN_ARCHIVES = (
 _BY_MARKUP = (
     (
         re.compile(r"<tmx\b"),
-        "is TMX, a translation memory; each <tu> in it holds a pair: write the <seg> of one language into one file and"
-        " those of the other into another, a segment a line",
+        "is TMX, a translation memory; each <tu> is a pair: write the <seg> of each language to its own file, one"
+        " segment a line",
     ),
     (
         re.compile(r"<xliff\b"),
-        "is XLIFF; write its <source> elements into one file and the <target> elements into another, one a line",
+        "is XLIFF; write its <source> elements to one file and the <target> elements to another, one a line",
     ),
     (re.compile(r"<TS\b[^>]*\bversion="), f"is a Qt translation file (.ts); {_ONE_FILE_A_LANGUAGE}"),
-    (re.compile(r"<(?:src|ref|tst)set\b", re.I), "is SGML of a test set; write what is in each <seg> on a line"),
+    (re.compile(r"<(?:src|ref|tst)set\b", re.I), "is SGML of a test set; write the text of each <seg> on one line"),
     (re.compile(r"<!doctype html|<html\b", re.I), f"is HTML; {_SAVE_AS_TEXT}"),
     (re.compile(r"<\?xml\b"), f"is XML; {_ONE_FILE_A_LANGUAGE}"),
 )
 
 
 def foreign_format(path: Path) -> str | None:
-    """What a file is, and what would help, as the rest of a sentence; None for text, and for what cannot be read."""
+    """Message predicate for a file that is not lines of text ("is a PDF; ..."); None for text or an unreadable file."""
     try:
         with open_binary(path) as stream:
             sample = stream.read(SAMPLED_BYTES)
     except (DataError, *READ_ERRORS):
-        return None  # those who read it will say so
+        return None  # the reader of the file reports this
     packed = _compressed(sample, path) or _archive(sample, path)
     return _wide(sample) or packed or _binary(sample) or _text(sample, path)
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-16 or UTF-32, with a mark or without one."""
+    """Recognise UTF-16 or UTF-32, with or without a byte-order mark."""
     if sample.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "is UTF-32; convert it, as in: iconv -f UTF-32 -t UTF-8"
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"
-    if len(sample) < LEAST_BYTES:
+    if len(sample) < MIN_BYTES:
         return None
     for name, letters, zeros in (("LE", sample[::2], sample[1::2]), ("BE", sample[1::2], sample[::2])):
         if zeros.count(0) > 0.7 * len(zeros) and letters.count(0) < 0.02 * len(letters):
@@ -84,15 +84,15 @@ def _compressed(sample: bytes, path: Path) -> str | None:
     for magic, suffix in ((b"\x1f\x8b", ".gz"), (b"\xfd7zXZ\0", ".xz")):
         if sample.startswith(magic):
             if path.suffix in (".gz", ".xz"):
-                return "is compressed, twice; decompress it once"
-            return f"is compressed, but its name does not say so; give it a name that ends in {suffix}"
+                return "is compressed twice; decompress it once"
+            return f"is compressed, but its name does not end in {suffix}; rename it"
     return None
 
 
 def _archive(sample: bytes, path: Path) -> str | None:
     if not sample.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "is a tar archive; " + _EXTRACT if sample[257:262] == b"ustar" else None
-    try:  # the list of what is in it stands at its end; of one that is compressed once more, that may be far
+    try:  # a zip has its directory at the end, so the sample does not suffice
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             names = archive.namelist()
     except (OSError, EOFError, ValueError, zipfile.BadZipFile):
@@ -106,23 +106,23 @@ def _binary(sample: bytes) -> str | None:
 
 
 def _text(sample: bytes, path: Path) -> str | None:
-    """Text that is more than lines."""
+    """Recognise structured text: markup, PO, JSON, CSV."""
     text = sample.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     begin = text.lstrip()[:2000]
     if begin.startswith("<") and re.match(r"<[?!]|<(?:tmx|xliff|TS|srcset|refset|tstset|html)\b", begin, re.I):
         return next((what for pattern, what in _BY_MARKUP if pattern.search(begin)), None)
     if re.search(r'^msgid "', text, re.M) and re.search(r'^msgstr(?:\[0\])? "', text, re.M):
-        return "is a PO file of gettext; write each msgid into one file and its msgstr into another, one a line"
+        return "is a PO file of gettext; write each msgid to one file and its msgstr to another, one a line"
     lines = [line for line in text.splitlines()[:SAMPLED_LINES] if line.strip()]
     if _is_json(text, lines):
-        return "is JSON; write its two texts into a .tsv file: source TAB target, a pair a line"
+        return "is JSON; write its two texts to a .tsv file: source TAB target, one pair a line"
     if ".csv" in path.suffixes[-2:] and _is_csv(lines):
         return f"is CSV; {_SAVE_AS_COLUMNS}"
     return None
 
 
 def _is_json(text: str, lines: list[str]) -> bool:
-    """One value over several lines, or an object on each line."""
+    """Whether the text is one JSON value over several lines, or JSON Lines."""
     if not lines or lines[0].lstrip()[:1] not in "[{":
         return False
     if re.match(r'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:|\s*\[\s*\[\s*"', text):
@@ -135,5 +135,5 @@ def _is_json(text: str, lines: list[str]) -> bool:
 
 
 def _is_csv(lines: list[str]) -> bool:
-    """Whether most lines have a separator, and no tab: a file may be called .csv that has tabs, or one column."""
+    """Whether most lines have a comma or semicolon and no tab; a .csv may also have tabs, or one column."""
     return 2 * sum("\t" not in line and ("," in line or ";" in line) for line in lines) > len(lines)

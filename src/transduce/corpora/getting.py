@@ -1,9 +1,8 @@
-"""Corpora of the catalogue brought into a data folder: downloaded, made, or taken from a copy on the disk.
+"""Fetch corpora of the catalogue into a data folder: by download, from Debian packages, or from a local copy.
 
-    what is missing --downloads, Debian packages or a copy--> files in the layout --counted--> pairs of each text
+    missing texts --download, Debian packages or copy--> files in the layout --count--> pairs of each text
 
-What is there already stays as it is, and every file comes whole or not at all: a call that is interrupted, or that
-fails at one of several files, is simply made again.
+Existing files are not changed, and every file is written atomically, so an interrupted or failed call can be repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = ["get_corpus"]
 
 Log = Callable[[str], None]
 
-DOWNLOADS = "downloads"  # in a data folder: archives, packages and the ledger of checksums
+DOWNLOADS = "downloads"  # in a data folder: archives, packages and the checksum ledger
 MADE_FROM_PACKAGES = "libreoffice-help"
 CHUNK_BYTES = 1 << 20
 
@@ -44,24 +43,23 @@ def get_corpus(
     progress: Callable[[str], Progress] = lambda name: lambda n_bytes, n_total: None,
     log: Log = lambda line: None,
 ) -> dict[str, int]:
-    """Bring the texts of a corpus into the data folder ``folder``; returns how many pairs each has.
+    """Fetch the texts of a corpus into the data folder ``folder``; return the number of pairs of each text.
 
-    With a ``direction`` such as ``"en-de"`` only what that needs is fetched, without one the first language with each
-    other. The result is keyed by the names of the files without language: ``"train"``, or ``"newstest2015.en-de"``
-    where texts differ between directions. With ``from_folder`` nothing is downloaded: archives are taken from there, or
-    the texts themselves, and ``log`` says which are not there. ``progress`` makes a display for the download of a
-    name; ``log`` gets lines.
+    With a ``direction`` such as ``"en-de"`` only its texts are fetched, without one those of the first language with
+    each other. The result is keyed by file name without language: ``"train"``, or ``"newstest2015.en-de"`` if texts
+    differ between directions. With ``from_folder`` nothing is downloaded: archives or texts are copied from there, and
+    missing ones are logged. ``progress(name)`` returns the progress callback of a download.
 
-    Raises ConfigError for a direction that the corpus has not, DataError if a file cannot be had, is not what it should
-    be, or does not align with its other side; and if in the end there is no training text of a corpus that has some.
+    Raises ConfigError if the corpus lacks the direction; DataError if a file is unavailable, has the wrong checksum or
+    is not aligned with its other side, or if none of the corpus' training texts is present in the end.
     """
     if from_folder is not None and not from_folder.is_dir():
         raise DataError(f"{from_folder} is not a folder; --from needs one with a copy of {corpus.name}")
-    wanted = _wanted_texts(corpus, direction)
-    count_lines = cache(_count_lines)  # three aligned languages are two pairs; the file of the first is read once
-    missing = [text for text in wanted if text.files_in(folder) is None]
+    requested = _requested_texts(corpus, direction)
+    count_lines = cache(_count_lines)  # in a trilingual text, the first language is in two pairs but read once
+    missing = [text for text in requested if text.files_in(folder) is None]
     if missing and from_folder is not None:
-        _take_copies(corpus, missing, from_folder, folder, count_lines=count_lines, log=log)
+        _copy_missing(corpus, missing, from_folder, folder, count_lines=count_lines, log=log)
     elif missing and corpus.name == MADE_FROM_PACKAGES:
         packages = _languages_of(missing)
         paths = fetch_packages([PACKAGES[language] for language in packages], folder / DOWNLOADS, log=log)
@@ -70,53 +68,53 @@ def get_corpus(
         _download_missing(corpus, missing, folder, progress=progress, log=log)
     elif missing:
         raise DataError(
-            f"{corpus.name} cannot be downloaded ({corpus.source}); use --from FOLDER with {missing[0].looked_for}"
+            f"{corpus.name} cannot be downloaded ({corpus.source}); use --from FOLDER with {missing[0].expected_name}"
         )
-    counts, absent = _count_found(wanted, folder, count_lines=count_lines)
+    counts, missing = _count_found(requested, folder, count_lines=count_lines)
     if not counts:
-        raise _nothing_found(corpus, wanted, from_folder or folder)
-    training = [text for text in wanted if text.text in corpus.train]
-    if training and set(training) <= set(absent):
+        raise _nothing_found(corpus, requested, from_folder or folder)
+    training = [text for text in requested if text.text in corpus.train]
+    if training and set(training) <= set(missing):
         raise _no_training_text(corpus, training, from_folder or folder, folder, counts)
-    for text in absent:
-        log(f"not there: {text}")
+    for text in missing:
+        log(f"missing: {text}")
     return counts
 
 
 @dataclass(frozen=True, slots=True)
 class _PairText:
-    """A text in two languages."""
+    """A text in one language pair."""
 
     text: Text
     src: str
     tgt: str
 
     def files_in(self, folder: Path) -> tuple[Path, Path] | None:
-        """Its two files in a data folder."""
+        """Return its two files in a data folder, None if either is missing."""
         return find_text(self.text, self.src, self.tgt, (folder,))
 
     def copy_in(self, folder: Path) -> tuple[Path, Path] | None:
-        """Its two files in a data folder, or in a folder that has them without a folder of their own."""
-        places = (replace(self.text, folder=name) for name in (self.text.folder, "", DOWNLOADS))
-        found = (find_text(place, self.src, self.tgt, (folder,)) for place in places)
+        """Return its two files in a copy: in the text's own folder, at the top level, or among the downloads."""
+        texts = (replace(self.text, folder=name) for name in (self.text.folder, "", DOWNLOADS))
+        found = (find_text(text, self.src, self.tgt, (folder,)) for text in texts)
         return next((files for files in found if files), None)
 
     def has_file(self, name: str) -> bool:
-        """Whether ``name``, below a data folder, can be one of its two files."""
+        """Whether ``name``, relative to a data folder, is a possible name of one of its files."""
         names = (f"{self.text.folder}/{stem}" for stem in stems(self.text, self.src, self.tgt))
         return any(name in (f"{each}.{self.src}", f"{each}.{self.tgt}") for each in names)
 
     @property
-    def looked_for(self) -> str:
-        """The name of its first file, for messages."""
+    def expected_name(self) -> str:
+        """Possible names of its first file, for messages."""
         return f"{self.text.folder}/{self.text.stem}.{self.src} or {self.text.stem}.{self.src}-{self.tgt}.{self.src}"
 
     def __str__(self) -> str:
         return f"{self.text.stem} {self.src}-{self.tgt}"
 
 
-def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
-    """Every text in each pair of languages that is asked for."""
+def _requested_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
+    """Return every text of a corpus in each requested language pair."""
     if direction is None:
         first, *others = corpus.languages or ("",)
         pairs = [(first, other) for other in others]
@@ -124,32 +122,32 @@ def _wanted_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
         src, _, tgt = direction.partition("-")
         pairs = [(src, tgt)] if src != tgt and {src, tgt} <= set(corpus.languages or (src, tgt)) else []
     texts = (*corpus.train, *corpus.dev, *corpus.test, *corpus.further)
-    wanted = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]
-    if not wanted:
+    requested = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]
+    if not requested:
         known = (
-            f"one of {', '.join(corpus.directions)}, either way round"
+            f"one of {', '.join(corpus.directions)} or its reverse"
             if corpus.languages
-            else "two languages, as en-de"
+            else "two languages, such as en-de"
         )
         raise ConfigError(f"direction should be {known}, got {direction!r} for {corpus.name}")
-    return wanted
+    return requested
 
 
-def _nothing_found(corpus: Corpus, wanted: list[_PairText], place: Path) -> DataError:
+def _nothing_found(corpus: Corpus, requested: list[_PairText], searched: Path) -> DataError:
     archives = [remote.name for remote in corpus.remote if _is_archive(remote)]
     is_made = corpus.name == MADE_FROM_PACKAGES
-    packages = [f"{PACKAGES[language]}_*.deb" for language in _languages_of(wanted)] if is_made else []
-    looked_for = ", ".join(dict.fromkeys([*archives, *packages, wanted[0].looked_for]))
-    return DataError(f"{place} has nothing of {corpus.name}; looked for {looked_for} and so on, plain, .gz or .xz")
+    packages = [f"{PACKAGES[language]}_*.deb" for language in _languages_of(requested)] if is_made else []
+    names = ", ".join(dict.fromkeys([*archives, *packages, requested[0].expected_name]))
+    return DataError(f"{searched} has no file of {corpus.name}; searched for {names} etc., plain, .gz or .xz")
 
 
 def _no_training_text(
-    corpus: Corpus, training: list[_PairText], place: Path, folder: Path, counts: Mapping[str, int]
+    corpus: Corpus, training: list[_PairText], searched: Path, folder: Path, counts: Mapping[str, int]
 ) -> DataError:
     found = ", ".join(f"{name} {n_pairs:,}" for name, n_pairs in counts.items())
     return DataError(
-        f"{place} has no training text of {corpus.name}: there is no {', '.join(map(str, training))};"
-        f" what was found is in {folder}: {found}"
+        f"{searched} has no training text of {corpus.name}: there is no {', '.join(map(str, training))};"
+        f" other texts are in {folder}: {found}"
     )
 
 
@@ -159,41 +157,41 @@ def _no_training_text(
 def _download_missing(
     corpus: Corpus, missing: Iterable[_PairText], folder: Path, *, progress: Callable[[str], Progress], log: Log
 ) -> None:
-    """Fetch what holds a file of a missing text: texts straight to their places, archives to be unpacked."""
+    """Download the texts and archives that have files of missing texts, and unpack the archives."""
     ledger = _ledger(folder)
     for remote in corpus.remote:
         needed = _needed_members(remote, missing, folder)
         if not needed:
             continue
         is_archive = _is_archive(remote)
-        path = folder / (_archive_place(remote) if is_archive else next(iter(needed)))
+        path = folder / (_archive_path(remote) if is_archive else next(iter(needed)))
         sha256 = download(remote.address, path, checksum=remote.checksum, progress=progress(remote.name))
         if remote.checksum is None:
             ledger.compare(remote.address, path, sha256)
         if is_archive:
-            log(f"unpacking {path}; it is kept, {path.stat().st_size / 1e6:,.1f} MB")
+            log(f"unpacking {path} ({path.stat().st_size / 1e6:,.1f} MB), which is not deleted")
             unpack(path, needed, folder)
         else:
             check_compressed(path)
-        if remote.checksum is None:  # only now that it has been read to its end
+        if remote.checksum is None:  # only after it was read completely
             ledger.record(remote.address, path, sha256)
 
 
 def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Path) -> dict[str, str]:
-    """The members that belong to missing texts and are not there, in whatever compression."""
+    """Return the members of missing texts that do not exist in any compression."""
     return {
         name: member
         for name, member in remote.members.items()
-        if any(text.has_file(_plain_name(name)) for text in missing) and not _is_there(folder, name)
+        if any(text.has_file(_plain_name(name)) for text in missing) and not _exists(folder, name)
     }
 
 
-def _is_there(folder: Path, name: str) -> bool:
+def _exists(folder: Path, name: str) -> bool:
     return existing_file(folder, _plain_name(name)) is not None
 
 
 def _plain_name(name: str) -> str:
-    """A name without ``.gz`` or ``.xz``."""
+    """Return a name without ``.gz`` or ``.xz``."""
     return re.sub(r"\.(gz|xz)$", "", name)
 
 
@@ -201,8 +199,8 @@ def _is_archive(remote: RemoteFile) -> bool:
     return "" not in remote.members.values()
 
 
-def _archive_place(remote: RemoteFile) -> str:
-    """Below the data folder, by the whole address: half a dozen archives of different years are called test.tgz."""
+def _archive_path(remote: RemoteFile) -> str:
+    """Return the archive's path in a data folder, from its whole address: several archives are called test.tgz."""
     address = urlsplit(remote.address)
     return f"{DOWNLOADS}/{address.hostname}{address.path}"
 
@@ -215,27 +213,27 @@ def _ledger(folder: Path) -> ChecksumLedger:
 
 
 def _languages_of(texts: Iterable[_PairText]) -> list[str]:
-    """Those whose packages are needed, English among them as the side that all others are aligned with."""
+    """Return the languages of the needed packages, always with English, the pivot of the alignment."""
     languages = {"en"} | {language for text in texts for language in (text.src, text.tgt)}
     return [language for language in PACKAGES if language in languages]
 
 
 def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, log: Log) -> None:
-    """Make the texts of the packages elsewhere, then move those that are not there."""
+    """Make the texts in a temporary folder, then move those that do not exist yet."""
     target = folder / missing[0].text.folder
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        made = Path(temporary) / target.name
-        write_libreoffice_help(made, packages, log=log)
-        for path in sorted(made.iterdir()):
-            if not _is_there(target, path.name):
+        output = Path(temporary) / target.name
+        write_libreoffice_help(output, packages, log=log)
+        for path in sorted(output.iterdir()):
+            if not _exists(target, path.name):
                 path.replace(target / path.name)
 
 
-# Copies on the disk
+# Local copies
 
 
-def _take_copies(
+def _copy_missing(
     corpus: Corpus,
     missing: list[_PairText],
     from_folder: Path,
@@ -244,7 +242,7 @@ def _take_copies(
     count_lines: Callable[[Path], int],
     log: Log,
 ) -> None:
-    """Bring what ``from_folder`` has of the missing texts: from archives or packages first, then as they are."""
+    """Copy missing texts from ``from_folder``: from archives or packages first, then the files themselves."""
     for remote in filter(_is_archive, corpus.remote):
         needed = _needed_members(remote, missing, folder)
         archive = _copied_archive(remote, corpus, from_folder) if needed else None
@@ -257,15 +255,15 @@ def _take_copies(
     for text in missing:
         copies = None if text.files_in(folder) else text.copy_in(from_folder)
         if copies:
-            _count_pairs(*copies, count_lines=count_lines)  # what does not align is refused where it lies
+            _count_pairs(*copies, count_lines=count_lines)  # refuse misaligned files before copying
             for copy in copies:
-                if not _is_there(folder / text.text.folder, copy.name):
+                if not _exists(folder / text.text.folder, copy.name):
                     with copy.open("rb") as content:
                         copy_whole(content, folder / text.text.folder / copy.name)
 
 
 def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], folder: Path, *, log: Log) -> None:
-    """The copy of an archive whose checksum nobody published has to be the one that was taken before, if one was."""
+    """Unpack the copy of an archive; without a published checksum it must match the ledger."""
     ledger = _ledger(folder)
     sha256 = sha256_of_file(archive) if remote.checksum is None else None
     if sha256 is not None:
@@ -277,28 +275,29 @@ def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], f
 
 
 def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Path | None:
-    """The copy of an archive, by its place among downloads or by its name alone.
+    """Find the copy of an archive, by its path among the downloads or by its name alone.
 
-    Raises DataError if it has not the published checksum.
+    Raises DataError if a file of that name has neither its checksum nor that of another archive of the same name.
     """
     namesakes = {other.checksum for other in corpus.remote if other.name == remote.name}
-    place = _archive_place(remote)
-    for name in (place, place.removeprefix(f"{DOWNLOADS}/"), remote.name, f"{DOWNLOADS}/{remote.name}"):
+    path_in_folder = _archive_path(remote)
+    names = (path_in_folder, path_in_folder.removeprefix(f"{DOWNLOADS}/"), remote.name, f"{DOWNLOADS}/{remote.name}")
+    for name in names:
         path = from_folder / name
         if not path.is_file():
             continue
         if remote.checksum is None:
             return path
-        found = checksum_of_file(path, remote.checksum.partition(":")[0])
-        if found == remote.checksum:
+        actual = checksum_of_file(path, remote.checksum.partition(":")[0])
+        if actual == remote.checksum:
             return path
-        if found not in namesakes:
-            raise DataError(f"{path} has {found}, {remote.address} should have {remote.checksum}; copy it again")
+        if actual not in namesakes:
+            raise DataError(f"{path} has {actual}, {remote.address} should have {remote.checksum}; copy it again")
     return None
 
 
 def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, Path] | None:
-    """The package of each language, if all are there."""
+    """Find the package of each language; None unless all are present."""
     folders = from_folder, from_folder / DOWNLOADS
     found = {
         language: sorted(path for folder in folders for path in folder.glob(f"{PACKAGES[language]}_*.deb"))
@@ -307,38 +306,38 @@ def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, P
     return {language: paths[-1] for language, paths in found.items()} if all(found.values()) else None
 
 
-# Reading once
+# Counts
 
 
 def _count_found(
-    wanted: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int]
+    requested: Iterable[_PairText], folder: Path, *, count_lines: Callable[[Path], int]
 ) -> tuple[dict[str, int], list[_PairText]]:
-    """The pairs of each text that is there, and the texts that are not."""
-    counts, absent = {}, []
-    for text in wanted:
+    """Return the number of pairs of each text present, and the missing texts."""
+    counts, missing = {}, []
+    for text in requested:
         files = text.files_in(folder)
         if files is None:
-            absent.append(text)
+            missing.append(text)
             continue
         try:
             n_pairs = _count_pairs(*files, count_lines=count_lines)
         except DataError as error:
-            raise DataError(f"{error}; remove it and its other side, and get them again") from error
+            raise DataError(f"{error}; remove both sides and get them again") from error
         counts[_plain_name(files[0].name).removesuffix(f".{text.src}")] = n_pairs
-    return counts, absent
+    return counts, missing
 
 
 def _count_pairs(src: Path, tgt: Path, *, count_lines: Callable[[Path], int]) -> int:
-    """Raises DataError, with the place, if the files do not align."""
+    """Count the pairs of two files. Raises DataError with the suspected line if their lengths differ."""
     n_src, n_tgt = count_lines(src), count_lines(tgt)
     if n_src != n_tgt:
         for _ in read_aligned_files(src, tgt, escape_invalid=True):
-            pass  # it refuses them, and says where to look
+            pass  # raises DataError with a hint
     return n_src
 
 
 def _count_lines(path: Path) -> int:
-    """The lines of a file, counted on its bytes: what is not UTF-8 is left to the cleaning. Raises DataError."""
+    """Count lines of bytes, without decoding: cleaning handles invalid UTF-8. Raises DataError if unreadable."""
     n_lines, last = 0, b"\n"
     try:
         with open_binary(path) as stream:

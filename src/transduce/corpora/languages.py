@@ -1,8 +1,8 @@
-"""Languages: whether a code is one, which was meant instead, and which language a text is in.
+"""Language codes, with suggestions for wrong ones, and language identification.
 
-Codes are those of ISO 639-1, of two letters; those of ISO 639-2 and 639-3, of three letters, are too many to be known
-here. Which language lines are in is said by py3langid, a naive Bayes classifier over bytes that knows 140.
-Its model takes seconds to load: it is loaded when first asked, once for a process.
+Two-letter codes are those of ISO 639-1; three-letter codes (ISO 639-2 and 639-3) are accepted unchecked. Lines are
+identified by py3langid, a naive Bayes classifier over bytes for 140 languages. Its model takes seconds to load, so it
+is loaded at the first use, once for a process.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
-    "LEAST_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_judged", "language_in_name", "language_name",
-    "languages_of",
+    "MIN_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_identifiable", "language_in_name",
+    "language_name", "languages_of",
 ]  # fmt: skip
 
 SAMPLED_LINES = 300
-LEAST_CHARACTERS = 25  # of a line that can be judged
-LEAST_BYTES = 40  # or of so many bytes: a character of Chinese says more than a letter
-MOST_CHARACTERS = 1_000  # of it that are looked at
-LEAST_LINES = 20  # that say something together
-MOST = 0.5  # of the lines: the text is in that language
-MANY = 0.15  # of the lines: a second language is worth a word
+MIN_CHARACTERS = 25  # of a line to be classified
+MIN_BYTES = 40  # or so many bytes, since a Chinese character carries more information than a letter
+MAX_CHARACTERS = 1_000  # classified of each line
+MIN_LINES = 20  # for a reliable result
+MAJORITY_SHARE = 0.5  # of the lines; above it, the text is in that language
+SECOND_LANGUAGE_SHARE = 0.15  # of the lines; above it, a second language is reported
 
 
 def _table(entries: str) -> dict[str, str]:
-    """What ``key:value`` between blanks say."""
+    """Parse ``key:value`` entries separated by spaces."""
     return dict(entry.split(":") for entry in entries.split())
 
 
@@ -54,13 +54,13 @@ _NAMES = _table(
     " vi:Vietnamese vo:Volapük wa:Walloon wo:Wolof xh:Xhosa yi:Yiddish yo:Yoruba za:Zhuang zh:Chinese zu:Zulu"
 )
 
-# What people write who think of a country, or of an older code.
-_MEANT = _table(
+# Frequent mistakes: country codes and obsolete language codes.
+_SUGGESTIONS = _table(
     "al:sq at:de au:en bd:bn by:be cn:zh cz:cs dk:da eg:ar ge:de/ka gb:en gr:el il:he in:id/hi ir:fa iw:he ji:yi"
     " jp:ja jw:jv ke:sw kp:ko kz:kk mo:ro mx:es nz:en ph:tl pk:ur rs:sr sp:es ua:uk us:en uy:es vn:vi"
 )
 
-# ISO 639-2 and 639-3 codes of languages that have a code of two letters, as far as they are likely to be written.
+# Common ISO 639-2 and 639-3 codes of languages that also have a two-letter code.
 _OF_THREE_LETTERS = _table(
     "afr:af ara:ar aze:az bel:be ben:bn bos:bs bul:bg cat:ca ces:cs cze:cs cym:cy dan:da deu:de ger:de ell:el"
     " gre:el eng:en epo:eo est:et eus:eu fas:fa fin:fi fra:fr fre:fr gle:ga glg:gl heb:he hin:hi hrv:hr hun:hu"
@@ -69,8 +69,8 @@ _OF_THREE_LETTERS = _table(
     " swe:sv tam:ta tel:te tgl:tl tha:th tur:tr ukr:uk urd:ur vie:vi yid:yi zho:zh chi:zh cmn:zh"
 )
 
-# What the classifier does not tell apart surely, or has under one name: each set counts as one language.
-_ALIKE = [
+# Languages that the classifier confuses or has under one code; each set counts as one language.
+_CONFUSABLE = [
     set(codes.split())
     for codes in (
         "no nb nn da, hr bs sr sh, id ms jv su ace, zh wuu yue, cs sk, pt gl, ru uk be bg mk, es gl an ext ca, "
@@ -80,8 +80,8 @@ _ALIKE = [
     ).split(",")
 ]
 
-# The languages that the classifier knows. Text in another would be taken for the one that is most like it.
-_JUDGED = frozenset(
+# Languages of the classifier. Text in any other language is classified as the most similar one.
+_IDENTIFIABLE = frozenset(
     "ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa fi fo fr fuv fy"
     " ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka kab kik kk km kn ko ku ky la lb"
     " lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my nb ne nl nn no nso oc om or pa pcm pl ps pt qu ro ru rw sa sdh se"
@@ -89,17 +89,17 @@ _JUDGED = frozenset(
 )
 
 
-def is_judged(code: str) -> bool:
-    """Whether it can be said of a text that it is not in this language.
+def is_identifiable(code: str) -> bool:
+    """Whether the classifier knows this language, so that other text can be recognised as not in it.
 
-    >>> is_judged("de"), is_judged("deu"), is_judged("bar")
+    >>> is_identifiable("de"), is_identifiable("deu"), is_identifiable("bar")
     (True, True, False)
     """
-    return _OF_THREE_LETTERS.get(code, code) in _JUDGED
+    return _OF_THREE_LETTERS.get(code, code) in _IDENTIFIABLE
 
 
 def language_name(code: str) -> str:
-    """A language as people call it, with its code; a code that has no name here is its own name.
+    """Return the English name of a language with its code; an unknown code is returned as it is.
 
     >>> language_name("de"), language_name("deu"), language_name("xx")
     ('German (de)', 'German (deu)', 'xx')
@@ -109,20 +109,20 @@ def language_name(code: str) -> str:
 
 
 def fault_of_code(code: str) -> str | None:
-    """What is odd about the code of a language, with what may be meant; None for one that may well be.
+    """Message for an invalid language code, with suggestions; None for a known or three-letter code.
 
     >>> print(fault_of_code("en"), fault_of_code("bar"), fault_of_code("cz"), sep="; ")
-    None; None; 'cz' is no language code of ISO 639-1; did you mean 'cs', Czech?
+    None; None; 'cz' is not a language code of ISO 639-1; did you mean 'cs', Czech?
     """
     if code in _NAMES or len(code) == 3:
         return None
-    meant = [f"{each!r}, {_NAMES[each]}" for each in _MEANT.get(code, "").split("/") if each]
-    hint = f"did you mean {', or '.join(meant)}?" if meant else "any two letters will do, if they are meant so"
-    return f"{code!r} is no language code of ISO 639-1; {hint}"
+    meant = [f"{each!r}, {_NAMES[each]}" for each in _SUGGESTIONS.get(code, "").split("/") if each]
+    hint = f"did you mean {', or '.join(meant)}?" if meant else "if it is intended, it works as well"
+    return f"{code!r} is not a language code of ISO 639-1; {hint}"
 
 
 def language_in_name(path: Path) -> str | None:
-    """The language that the name of a file ends in.
+    """Return the language code that a file name ends in; None if it does not end in one.
 
     >>> language_in_name(Path("train.en-de.de.gz")), language_in_name(Path("notes.txt"))
     ('de', None)
@@ -133,57 +133,57 @@ def language_in_name(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class LanguageSample:
-    """How many of the lines that were judged are in which language, the most frequent first."""
+    """Number of classified lines, and counts by language, the most frequent first."""
 
     n_lines: int
     counts: tuple[tuple[str, int], ...]
 
     def share(self, code: str) -> float:
-        """Of the lines that are in a language, or in one that is taken for it."""
-        return sum(n for other, n in self.counts if _are_alike(code, other)) / max(1, self.n_lines)
+        """Share of lines in a language or one confused with it."""
+        return sum(n for other, n in self.counts if _are_confusable(code, other)) / max(1, self.n_lines)
 
     @property
     def language(self) -> str | None:
-        """The one that most lines are in, clearly; else None."""
-        if self.n_lines < LEAST_LINES or not self.counts:
+        """Language of more than half of the lines; None if there is none or the sample is too small."""
+        if self.n_lines < MIN_LINES or not self.counts:
             return None
         code, n = self.counts[0]
-        return code if n > MOST * self.n_lines and code != "zxx" else None
+        return code if n > MAJORITY_SHARE * self.n_lines and code != "zxx" else None
 
-    def other_than(self, code: str) -> str | None:
-        """The language that this text is in, where it clearly is not in ``code``; None where it may be."""
+    def mismatch(self, code: str) -> str | None:
+        """Language of the text if it is clearly not ``code``, else None."""
         other = self.language
-        if other is None or _are_alike(code, other) or self.share(code) >= 1 - MOST:
+        if other is None or _are_confusable(code, other) or self.share(code) >= 1 - MAJORITY_SHARE:
             return None
         return other
 
-    def besides(self, code: str) -> tuple[str, float] | None:
-        """A second language of many lines, and its share, where the text is in ``code`` else."""
-        if self.n_lines < 5 * LEAST_LINES:
+    def second_language(self, code: str) -> tuple[str, float] | None:
+        """Most frequent minority language of a text in ``code``, with its share, if that exceeds 15%; else None."""
+        if self.n_lines < 5 * MIN_LINES:
             return None
-        others = ((each, n) for each, n in self.counts if each != "zxx" and not _are_alike(code, each))
+        others = ((each, n) for each, n in self.counts if each != "zxx" and not _are_confusable(code, each))
         other, n = next(others, ("", 0))
-        return (other, n / self.n_lines) if MANY < n / self.n_lines <= MOST else None
+        return (other, n / self.n_lines) if SECOND_LANGUAGE_SHARE < n / self.n_lines <= MAJORITY_SHARE else None
 
 
-def _are_alike(one: str, other: str) -> bool:
+def _are_confusable(one: str, other: str) -> bool:
     one, other = _OF_THREE_LETTERS.get(one, one), _OF_THREE_LETTERS.get(other, other)
-    return one == other or any(one in alike and other in alike for alike in _ALIKE)
+    return one == other or any(one in codes and other in codes for codes in _CONFUSABLE)
 
 
 class SpreadSample:
-    """Lines that are long enough to be judged, spread evenly over all that are added; at most twice ``size``."""
+    """Evenly spread sample of the lines long enough to be classified; fewer than twice ``size``."""
 
     def __init__(self, size: int = SAMPLED_LINES) -> None:
         self.lines: list[str] = []
         self._size, self._stride, self._n_seen = size, 1, 0
 
     def add(self, line: str) -> None:
-        """The next line; it may be taken."""
-        if len(line) < LEAST_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < LEAST_BYTES):
+        """Offer the next line to the sample."""
+        if len(line) < MIN_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < MIN_BYTES):
             return
         if self._n_seen % self._stride == 0:
-            self.lines.append(line[:MOST_CHARACTERS])
+            self.lines.append(line[:MAX_CHARACTERS])
             if len(self.lines) >= 2 * self._size:
                 del self.lines[1::2]
                 self._stride *= 2
@@ -191,8 +191,8 @@ class SpreadSample:
 
 
 def languages_of(lines: Iterable[str]) -> LanguageSample:
-    """Which languages lines are in, each judged by itself."""
-    from py3langid import classify  # here, since it takes seconds
+    """Classify the language of each line."""
+    from py3langid import classify  # here, since loading takes seconds
 
     counts = Counter(classify(line)[0] for line in lines)
     return LanguageSample(counts.total(), tuple(counts.most_common()))

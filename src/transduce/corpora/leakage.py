@@ -1,7 +1,7 @@
-"""Text that is there twice: dev or test lines in the training text, and training pairs that differ in little.
+"""Data leakage and near-duplicates: dev or test lines in the training text, and training pairs that are almost equal.
 
-Lines are compared normalised and without case, and once more without punctuation and with every digit as 0. Hashes are
-remembered, not lines.
+Lines are compared twice: normalised and lower-cased, then also without punctuation and with every digit as 0. Only
+hashes of lines are held in memory.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from transduce.corpora.cleaning import Hashes, Tally
 
-__all__ = ["Leakage", "NearDuplicates", "Overlap", "TrainingLines", "near_line"]
+__all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "normalised_line"]
 
 N_FIRST = 3
-SHORT = 2  # words: such lines come again in any text
-MOST_CHARACTERS = 5_000  # of a line that are compared
-MUCH = 0.01  # of the lines
+SHORT_WORDS = 2  # lines of up to so many words repeat in any text
+MAX_CHARACTERS = 5_000  # compared at the beginning of each line
+SEVERE_SHARE = 0.01  # of the lines
 
 _DIGIT = re.compile(r"\d")
 _NO_LETTER = re.compile(r"[\W_]+")
@@ -26,13 +26,13 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 @dataclass(slots=True)
 class Overlap:
-    """How many lines of dev or test are in the training text, and the first of them, each with its line there."""
+    """Number of dev or test lines found in the training text, and the first of them as (line, training line)."""
 
     count: int = 0
     first: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, line: int, train_line: int) -> None:
-        """Count ``line``, which is ``train_line`` of the training text."""
+        """Count ``line``, which equals ``train_line`` of the training text."""
         self.count += 1
         if len(self.first) < N_FIRST:
             self.first.append((line, train_line))
@@ -44,84 +44,84 @@ class Overlap:
 
 @dataclass(slots=True)
 class Leakage:
-    """What of dev or test is in the training text. Each line counts once, as the first of these that it is."""
+    """Overlap of dev or test text with the training text. Each line counts once, in the first field that applies."""
 
     n_lines: int = 0
     pairs: Overlap = field(default_factory=Overlap)
     near_pairs: Overlap = field(default_factory=Overlap)  # the same but for case, punctuation and digits
-    sources: Overlap = field(default_factory=Overlap)  # with another translation
-    targets: Overlap = field(default_factory=Overlap)  # of another source
-    short: Overlap = field(default_factory=Overlap)  # any of the kinds above, of one or two words
+    sources: Overlap = field(default_factory=Overlap)  # same source, another translation
+    targets: Overlap = field(default_factory=Overlap)  # same target, another source
+    short: Overlap = field(default_factory=Overlap)  # any of the kinds above, but of one or two words
 
     @property
-    def is_much(self) -> bool:
-        """Whether scores on this text are those of text that has been learned by heart."""
-        return self.pairs.count + self.near_pairs.count + self.sources.count > max(1, MUCH * self.n_lines)
+    def is_severe(self) -> bool:
+        """Whether so much leaks that scores on this text would measure memorisation."""
+        return self.pairs.count + self.near_pairs.count + self.sources.count > max(1, SEVERE_SHARE * self.n_lines)
 
     def sentence(self, train: str) -> str | None:
-        """What was found, for people; None where nothing was."""
+        """One sentence describing the overlap, for messages; None if there is none."""
         kinds = (
             (self.pairs, ("pair", "pairs")),
-            (self.near_pairs, ("pair but for case, punctuation or digits", "pairs but for them")),
+            (self.near_pairs, ("near-duplicate pair", "near-duplicate pairs")),
             (self.sources, ("source with another translation", "sources with another translation")),
             (self.targets, ("target of another source", "targets of other sources")),
             (self.short, ("line of one or two words", "lines of one or two words")),
         )
-        n_found = sum(found.count for found, _ in kinds)
+        n_found = sum(overlap.count for overlap, _ in kinds)
         if not n_found:
             return None
-        told = ", ".join(
-            f"{found.count:,} {words[found.count != 1]} ({found})" for found, words in kinds if found.count
+        details = ", ".join(
+            f"{overlap.count:,} {words[overlap.count != 1]} ({overlap})" for overlap, words in kinds if overlap.count
         )
-        advice = "; scores on it say little about new text: leave these lines out of one of the two"
-        return f"{n_found:,} of {self.n_lines:,} lines are in {train}, too: {told}{advice if self.is_much else ''}"
+        advice = "; scores on it would measure memorisation: remove these lines from one of the two"
+        return f"{n_found:,} of {self.n_lines:,} lines are also in {train}: {details}{advice if self.is_severe else ''}"
 
 
-NO_KEY = 1  # where a line is empty
-Keys = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
+NO_KEY = 1  # hash of an empty line
+LineHashes = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
 
 
-class TrainingLines:
-    """Dev or test text, whose lines are looked for while the training text goes by."""
+class LeakageSearch:
+    """Search for the lines of a dev or test text in a stream of training pairs."""
 
     def __init__(self, pairs: Iterable[tuple[str, str] | None]) -> None:
         self._lines = [None if pair is None else (_keys(*pair), _is_short(pair[0])) for pair in pairs]
-        self._found: dict[int, int] = {key: 0 for line in self._lines if line for key in line[0]}
-        self._found.pop(NO_KEY, None)
+        self._train_lines: dict[int, int] = {key: 0 for line in self._lines if line for key in line[0]}
+        self._train_lines.pop(NO_KEY, None)
         self._n_train = 0
 
     def observe(self, pair: tuple[str, str] | None) -> None:
-        """The next pair of the training text."""
+        """Read the next training pair."""
         self._n_train += 1
         if pair is not None:
-            found = self._found
+            train_lines = self._train_lines
             for key in _keys(*pair):
-                if found.get(key) == 0:
-                    found[key] = self._n_train
+                if train_lines.get(key) == 0:
+                    train_lines[key] = self._n_train
 
     def result(self) -> Leakage:
-        """What was found so far."""
+        """Overlap found so far."""
         leakage = Leakage(len(self._lines))
-        found = self._found | {NO_KEY: 0}
+        train_lines = self._train_lines | {NO_KEY: 0}
         for number, line in enumerate(self._lines, start=1):
             if line is None:
                 continue
             (pair, near_pair, src, near_src, tgt, near_tgt), is_short = line
-            places = (
-                (found[pair], leakage.pairs),
-                (found[near_pair], leakage.near_pairs),
-                (found[src] or found[near_src], leakage.sources),
-                (found[tgt] or found[near_tgt], leakage.targets),
+            candidates = (
+                (train_lines[pair], leakage.pairs),
+                (train_lines[near_pair], leakage.near_pairs),
+                (train_lines[src] or train_lines[near_src], leakage.sources),
+                (train_lines[tgt] or train_lines[near_tgt], leakage.targets),
             )
-            place, overlap = next((each for each in places if each[0]), (0, leakage.pairs))
-            if place:
-                (leakage.short if is_short else overlap).add(number, place)
+            train_line, overlap = next((each for each in candidates if each[0]), (0, leakage.pairs))
+            if train_line:
+                (leakage.short if is_short else overlap).add(number, train_line)
         return leakage
 
 
 @dataclass(slots=True)
 class NearDuplicates:
-    """Pairs of the training text that came before but for case or punctuation; not those that came exactly."""
+    """Training pairs that repeat an earlier one except for case or punctuation; exact duplicates do not count."""
 
     tally: Tally = field(default_factory=Tally)
     _exact: Hashes = field(default_factory=Hashes)
@@ -129,7 +129,7 @@ class NearDuplicates:
     _n_lines: int = 0
 
     def observe(self, pair: tuple[str, str] | None) -> None:
-        """The next pair."""
+        """Read the next pair."""
         self._n_lines += 1
         if pair is None:
             return
@@ -142,9 +142,9 @@ class NearDuplicates:
             self.tally.add(self._n_lines)
 
 
-def _keys(src: str, tgt: str) -> Keys:
+def _keys(src: str, tgt: str) -> LineHashes:
     src, tgt = _plain(src), _plain(tgt)
-    near_src, near_tgt = near_line(src), near_line(tgt)
+    near_src, near_tgt = normalised_line(src), normalised_line(tgt)
     return (
         _key("pair", src, tgt),
         _key("near pair", near_src, near_tgt),
@@ -156,23 +156,24 @@ def _keys(src: str, tgt: str) -> Keys:
 
 
 def _plain(line: str) -> str:
-    """A line without case, in one form of Unicode, with single spaces; of a very long one the beginning."""
-    line = " ".join(line[:MOST_CHARACTERS].split())
+    """Case-folded line in NFC with single spaces, cut after MAX_CHARACTERS."""
+    line = " ".join(line[:MAX_CHARACTERS].split())
     return line.lower() if line.isascii() else unicodedata.normalize("NFC", line).casefold()
 
 
 def _key(*parts: str) -> int:
-    return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY  # good in this process alone; never NO_KEY else
+    # Python's hash differs between processes. Setting bit 1 keeps it apart from NO_KEY.
+    return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY
 
 
-def near_line(line: str) -> str:
-    """What is left of a line without punctuation, and with every digit as 0.
+def normalised_line(line: str) -> str:
+    """Return a line without punctuation and with every digit as 0.
 
-    >>> near_line("call 112, quickly!"), near_line("...")
+    >>> normalised_line("call 112, quickly!"), normalised_line("...")
     ('call 000 quickly', '')
     """
     return _NO_LETTER.sub(" ", _DIGIT.sub("0", line)).strip()
 
 
 def _is_short(line: str) -> bool:
-    return len(line.split()) <= SHORT
+    return len(line.split()) <= SHORT_WORDS

@@ -1,6 +1,6 @@
-"""The corpus ``libreoffice-help``: the help pages of LibreOffice, English with German and French.
+"""The corpus ``libreoffice-help``: help pages of LibreOffice, English with German and French.
 
-    .deb files --unpack--> pages of HTML --same page, same id--> pairs of paragraphs --by page--> train, dev, test
+    .deb files --unpack--> HTML pages --match page and id--> pairs of paragraphs --split by page--> train, dev, test
 
 Real prose by technical writers and translators, under a free licence (MPL-2.0), in three Debian packages of 8 MB.
 """
@@ -24,30 +24,30 @@ __all__ = ["PACKAGES", "aligned_paragraphs", "write_libreoffice_help"]
 
 PACKAGES: Mapping[str, str] = {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de", "fr": "libreoffice-help-fr"}
 
-LEAST_ENGLISH_WORDS = 3
+MIN_ENGLISH_WORDS = 3
 MAX_LENGTH_RATIO = 2.5
-RATIO_FLOOR = 20  # characters that a side counts at least: a short heading may have a translation of any length
+RATIO_FLOOR = 20  # characters; shorter sides count as this long, so that headings may be translated freely
 
-# Of 1,000 pages, for dev and as many for test. Less what is in train too, about 1,000 and 900 pairs remain of them.
+# For dev, and as many for test. Without the lines that are also in train, about 1,000 and 900 pairs remain.
 HELD_OUT_PAGES_PER_1000 = 45
 
 Pair = tuple[str, str]
 
 
 def aligned_paragraphs(english: Path, other: Path) -> Iterator[tuple[str, str, str]]:
-    """(page, English text, other text) of each paragraph and heading that both folders of pages have, in page order.
+    """Yield (page, English text, other text) of each paragraph and heading in both folders of pages, in page order.
 
-    A page is named by its path below the folder, a paragraph by its ``id`` (and which of that id it is, for those that
-    a page has several times). Tags are gone, entities resolved, and all whitespace is single blanks. Where the text
-    depends on the system or the program that shows it, the variant for "any other" is taken, or else the first one.
+    A page is identified by its path below the folder, a paragraph by its ``id`` and its number among those of that id
+    on the page. Tags are removed, entities resolved, and whitespace becomes single spaces. If the text depends on the
+    operating system or program, the variant for "any other" is used, or else the first one.
 
-    What is no prose, or no translation, is left out:
+    Skipped because they are not prose, or not translations:
 
-        samples of code and syntax, and the table of file filters, as their ``class`` says
+        code and syntax samples, and the table of file filters, recognised by their ``class``
         English of fewer than three words: labels of buttons and menus
-        sides that are the same but for punctuation and case: names, code, and what nobody has translated
+        sides that are equal but for punctuation and case: names, code, and untranslated text
         a side with more digits and signs than letters: formulas and their values
-        a side over 2.5 times as long as the other (20 characters at least): a free retelling, or another paragraph
+        a side over 2.5 times as long as the other (at least 20 characters): a very free or misaligned translation
         links that were broken when the help was built: "[... not found]"
 
     Raises DataError if a page is not UTF-8.
@@ -65,17 +65,17 @@ def aligned_paragraphs(english: Path, other: Path) -> Iterator[tuple[str, str, s
 def write_libreoffice_help(
     folder: Path, packages: Mapping[str, Path], *, log: Callable[[str], None] = lambda line: None
 ) -> dict[str, dict[str, int]]:
-    """Write ``{train,dev,test}.en-de.{en,de}`` and ``.en-fr.{en,fr}`` into a new ``folder``; returns how many pairs.
+    """Write ``{train,dev,test}.en-de.{en,de}`` and ``.en-fr.{en,fr}`` into a new ``folder``; return the sizes.
 
-    ``packages`` has the .deb file of each language: ``en`` and at least one other. The result is keyed by direction,
+    ``packages`` has the .deb file of each language: ``en`` and at least one other. The sizes are keyed by direction,
     then by split. ``log`` gets a line before each step.
 
-    A hash of its path puts a page into one split, the same for each direction. A pair stands in its split once. English
-    that is on pages of several splits stays in the first of train, dev and test: whichever side gave it up, as many
-    different pairs would be left, but here train keeps the phrases that are everywhere, and the test is of new ones.
+    A hash of its path assigns a page to one split, the same in each direction. Each split is deduplicated. English text
+    on pages of several splits is kept in the first of train, dev and test only: train keeps the ubiquitous phrases, and
+    dev and test measure new text.
 
-    Raises DataError if ``en`` or all others are missing, if a package cannot be read or is another one, or if there is
-    something in ``folder`` already.
+    Raises DataError if ``en`` or all others are missing, if a package cannot be read or is the wrong one, or if
+    ``folder`` exists and is not empty.
     """
     others = [language for language in PACKAGES if language != "en" and language in packages]
     if "en" not in packages or not others:
@@ -99,7 +99,7 @@ def write_libreoffice_help(
 
 
 def _checked_version(deb: Path, language: str) -> str:
-    """The version of a package, when it is the one for the language."""
+    """Return the version of a package. Raises DataError if it is not the package of the language."""
     name = read_control_field(deb, "Package")
     if name != PACKAGES[language]:
         raise DataError(f"{deb} is the package {name}; for {language}, {PACKAGES[language]} is needed")
@@ -107,7 +107,7 @@ def _checked_version(deb: Path, language: str) -> str:
 
 
 def _unpack_pages(deb: Path, folder: Path) -> Path:
-    """The folder with the pages of a package, unpacked."""
+    """Unpack a package and return the folder of its pages."""
     unpack_package(deb, folder)
     found = sorted(folder.glob("usr/share/libreoffice/help/*/text"))
     if len(found) != 1:
@@ -116,24 +116,24 @@ def _unpack_pages(deb: Path, folder: Path) -> Path:
 
 
 def _split(paragraphs: Iterable[tuple[str, str, str]]) -> dict[Split, list[Pair]]:
-    """The pairs of each split: different ones, and no English in two splits."""
-    pairs: dict[Split, dict[Pair, None]] = {"train": {}, "dev": {}, "test": {}}  # dicts, as sets that keep their order
+    """Return the unique pairs of each split; no English text is in two splits."""
+    pairs: dict[Split, dict[Pair, None]] = {"train": {}, "dev": {}, "test": {}}  # dicts as ordered sets
     for page, english, other in paragraphs:
         pairs[_split_of_page(page)][english, other] = None
-    taken: set[str] = set()
+    seen: set[str] = set()
     result: dict[Split, list[Pair]] = {}
     for split, candidates in pairs.items():
-        result[split] = [pair for pair in candidates if pair[0] not in taken]
-        taken.update(english for english, _ in result[split])
+        result[split] = [pair for pair in candidates if pair[0] not in seen]
+        seen.update(english for english, _ in result[split])
     return result
 
 
 def _split_of_page(page: str) -> Split:
-    """Where a page belongs, the same on every machine and whatever other pages there are."""
-    place = int.from_bytes(hashlib.sha256(page.encode()).digest()[:8], "big") % 1000
-    if place < HELD_OUT_PAGES_PER_1000:
+    """Return the split of a page, a function of its path alone."""
+    bucket = int.from_bytes(hashlib.sha256(page.encode()).digest()[:8], "big") % 1000
+    if bucket < HELD_OUT_PAGES_PER_1000:
         return "dev"
-    return "test" if place < 2 * HELD_OUT_PAGES_PER_1000 else "train"
+    return "test" if bucket < 2 * HELD_OUT_PAGES_PER_1000 else "train"
 
 
 def _readme(versions: Mapping[str, str], sizes: Mapping[str, Mapping[str, int]]) -> str:
@@ -162,11 +162,11 @@ def _readme(versions: Mapping[str, str], sizes: Mapping[str, Mapping[str, int]])
 
 
 def _is_prose(english: str, other: str) -> bool:
-    """Whether a pair is text and its translation, as ``aligned_paragraphs`` tells it."""
+    """Whether a pair passes the filters of ``aligned_paragraphs``."""
     shorter, longer = sorted((len(english), len(other)))
     return (
         shorter > 0
-        and len(english.split()) >= LEAST_ENGLISH_WORDS
+        and len(english.split()) >= MIN_ENGLISH_WORDS
         and longer <= MAX_LENGTH_RATIO * max(shorter, RATIO_FLOOR)
         and _letters_and_digits(english) != _letters_and_digits(other)
         and _is_mostly_letters(english)
@@ -180,20 +180,20 @@ def _letters_and_digits(text: str) -> str:
 
 
 def _is_mostly_letters(text: str) -> bool:
-    n_letters, n_blanks = sum(map(str.isalpha, text)), text.count(" ")
-    return n_letters >= len(text) - n_blanks - n_letters
+    n_letters, n_spaces = sum(map(str.isalpha, text)), text.count(" ")
+    return n_letters >= len(text) - n_spaces - n_letters
 
 
 def _paragraphs(page: Path) -> dict[tuple[str, int], str]:
-    """The text of each paragraph that has an id, by the id and the number of times that the page had it before."""
+    """Return the text of each paragraph with an id, by the id and its number among those of that id."""
     reader = _PageReader()
     reader.feed("\n".join(read_lines(page)))
     reader.close()
-    times_seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     paragraphs = {}
     for name, text in reader.paragraphs:
-        paragraphs[name, times_seen[name]] = text
-        times_seen[name] += 1
+        paragraphs[name, counts[name]] = text
+        counts[name] += 1
     return paragraphs
 
 
@@ -203,22 +203,22 @@ _CLASSES_WITHOUT_PROSE = frozenset("code codeintable smathcode example table_fon
 
 @dataclass(slots=True)
 class _Span:
-    """An open element with text in it: pieces; or, in a switch, variants by whom they are for ("" is any other)."""
+    """An open element: its text, or, for a switch, its variants by system or program ("" is any other)."""
 
-    is_for: str | None = None  # what this span is itself a variant for; None if it is not one
-    pieces: list[str] = field(default_factory=list)
+    variant: str | None = None  # the system or program that this span is a variant for; None if it is not one
+    parts: list[str] = field(default_factory=list)
     variants: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         if self.variants:
             return self.variants.get("", next(iter(self.variants.values())))
-        return "".join(self.pieces)
+        return "".join(self.parts)
 
 
 class _PageReader(HTMLParser):
-    """Collects the paragraphs of a page, in order: (id, text).
+    """Parser that collects the paragraphs of a page in order, as (id, text).
 
-    Variants for systems and programs stand side by side, all of them hidden until a script in the page shows one:
+    Variants for systems and programs are siblings, all hidden until a script in the page shows one:
 
         <span class="switchinline"><span hidden class="MAC">Command</span><span hidden>Ctrl</span></span>
     """
@@ -226,11 +226,11 @@ class _PageReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.paragraphs: list[tuple[str, str]] = []
-        self._name: str | None = None  # the id of the paragraph that is open
-        self._spans: list[_Span] = []  # the paragraph itself, then the spans that are open in it
+        self._name: str | None = None  # the id of the open paragraph
+        self._spans: list[_Span] = []  # the paragraph itself, then the open spans in it
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open a paragraph or a span; a line break is a blank."""
+        """Open a paragraph or a span; a line break becomes a space."""
         attributes = dict(attrs)
         classes = attributes.get("class") or ""
         if tag in _PARAGRAPH_TAGS:
@@ -239,12 +239,12 @@ class _PageReader(HTMLParser):
         elif self._name is None:
             return
         elif tag == "span":
-            self._spans.append(_Span(is_for=classes if "hidden" in attributes else None))
+            self._spans.append(_Span(variant=classes if "hidden" in attributes else None))
         elif tag == "br":
-            self._spans[-1].pieces.append(" ")
+            self._spans[-1].parts.append(" ")
 
     def handle_endtag(self, tag: str) -> None:
-        """Close a paragraph, or hand the text of a span on to what is around it."""
+        """Close a paragraph, or append the text of a span to its parent."""
         if self._name is None:
             return
         if tag in _PARAGRAPH_TAGS:
@@ -252,12 +252,12 @@ class _PageReader(HTMLParser):
             self._name = None
         elif tag == "span" and len(self._spans) > 1:
             span = self._spans.pop()
-            if span.is_for is None:
-                self._spans[-1].pieces.append(span.text())
+            if span.variant is None:
+                self._spans[-1].parts.append(span.text())
             else:
-                self._spans[-1].variants[span.is_for] = span.text()
+                self._spans[-1].variants[span.variant] = span.text()
 
     def handle_data(self, data: str) -> None:
-        """Text belongs to the innermost open span."""
+        """Append text to the innermost open span."""
         if self._name is not None:
-            self._spans[-1].pieces.append(data)
+            self._spans[-1].parts.append(data)

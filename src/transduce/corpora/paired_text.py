@@ -1,4 +1,4 @@
-"""What preparation asks of text, whatever the pairs are: sentences and translations, or sentences and trees."""
+"""Interface of a text source for preparation: pairs of source and target, be the target a translation or a tree."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from transduce.corpora.cleaning import CleaningReport
 __all__ = ["PairedText", "Pairs", "UncleanedPairs"]
 
 Pairs = Iterator[tuple[str, str]]
-UncleanedPairs = Iterator[tuple[str, str] | None]  # None: a line that is no pair
+UncleanedPairs = Iterator[tuple[str, str] | None]  # None: a line that is not a pair
 
 
 class PairedText(ABC):
-    """Training pairs by corpus; dev and test pairs where there are such."""
+    """Training pairs by corpus, and optional dev and test pairs."""
 
     config: DataConfig
 
     @property
     def corpora(self) -> tuple[str, ...]:
-        """The names of those that training reads."""
+        """Names of the training corpora."""
         return tuple(self.config.weights)
 
     @abstractmethod
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
-        """Pairs of a corpus that may be trained on, in a fixed order; ``report`` says what was left out, and why."""
+        """Yield the cleaned training pairs of a corpus in a fixed order; ``report`` counts dropped pairs by reason."""
 
-    def made_train_pairs(self, corpus: str) -> Pairs:
-        """More to train on, made of those: nobody wrote them, and no tokenizer learns from them. None by default."""
+    def augmented_train_pairs(self, corpus: str) -> Pairs:
+        """Yield synthetic training pairs made from the corpus; tokenizers are not trained on them. None by default."""
         yield from ()
 
     def has(self, split: Split) -> bool:
-        """Whether there is such a part; training text is always there."""
+        """Whether the split exists; "train" always does."""
         return split == "train" or self.name_of(split) != ""
 
     @abstractmethod
     def pairs(self, split: Split) -> Pairs:
-        """Those of dev or test. Raises DataError if one cannot be read."""
+        """Pairs of dev or test. Raises DataError for a line that cannot be read."""
 
     @abstractmethod
     def name_of(self, split: Split) -> str:
-        """What dev or test text is called, to be told beside a score; "" where there is none."""
+        """Display name of the dev or test text, reported beside scores; "" if there is none."""

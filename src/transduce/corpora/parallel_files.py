@@ -1,7 +1,7 @@
-"""The user's own text: two aligned files, or one with a tab between source and target; plain, .gz or .xz.
+"""Readers of the user's parallel text: two aligned files, or one tab-separated file; plain, .gz or .xz.
 
-Bytes that are not UTF-8 are an error, and so is a line without two columns. Text that goes to ``clean`` is read so that
-it can drop and count such lines: bytes become lone surrogates by ``escape_invalid``, and a line that is no pair None.
+Bytes that are not UTF-8 and lines without two columns are errors. For text that ``clean`` filters they are passed on,
+so that it can drop and count them: bytes as lone surrogates (``escape_invalid``), a line that is not a pair as None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns",
 
 
 def read_aligned_files(src: Path, tgt: Path, *, escape_invalid: bool = False) -> Iterator[tuple[str, str]]:
-    """The pairs of two files, line by line, as a stream.
+    """Stream the pairs of two line-aligned files.
 
     Raises DataError if one file has more lines than the other, with both counts and the first suspicious line.
     """
@@ -35,7 +35,7 @@ def read_aligned_files(src: Path, tgt: Path, *, escape_invalid: bool = False) ->
 
 
 def read_tab_separated(path: Path) -> Iterator[tuple[str, str]]:
-    """The pairs of one file, ``source TAB target`` on each line, as a stream.
+    """Stream the pairs of one file with ``source TAB target`` on each line.
 
     Raises DataError for a line without exactly one tab, and for one that is not UTF-8.
     """
@@ -47,67 +47,67 @@ def read_tab_separated(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_uncleaned_columns(path: Path) -> Iterator[tuple[str, str] | None]:
-    """The same for ``clean``: None for a line without exactly one tab, lone surrogates for bytes that are not UTF-8."""
+    """Like ``read_tab_separated`` for ``clean``: None for a line without exactly one tab, surrogates for non-UTF-8."""
     return map(two_columns, read_lines(path, escape_invalid=True))
 
 
 def two_columns(line: str) -> tuple[str, str] | None:
-    """Source and target of ``source TAB target``; None for a line without exactly one tab.
+    """Split ``source TAB target``; None for a line without exactly one tab.
 
-    A line that was too long to be read whole is both: ``clean`` knows it, and drops it.
+    A line that was too long to be read whole is returned as both sides; ``clean`` recognises and drops it.
     """
     if isinstance(line, TruncatedLine):
-        return line, line  # where its tab stands is not known, and it is of no use
+        return line, line  # the tab may be beyond the cut
     src, tab, tgt = line.partition("\t")
     return (src, tgt) if tab and "\t" not in tgt else None
 
 
-# Where two files stop being translations of each other, the ratio of their line lengths, steady before, begins to jump.
-# Jumps need no knowledge of what ratio two languages have. They are read again for each question instead of kept.
+# Change-point detection: where two files stop being translations of each other, the ratio of their line lengths begins
+# to jump. Jumps do not depend on the typical ratio of two languages. Files are reread instead of held in memory.
 
-LEAST_PAIRS_A_SIDE = 10  # a mean of fewer jumps says little
-CLEAR_CHANGE = 5.0  # standard errors; the largest of many places, so more than the usual two or three
+MIN_PAIRS_PER_SIDE = 10  # a mean of fewer jumps is unreliable
+MIN_CHANGE_Z = 5.0  # standard errors; above the usual two or three because it is a maximum over many lines
 
 
 def _where_to_look(src: Path, tgt: Path) -> str:
-    """A hint for two files that do not align: where the lengths of their lines stop matching, or a blank line."""
+    """Hint for two files that do not align: where line lengths stop matching, or the first line blank in one file."""
     if not (src.is_file() and tgt.is_file()):
-        return "a pipe cannot be read again to find out where"  # and opening it would wait forever
+        return "a pipe cannot be read again to find out where"  # and opening it would block
     hints = []
-    changed = _where_lengths_part(src, tgt)
-    if changed is not None:
-        hints.append(f"the lengths stop matching around line {changed:,}")
+    change = _length_change_point(src, tgt)
+    if change is not None:
+        hints.append(f"line lengths stop matching around line {change:,}")
     lengths = enumerate(_lengths(src, tgt), start=1)
     blank = next(((number, n_src) for number, (n_src, n_tgt) in lengths if (n_src == 0) != (n_tgt == 0)), None)
     if blank is not None:
         number, n_src = blank
         hints.append(f"first line that is blank in one file only: {src if n_src == 0 else tgt}:{number:,}")
-    return "; ".join(hints) or "no line stands out; look at the first and the last ones"
+    return "; ".join(hints) or "no suspicious line found; compare the first and the last lines"
 
 
-def _where_lengths_part(src: Path, tgt: Path) -> int | None:
-    """The number of the line after which the length ratio jumps most clearly more than before; None if nowhere."""
+def _length_change_point(src: Path, tgt: Path) -> int | None:
+    """Line number after which jumps of the length ratio are most significantly larger; None if nowhere."""
     n_jumps, total, total_of_squares = 0, 0.0, 0.0
     for jump in _ratio_jumps(src, tgt):
         n_jumps += 1
         total += jump
         total_of_squares += jump * jump
-    if n_jumps < 2 * LEAST_PAIRS_A_SIDE:
+    if n_jumps < 2 * MIN_PAIRS_PER_SIDE:
         return None
     mean = total / n_jumps
     deviation = math.sqrt(max(total_of_squares / n_jumps - mean * mean, 1e-12))
 
-    clearest, place, total_before = CLEAR_CHANGE, None, 0.0
+    max_z, line, total_before = MIN_CHANGE_Z, None, 0.0
     for n_before, jump in enumerate(_ratio_jumps(src, tgt), start=1):
         total_before += jump
         n_after = n_jumps - n_before
-        if min(n_before, n_after) < LEAST_PAIRS_A_SIDE:
+        if min(n_before, n_after) < MIN_PAIRS_PER_SIDE:
             continue
-        missing = n_before * mean - total_before  # how much less it jumped so far than on the average
-        change = missing / (deviation * math.sqrt(n_before * n_after / n_jumps))
-        if change > clearest:
-            clearest, place = change, n_before + 2  # jump n leads from line n to n + 1; the next one was too large
-    return place
+        deficit = n_before * mean - total_before  # of the jumps so far against the overall mean
+        z = deficit / (deviation * math.sqrt(n_before * n_after / n_jumps))
+        if z > max_z:
+            max_z, line = z, n_before + 2  # jump n is from line n to n + 1; the next one is too large
+    return line
 
 
 def _ratio_jumps(src: Path, tgt: Path) -> Iterator[float]:
@@ -116,7 +116,7 @@ def _ratio_jumps(src: Path, tgt: Path) -> Iterator[float]:
 
 
 def _lengths(src: Path, tgt: Path) -> Iterator[tuple[int, int]]:
-    """The bytes of both lines, without the whitespace round them, as far as both files go."""
+    """Byte lengths of both lines without surrounding whitespace, up to the end of the shorter file."""
     with open_binary(src) as src_lines, open_binary(tgt) as tgt_lines:
         for (src_line, _), (tgt_line, _) in zip(raw_lines(src_lines), raw_lines(tgt_lines), strict=False):
             yield len(src_line.strip()), len(tgt_line.strip())

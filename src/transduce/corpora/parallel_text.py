@@ -1,4 +1,4 @@
-"""The text that a configuration names, found and read by corpus and split: one door to all corpora."""
+"""Parallel text of a configuration, by corpus and split: the common interface to all corpora."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText", "grammar_p
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
 
-N_NAMES_SHOWN = 8  # of the files in a folder, in an error
+N_NAMES_SHOWN = 8  # file names of a folder in an error message
 
-_WITHOUT_FOLDER = (BUILT_IN, OWN_FILES)  # the text of all other corpora lies in data folders
+_WITHOUT_FOLDER = (BUILT_IN, OWN_FILES)  # all other corpora are read from data folders
 
 
 class ParallelText(PairedText):
-    """Training text by corpus; dev and test text from the files that are named, or the first corpus that has such text.
+    """Training text by corpus; dev and test text from the configured files, or else from the first corpus that has it.
 
     >>> from transduce.config import DataConfig
     >>> text = ParallelText(DataConfig(corpus="grammar", n_pairs=2))
@@ -38,27 +38,27 @@ class ParallelText(PairedText):
     """
 
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
-        """Look in ``data_folder`` and where corpora are kept else.
+        """Find the corpora in ``data_folder`` and the default data folders.
 
-        Raises ConfigError if a corpus is unknown or has not these languages, DataError if text is not there.
+        Raises ConfigError if a corpus is unknown or lacks one of the languages, DataError if text is missing.
         """
         self.config = config
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._find_train(name) for name in self.corpora if name not in _WITHOUT_FOLDER}
         for path in self.files:
-            require_text(path)  # a missing dev file should not be found after minutes
+            require_text(path)  # fail now, not minutes later when the dev text is read
 
     @property
     def files(self) -> list[Path]:
-        """Every file that the recipe names, and those of the corpora that training reads."""
+        """All files named in the recipe, and those of the training corpora."""
         named = [Path(name) for split in SPLITS for name in self.config.files_of(split) if name is not None]
         found = chain.from_iterable(self._train_files.values())
         return [*named, *chain.from_iterable(found)]
 
     def train_pairs(self, corpus: str) -> UncleanedPairs:
-        """(source, target) lines of a corpus to train on, in a fixed order, as a stream; as they are, but detokenised.
+        """Stream the uncleaned (source, target) training lines of a corpus in a fixed order, detokenised if necessary.
 
-        Bytes that are not UTF-8 become lone surrogates, and a line that is no pair None.
+        Bytes that are not UTF-8 become lone surrogates, a line that is not a pair becomes None.
         """
         match corpus:
             case "grammar":
@@ -74,7 +74,7 @@ class ParallelText(PairedText):
                 return detokenised(pairs, self.config.src_language, self.config.tgt_language)
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
-        """Those of ``train_pairs`` that may be trained on; ``report`` says which were left out, and why."""
+        """Stream ``train_pairs`` after cleaning; ``report`` counts dropped pairs by reason."""
         config = self.config
         rules = CleaningRules(
             max_characters=config.max_characters,
@@ -85,7 +85,7 @@ class ParallelText(PairedText):
         return clean(self.train_pairs(corpus), rules, report)
 
     def pairs(self, split: Split) -> Pairs:
-        """(source, target) lines of dev or test, as a stream. Raises DataError if a line cannot be read."""
+        """Stream the (source, target) lines of dev or test. Raises DataError for a line that cannot be read."""
         tsv = self.config.files_of(split)[2]
         if tsv is not None:
             return read_tab_separated(Path(tsv))
@@ -98,50 +98,52 @@ class ParallelText(PairedText):
         return chain.from_iterable(read_aligned_files(src, tgt) for src, tgt in texts)
 
     def name_of(self, split: Split) -> str:
-        """What dev or test text is called, to be told beside a score; "" where there is none."""
+        """Display name of the dev or test text, reported beside scores; "" if there is none."""
         if self._names_files(split):
             return " with ".join(name for name in self.config.files_of(split) if name is not None)
         name = self._first_with(split)
         if name is None or name == BUILT_IN:
             return f"{name} {split}" if name else ""
-        there = (text for text in corpus_named(name).texts(split) if self._find((text,)))
-        return ", ".join(f"{text.folder}/{text.stem}" for text in there)
+        present = (text for text in corpus_named(name).texts(split) if self._find((text,)))
+        return ", ".join(f"{text.folder}/{text.stem}" for text in present)
 
     def _first_with(self, split: Split) -> str | None:
-        """The first corpus that has dev or test."""
+        """Name of the first corpus that has this split, dev or test."""
         for name in self.corpora:
             if name == BUILT_IN or (name != OWN_FILES and self._find(corpus_named(name).texts(split))):
                 return name
         return None
 
     def _find(self, texts: tuple[Text, ...]) -> list[tuple[Path, Path]]:
-        """The files of those texts that are there."""
+        """Return the file pairs of the texts that are present."""
         config = self.config
         found = (find_text(text, config.src_language, config.tgt_language, self._folders) for text in texts)
         return [paths for paths in found if paths is not None]
 
     def _find_train(self, name: str) -> list[tuple[Path, Path]]:
-        """The training files of a corpus. Raises ConfigError or DataError unless every one is there."""
+        """Return the training file pairs of a corpus. Raises ConfigError or DataError if any is missing."""
         src, tgt = self.config.src_language, self.config.tgt_language
         corpus = corpus_named(name)
         if not any(text.is_in(src, tgt) for text in corpus.train):
             known = ", ".join(corpus.directions)
             raise ConfigError(
-                f"{name} has text in {known}, either way round; got direction = {self.config.direction!r}"
+                f"{name} has text in {known}, in both directions; got direction = {self.config.direction!r}"
             )
         if has_training_text(corpus, src, tgt, self._folders):
             return self._find(corpus.train)
-        lacking = next(text for text in corpus.train if text.is_in(src, tgt) and not self._find((text,)))
-        wanted = f"{lacking.folder}/{lacking.stem}"
+        missing = next(text for text in corpus.train if text.is_in(src, tgt) and not self._find((text,)))
+        stem = f"{missing.folder}/{missing.stem}"
         folders = ", ".join(map(str, self._folders))
-        nowhere = f"there is no {wanted}.{src} with {wanted}.{tgt} (plain, .gz or .xz) in {folders}"
+        not_found = f"there is no {stem}.{src} with {stem}.{tgt} (plain, .gz or .xz) in {folders}"
         if name in CATALOGUE:
-            raise DataError(f"{name}: {nowhere}; fetch it with: transduce corpus get {name}; or name its --data folder")
-        own_folders = [folder / lacking.folder for folder in self._folders if (folder / lacking.folder).is_dir()]
+            raise DataError(
+                f"{name}: {not_found}; fetch it with: transduce corpus get {name}; or set its --data folder"
+            )
+        own_folders = [folder / missing.folder for folder in self._folders if (folder / missing.folder).is_dir()]
         if own_folders:
-            raise DataError(f"{name}: {nowhere}; {' and '.join(map(_what_is_in, own_folders))}")
+            raise DataError(f"{name}: {not_found}; {' and '.join(map(_listing, own_folders))}")
         known = nearest_name(name, [*CATALOGUE, *_WITHOUT_FOLDER])
-        raise DataError(f"{name} is no corpus that has a name ({known}), and {nowhere}")
+        raise DataError(f"{name} is not a known corpus ({known}), and {not_found}")
 
     def _grammar_pairs(self, split: Split) -> Pairs:
         direction = self.config.direction
@@ -154,7 +156,7 @@ class ParallelText(PairedText):
         return any(name is not None for name in self.config.files_of(split))
 
     def _two_files(self, split: Split) -> Pairs:
-        """Those that are named for a split. Raises ConfigError if there are none."""
+        """Read the two files configured for a split. Raises ConfigError if there are none."""
         src, tgt, _ = self.config.files_of(split)
         if src is None or tgt is None:
             raise ConfigError(f"no {split} text: set data.{split}_src and data.{split}_tgt, or data.{split}_tsv")
@@ -162,24 +164,24 @@ class ParallelText(PairedText):
 
 
 def grammar_pairs(config: DataConfig, split: Split) -> Iterator[GrammarPair]:
-    """The part of the built-in corpus that a configuration asks for, with its trees."""
+    """Generate a split of the built-in corpus as configured, with trees."""
     n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
     return generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
 
 
 def require_text(path: Path) -> None:
-    """Raises DataError unless ``path`` is a regular file of text: opening a pipe here would wait for ever."""
+    """Require a regular text file. Raises DataError for anything else; a pipe is not opened, which would block."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, and text is read more than once"
-        raise DataError(f"{path} cannot be used: it is {kind}; name a file")
+        raise DataError(f"{path} cannot be used: it is {kind}; give a regular file")
     open_binary(path).close()
     reason = foreign_format(path)
     if reason is not None:
         raise DataError(f"{path} {reason}")
 
 
-def _what_is_in(folder: Path) -> str:
-    """The first names in a folder, for an error."""
+def _listing(folder: Path) -> str:
+    """First file names in a folder, for an error message."""
     names = sorted(path.name for path in folder.iterdir())
     more = ", ..." if len(names) > N_NAMES_SHOWN else ""
-    return f"{folder} has {', '.join(names[:N_NAMES_SHOWN]) or 'nothing'}{more}"
+    return f"{folder} has {', '.join(names[:N_NAMES_SHOWN]) or 'no files'}{more}"

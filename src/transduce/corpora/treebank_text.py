@@ -1,7 +1,7 @@
-"""Treebanks as pairs of a sentence and its tree, written as symbols. Section 6.3.
+"""Treebanks as pairs of a sentence and its linearised tree (section 6.3).
 
-A data folder holds them in ``trees/NAME/train.ptb``, ``dev.ptb`` and ``test.ptb``: Penn brackets in any layout, plain
-or compressed. ``wsj`` is read from the folder of the treebank itself, by sections.
+In a data folder they are ``trees/NAME/train.ptb``, ``dev.ptb`` and ``test.ptb``: Penn brackets in any layout, plain or
+compressed. ``wsj`` is read from the folder of the treebank itself, by sections.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.layout import COMPRESSIONS, data_folders
 from transduce.corpora.paired_text import PairedText, Pairs
 from transduce.corpora.parallel_text import grammar_pairs
-from transduce.corpora.subtree_substitution import recombined
+from transduce.corpora.subtree_substitution import substitute_subtrees
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
 from transduce.linearisation import linearise
@@ -29,7 +29,7 @@ __all__ = [
     "sentence_of",
 ]  # fmt: skip
 
-WSJ = "wsj"  # the Wall Street Journal of the Penn Treebank: for those who hold it
+WSJ = "wsj"  # the Wall Street Journal part of the Penn Treebank, which needs a licence
 WSJ_SECTIONS: Mapping[Split, range] = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
 FOLDER = "trees"
 ENDINGS = ("ptb", "mrg")
@@ -37,9 +37,9 @@ ENDINGS = ("ptb", "mrg")
 
 @dataclass(frozen=True, slots=True)
 class Treebank:
-    """What is known of one that has a name."""
+    """Catalogue entry of a treebank."""
 
-    folder: str  # in the folder trees of a data folder
+    folder: str  # below ``trees`` in a data folder
     size: str
     licence: str
     source: str
@@ -65,7 +65,7 @@ TREEBANKS: Mapping[str, Treebank] = {
 
 
 class TreebankText(PairedText):
-    """Sentences with their trees by corpus, as preparation reads them.
+    """Pairs of sentence and linearised tree, by corpus and split.
 
     >>> text = TreebankText(DataConfig(corpus="grammar", task="parsing", n_pairs=2, shared_vocabulary=False))
     >>> next(text.pairs("dev"))[1].split()[:3]
@@ -73,27 +73,27 @@ class TreebankText(PairedText):
     """
 
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
-        """Look in ``data_folder`` and where corpora are kept else.
+        """Find the treebanks in ``data_folder`` and the default data folders.
 
-        Raises ConfigError or DataError if a treebank is not there.
+        Raises ConfigError or DataError if one is missing.
         """
         self.config = config
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._required(name) for name in self.corpora if name != BUILT_IN}
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
-        """Sentences and trees of a corpus to train on, but for long ones and those with control characters."""
+        """Yield the training pairs of a corpus without long ones and those with control characters."""
         return clean(map(self._pair, self.train_trees(corpus)), self._rules(), report)
 
-    def made_train_pairs(self, corpus: str) -> Pairs:
-        """Those of its recombined trees; none without ``recombination``."""
+    def augmented_train_pairs(self, corpus: str) -> Pairs:
+        """Yield pairs made by subtree substitution; none if ``recombination`` is 0."""
         config = self.config
         if config.recombination:
             trees = list(self.train_trees(corpus))
-            made = recombined(
+            synthetic = substitute_subtrees(
                 trees, p_exchange=config.recombination, n_copies=config.n_recombined, seed=config.corpus_seed
             )
-            yield from clean(map(self._pair, made), self._rules(), CleaningReport())
+            yield from clean(map(self._pair, synthetic), self._rules(), CleaningReport())
 
     def _rules(self) -> CleaningRules:
         return CleaningRules(
@@ -104,28 +104,28 @@ class TreebankText(PairedText):
         )
 
     def pairs(self, split: Split) -> Pairs:
-        """Those of dev or test. Raises DataError if a tree cannot be read."""
+        """Yield the pairs of dev or test. Raises DataError if a tree cannot be read."""
         return map(self._pair, self.trees(split))
 
     def train_trees(self, corpus: str) -> Iterator[Tree]:
-        """The trees of a corpus to train on, without what the evaluation does not see."""
+        """Yield the training trees of a corpus, without what evaluation ignores."""
         return self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
 
     def trees(self, split: Split) -> Iterator[Tree]:
-        """The trees of dev or test, without what the evaluation does not see."""
-        own = self.config.trees_of(split)
-        if own is not None:
-            return read_trees([Path(own)])
+        """Yield the trees of dev or test, without what evaluation ignores."""
+        own_file = self.config.trees_of(split)
+        if own_file is not None:
+            return read_trees([Path(own_file)])
         name = self._first_with(split)
         if name is None:
             raise ConfigError(f"no {split} trees: set data.{split}_trees")
         return self._grammar_trees(split) if name == BUILT_IN else read_trees(self._files(name, split))
 
     def name_of(self, split: Split) -> str:
-        """What dev or test trees are called, to be told beside a score; "" where there are none."""
-        own = self.config.trees_of(split)
-        if own is not None:
-            return own
+        """Display name of the dev or test trees, reported beside scores; "" if there are none."""
+        own_file = self.config.trees_of(split)
+        if own_file is not None:
+            return own_file
         name = self._first_with(split)
         return f"{name} {split}" if name else ""
 
@@ -133,11 +133,11 @@ class TreebankText(PairedText):
         return sentence_of(tree), " ".join(linearise(tree, leaves=self.config.leaves))
 
     def _first_with(self, split: Split) -> str | None:
-        """The first corpus that has dev or test."""
+        """Name of the first corpus that has this split, dev or test."""
         return next((name for name in self.corpora if name == BUILT_IN or self._files(name, split)), None)
 
     def _required(self, name: str) -> list[Path]:
-        """The training files of a corpus. Raises DataError or ConfigError unless there are some."""
+        """Return the training files of a corpus. Raises DataError or ConfigError if there are none."""
         files = self._files(name, "train")
         if files:
             return files
@@ -146,19 +146,17 @@ class TreebankText(PairedText):
         if name == WSJ:
             where = self.config.treebank or "nothing"
             raise DataError(
-                f"wsj: --treebank should name the folder with the sections 00 to 24 of *.mrg files, got {where}"
+                f"wsj: --treebank must be the folder with the sections 00 to 24 of *.mrg files, got {where}"
             )
         folders = ", ".join(str(folder / FOLDER / _folder_of(name)) for folder in self._folders)
         known = ", ".join((*TREEBANKS, WSJ, BUILT_IN, OWN_FILES))
-        raise DataError(
-            f"{name}: there is no train.ptb (plain, .gz or .xz) in {folders}; treebanks with a name: {known}"
-        )
+        raise DataError(f"{name}: there is no train.ptb (plain, .gz or .xz) in {folders}; known treebanks: {known}")
 
     def _files(self, name: str, split: Split) -> list[Path]:
-        """Where the trees of a corpus are; none where it has no such part."""
+        """Return the files of a corpus' split; empty if it has none."""
         if name == OWN_FILES:
-            own = self.config.trees_of(split)
-            return [] if own is None else [Path(own)]
+            own_file = self.config.trees_of(split)
+            return [] if own_file is None else [Path(own_file)]
         if name == WSJ:
             if self.config.treebank is None:
                 return []
@@ -176,7 +174,7 @@ class TreebankText(PairedText):
 
 
 def find_trees(name: str, split: Split, folders: Sequence[Path]) -> Path | None:
-    """The file of a treebank's part, in the first of the data ``folders`` that has it; None where none has."""
+    """Find the file of a treebank's split in the first of the data ``folders`` that has it; None if none has."""
     candidates = (
         folder / FOLDER / _folder_of(name) / f"{split}.{ending}{compression}"
         for folder in folders
@@ -191,9 +189,9 @@ def _folder_of(name: str) -> str:
 
 
 def read_trees(paths: list[Path]) -> Iterator[Tree]:
-    """The trees of some files, without what the evaluation does not see; those of traces alone are left out.
+    """Yield the trees of files, without what evaluation ignores; trees of traces alone are skipped.
 
-    Raises DataError, with file, line and column, for what is no tree.
+    Raises DataError with file, line and column for an invalid tree.
     """
     for path in paths:
         try:
@@ -203,12 +201,12 @@ def read_trees(paths: list[Path]) -> Iterator[Tree]:
 
 
 def read_plain_trees(path: Path) -> Iterator[Tree | None]:
-    """The same of one file, where some may have no word: None for those, and for trees of traces alone."""
+    """Like ``read_trees`` for one file, but yield None for trees without words or of traces alone."""
     return plain_trees_of(read_lines(path), str(path))
 
 
 def plain_trees_of(lines: Iterable[str], name: str) -> Iterator[Tree | None]:
-    """The same of lines; ``name`` is what messages call them."""
+    """Like ``read_plain_trees`` for lines; ``name`` is their display name in messages."""
     try:
         yield from map(_plain_or_none, parse_wordless_trees(lines))
     except TreeError as error:
@@ -222,7 +220,7 @@ def _plain_or_none(tree: Tree | None) -> Tree | None:
 
 
 def sentence_of(tree: Tree) -> str:
-    """What the parser reads of a tree: its words between blanks, brackets as people write them.
+    """Return the sentence of a tree, as the parser reads it: words joined by spaces, brackets unescaped.
 
     >>> sentence_of(parse_tree("(TOP (PRN (-LRB- -LRB-) (NN sic) (-RRB- -RRB-)))"))
     '( sic )'

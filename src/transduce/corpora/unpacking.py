@@ -1,7 +1,7 @@
-"""Texts out of archives: the listed members of a .tar or .tgz, read as a stream; SGML becomes plain lines.
+"""Unpack the listed members of a .tar or .tgz as a stream; SGML becomes plain lines.
 
-An archive is read from its first byte to its last, also past what is wanted of it, since the sums that tell whether it
-is damaged stand at the ends of its parts. Its texts are put in their places after that.
+An archive is always read to its last byte, because the checksums that reveal damage are at the ends of its parts. Only
+then are the texts moved to their final paths.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from transduce.files import READ_ERRORS, XzStreams, atomic_write, open_binary, r
 
 __all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
 
-# What an archive may hold, in bytes: text gets some 3 to 10 times smaller by compression, what is made to fill a disk
-# 1,000 times and more.
-MOST_TIMES_ITS_SIZE = 100
-ALWAYS_ALLOWED = 64 << 20
+# Limit of the unpacked bytes: text compresses 3 to 10 times, archives made to fill a disk 1,000 times and more.
+MAX_EXPANSION = 100
+MIN_ALLOWANCE = 64 << 20
 
-MOST_ENTRIES = 1_000_000
-MOST_AT_ONCE = 4 << 20  # that tarfile may ask for; of headers it asks for as much as they say they have
-LONGEST_SEGMENT = 16 << 20
+MAX_ENTRIES = 1_000_000
+MAX_READ_BYTES = 4 << 20  # in one read by tarfile, which trusts the sizes in headers
+MAX_SEGMENT_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
 TAR_BLOCK = 512
-STAGE = "unpacking"  # .unpacking.PID.tmp in a data folder: texts whose archive has not been read to its end
+STAGE = "unpacking"  # .unpacking.PID.tmp in a data folder: texts whose archive has not been read completely
 
 _DECOMPRESSORS: Mapping[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda stream: io.BufferedReader(gzip.GzipFile(fileobj=stream, mode="rb")),
@@ -43,13 +42,12 @@ _DECOMPRESSORS: Mapping[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
 
 
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
-    """Write the ``members`` of an archive, name below ``folder`` -> name in the archive: all of them or none.
+    """Extract the ``members`` of an archive (path below ``folder`` -> name in the archive): all of them or none.
 
-    Nothing else of the archive is written, and no path in it is followed. Members that end in ``.sgm`` become plain
-    text, see ``segments``; those that are compressed themselves are checked to their ends, too.
+    Other members are not written, and paths in the archive are not used. Members ending in ``.sgm`` become plain text,
+    see ``segments``; compressed members are verified.
 
-    Raises DataError, and writes nothing, if the archive cannot be read to its end, holds more than ``allowance`` or has
-    no such member.
+    Raises DataError, and writes nothing, if the archive is damaged, exceeds ``allowance`` or lacks a member.
     """
     names = {member: name for name, member in members.items()}
     sums: dict[str, str] = {}
@@ -61,11 +59,11 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
             if member in sums:
                 if hashlib.file_digest(content, "sha256").hexdigest() != sums[member]:  # type: ignore[arg-type]
                     where = f"{archive}: {shown(member)}"
-                    raise DataError(f"{where} comes twice, with different text; remove the archive and get it again")
+                    raise DataError(f"{where} occurs twice with different text; remove the archive and get it again")
                 continue
-            with _Summed(content) as summed:
-                _write_text(stage / names[member], summed, where=f"{archive}: {member}")
-                sums[member] = summed.sha256()
+            with _HashingReader(content) as reader:
+                _write_text(stage / names[member], reader, where=f"{archive}: {member}")
+                sums[member] = reader.sha256()
         missing = sorted(names.keys() - sums)
         if missing:
             raise DataError(f"{archive} has no {', '.join(missing)}; it is incomplete or of another version")
@@ -77,39 +75,39 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
 
 
 def allowance(archive: Path) -> int:
-    """How many bytes an archive may hold: 100 times its size, and 64 MiB."""
-    return ALWAYS_ALLOWED + MOST_TIMES_ITS_SIZE * archive.stat().st_size
+    """Return the limit of an archive's unpacked bytes: 100 times its size plus 64 MiB."""
+    return MIN_ALLOWANCE + MAX_EXPANSION * archive.stat().st_size
 
 
 def regular_files(stream: IO[bytes], archive: Path, *, limit: int) -> Iterator[tuple[str, IO[bytes]]]:
-    """The names and contents of the plain files in a tar archive, compressed or not, in its order.
+    """Yield (name, content) of the regular files in a tar archive, compressed or not, in archive order.
 
-    Folders, links, devices and files with holes are left out. What is wrong at the very end is raised after the last
-    file: what was made of the contents is good when the iterator has ended.
+    Folders, links, devices and sparse files are skipped. Damage at the end is only raised after the last file, so
+    contents must not be used before the iterator is exhausted.
 
-    Raises DataError, which names ``archive``, if it is damaged or cut, or if there are more than ``limit`` bytes in it.
+    Raises DataError naming ``archive`` if it is damaged or truncated, or holds more than ``limit`` bytes.
     """
     tape = _Tape(stream, archive, limit=limit)
     try:
-        with tarfile.TarFile(fileobj=tape) as entries:  # type: ignore[arg-type]  # what it needs of a file is there
+        with tarfile.TarFile(fileobj=tape) as entries:  # type: ignore[arg-type]  # it needs only read, tell and seek
             n_entries = 0
             while (entry := entries.next()) is not None:
-                entries.members.clear()  # type: ignore[attr-defined]  # it would keep them all
+                entries.members.clear()  # type: ignore[attr-defined]  # else the list grows with the archive
                 n_entries += 1
-                if n_entries > MOST_ENTRIES:
-                    raise tape.damage(f"it has more than {MOST_ENTRIES:,} entries")
+                if n_entries > MAX_ENTRIES:
+                    raise tape.damage(f"it has more than {MAX_ENTRIES:,} entries")
                 if entry.isfile() and not entry.issparse():
                     content = entries.extractfile(entry)
-                    assert content is not None  # of a plain file there is one
+                    assert content is not None  # true of regular files
                     with content:
                         yield entry.name, content
-    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:  # headers that say what cannot be
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:  # invalid headers
         raise tape.damage(str(error)) from error
     tape.require_end()
 
 
 def check_compressed(path: Path, *, named: str | None = None) -> None:
-    """Read a ``.gz`` or ``.xz`` file to its end, where its sums are. Raises DataError if they are wrong."""
+    """Verify a ``.gz`` or ``.xz`` file by reading it to its end. Raises DataError if it is damaged."""
     if path.suffix not in (".gz", ".xz"):
         return
     try:
@@ -121,9 +119,9 @@ def check_compressed(path: Path, *, named: str | None = None) -> None:
 
 
 class _Tape:
-    """What is in an archive, from the first byte to the last, and no more of it than a limit.
+    """Forward-only view of an archive's decompressed bytes, up to a limit.
 
-    Where tarfile would go back, beyond the end or take more than a header can have, the archive is damaged.
+    It reports damage if tarfile seeks backwards, reads beyond the end, or reads more than a header can have.
     """
 
     def __init__(self, stream: IO[bytes], archive: Path, *, limit: int) -> None:
@@ -132,7 +130,7 @@ class _Tape:
         self._position = 0
         self._last = b""
         try:
-            head = stream.peek(max(map(len, _DECOMPRESSORS)))  # type: ignore[attr-defined]  # every reader has it
+            head = stream.peek(max(map(len, _DECOMPRESSORS)))  # type: ignore[attr-defined]  # a BufferedReader
         except OSError as error:
             raise self.damage(str(error)) from error
         if not head:
@@ -141,35 +139,35 @@ class _Tape:
         self._stream = next(opened, stream)
 
     def tell(self) -> int:
-        """How much has been read."""
+        """Return the number of bytes read."""
         return self._position
 
     def seek(self, position: int) -> None:
-        """Read on to a place."""
+        """Skip forward to a position."""
         if position < self._position:
-            raise self.damage("an entry says that it begins before the one before it has ended")
+            raise self.damage("an entry overlaps the one before it")
         while position > self._position:
             self.read(min(CHUNK_BYTES, position - self._position))
 
     def read(self, n_bytes: int) -> bytes:
-        """As many bytes as are asked for, no fewer."""
-        if not 0 <= n_bytes <= MOST_AT_ONCE:
-            raise self.damage(f"a header says that it has {n_bytes:,} bytes")
+        """Read exactly ``n_bytes``."""
+        if not 0 <= n_bytes <= MAX_READ_BYTES:
+            raise self.damage(f"a header claims {n_bytes:,} bytes")
         self._last = self._read(n_bytes)
         if len(self._last) < n_bytes:
-            raise self.damage(f"unexpected end of data after {self._position:,} bytes of what it holds")
+            raise self.damage(f"unexpected end of data after {self._position:,} unpacked bytes")
         return self._last
 
     def require_end(self) -> None:
-        """After the last entry an archive has zeros alone, and at least a block of them."""
+        """Require the end marker: after the last entry only zeros, at least one block of them."""
         if self._last.count(0) != TAR_BLOCK:
-            raise self.damage(f"the entry before byte {self._position:,} of what it holds is none")
+            raise self.damage(f"invalid entry before unpacked byte {self._position:,}")
         while rest := self._read(CHUNK_BYTES):
             if rest.count(0) != len(rest):
-                raise self.damage(f"something stands after its end, before byte {self._position:,} of what it holds")
+                raise self.damage(f"data after the end marker, before unpacked byte {self._position:,}")
 
     def damage(self, reason: str) -> DataError:
-        """What is wrong with the archive, to be raised."""
+        """Return the error to raise for a damaged archive."""
         return DataError(f"{self._archive} cannot be unpacked: {shown(reason)}; remove it and get it again")
 
     def _read(self, n_bytes: int) -> bytes:
@@ -183,8 +181,8 @@ class _Tape:
         return content
 
 
-class _Summed(io.RawIOBase):
-    """A stream that keeps the SHA-256 of what has been read of it."""
+class _HashingReader(io.RawIOBase):
+    """Stream that computes the SHA-256 of the bytes read from it."""
 
     def __init__(self, content: IO[bytes]) -> None:
         self._content = content
@@ -205,7 +203,7 @@ class _Summed(io.RawIOBase):
 
 @contextmanager
 def _stage(folder: Path) -> Iterator[Path]:
-    """A folder in ``folder`` for texts that are not known to be good; what killed processes left of theirs goes."""
+    """Create a temporary folder in ``folder`` for unverified texts; remove those left by killed processes."""
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder / STAGE)
     stage = folder / f".{STAGE}.{os.getpid()}.tmp"
@@ -227,20 +225,20 @@ def _write_text(path: Path, content: io.RawIOBase, *, where: str) -> None:
 
 
 def _bounded_lines(stream: IO[bytes], *, where: str) -> Iterator[bytes]:
-    """The lines of a stream. Raises DataError for one that no segment can be."""
+    """Yield the lines of a stream. Raises DataError for one longer than MAX_SEGMENT_BYTES."""
     number = 0
-    while line := stream.readline(LONGEST_SEGMENT + 1):
+    while line := stream.readline(MAX_SEGMENT_BYTES + 1):
         number += 1
-        if len(line) > LONGEST_SEGMENT:
-            raise DataError(f"{where}:{number} has more than {LONGEST_SEGMENT:,} bytes; it is no line of a test set")
+        if len(line) > MAX_SEGMENT_BYTES:
+            raise DataError(f"{where}:{number} has more than {MAX_SEGMENT_BYTES:,} bytes, too many for a test set line")
         yield line
 
 
 def segments(lines: Iterable[bytes], *, where: str) -> Iterator[str]:
-    """The text of each ``<seg ...>...</seg>``, one to a line, as the shared tasks write their test sets.
+    """Yield the text of each ``<seg ...>...</seg>`` in a shared task's test set, which has one segment a line.
 
-    All whitespace becomes single blanks; entities stay as they are, as they do in sacreBLEU's copies of these sets.
-    Raises DataError, with the place, for a segment that is not UTF-8 or does not end on its line.
+    Whitespace becomes single spaces; entities stay unresolved, as in sacreBLEU's copies of these sets. Raises
+    DataError, with the line number, for a segment that is not UTF-8 or does not end on its line.
 
     >>> list(segments([b'<doc id="a">', b'<seg id="1"> A  dog &amp; a cat. </seg>'], where="a.sgm"))
     ['A dog &amp; a cat.']
@@ -258,6 +256,6 @@ def segments(lines: Iterable[bytes], *, where: str) -> Iterator[str]:
 
 
 def copy_whole(content: IO[bytes], path: Path) -> None:
-    """Write all of a stream to ``path``, whole or not at all."""
+    """Copy a stream to ``path`` atomically."""
     with atomic_write(path) as copy:
         shutil.copyfileobj(content, copy, CHUNK_BYTES)

@@ -1,4 +1,4 @@
-"""The grammar corpus as files: text in both languages, and the English trees."""
+"""Write the grammar corpus to files: text in both languages, and the English trees."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["write_grammar_corpus"]
 
 
 def write_grammar_corpus(folder: Path, *, n_pairs: int, seed: int) -> dict[str, int]:
-    """Write ``{train,dev,test}.{en,de,trees}`` into a new ``folder``; returns the number of pairs of each split.
+    """Write ``{train,dev,test}.{en,de,trees}`` into a new ``folder``; return the number of pairs of each split.
 
-    Raises DataError if there is something in ``folder`` already.
+    Raises DataError if ``folder`` exists and is not empty.
     """
     sizes: dict[Split, int] = {"train": n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}
     with atomic_folder(folder) as temporary:

@@ -15,9 +15,9 @@ from transduce.corpora import (
     CleaningRules,
     ParallelText,
     Text,
+    available_directions,
     corpus_named,
     data_folders,
-    directions_here,
     find_text,
     generate_pairs,
 )
@@ -57,7 +57,7 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
         yield problem(name, f"no text of this corpus in {searched}, and no file or folder of this name; {help}")
         return
     kind = "a corpus of the catalogue" if name in CATALOGUE else "your own corpus"
-    directions = ", ".join(directions_here(corpus, folders))
+    directions = ", ".join(available_directions(corpus, folders))
     yield good(name, kind + (f", with all of its training text in {directions}" if directions else ""))
     yield from _examine_texts(here.values())
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.corpora import CATALOGUE, data_folders, directions_here
+from transduce.corpora import CATALOGUE, available_directions, data_folders
 from transduce.diagnostics.corpora import corpora_in
 from transduce.diagnostics.finding import Finding, good, guard, note, problem
 
@@ -180,7 +180,7 @@ def _examine_data_folders(data_folder: Path | None) -> Iterator[Finding]:
         if not folder.is_dir():
             yield good(subject, "does not exist yet; transduce corpus get creates it")
             continue
-        known = {name: directions_here(corpus, [folder]) for name, corpus in CATALOGUE.items()}
+        known = {name: available_directions(corpus, [folder]) for name, corpus in CATALOGUE.items()}
         corpora = [f"{name} ({', '.join(directions)})" for name, directions in known.items() if directions]
         taken = {text.folder for corpus in CATALOGUE.values() for text in (*corpus.train, *corpus.dev, *corpus.test)}
         corpora += [name for name in corpora_in(folder) if name not in taken]

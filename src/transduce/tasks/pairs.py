@@ -78,7 +78,8 @@ class PairTask(Task[Batch]):
             tokenizers.save(temporary)
             of_corpora = {
                 corpus: chain(
-                    self.training_pairs(text.clean_train_pairs(corpus, report), config), text.made_train_pairs(corpus)
+                    self.training_pairs(text.clean_train_pairs(corpus, report), config),
+                    text.augmented_train_pairs(corpus),
                 )
                 for corpus, report in reports.items()
             }

@@ -1,4 +1,4 @@
-"""What a split may combine: for each verb its subjects and objects, for each noun its adjectives and verbs."""
+"""Combinations allowed in a split: the subjects and objects of each verb, the adjectives and verbs of each noun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Choices", "VerbChoice", "choices_for"]
 
 
 class VerbChoice(NamedTuple):
-    """A verb with what the split may say with it."""
+    """A verb with its allowed arguments and adverbs in a split."""
 
     verb: Verb
     subjects: tuple[Noun, ...]
@@ -24,7 +24,7 @@ class VerbChoice(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """All tables of one split."""
+    """All tables of allowed combinations of one split."""
 
     lexicon: Lexicon
     verbs: dict[str, tuple[VerbChoice, ...]]  # by construction
@@ -49,7 +49,7 @@ def _verb_choice(verb: Verb, lexicon: Lexicon, split: Split, *, has_company: boo
 
 @cache
 def choices_for(split: Split) -> Choices:
-    """The tables of a split, made once."""
+    """Return the tables of a split (cached)."""
     lexicon = load_lexicon()
     with_company = ("intransitive", "transitive", "motion", "travel")
     verbs = {

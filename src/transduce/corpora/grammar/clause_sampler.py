@@ -1,4 +1,4 @@
-"""Drawing clauses: a verb, its tense, who and what goes with it, and when, where and how."""
+"""Random clauses: a verb with tense, arguments and adverbials."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _P_MANNER = 0.25
 
 
 class _Circumstances(NamedTuple):
-    """The free part of a clause."""
+    """The adjuncts of a clause."""
 
     time: TimeAdverbial | None = None
     frequency: Adverb | None = None
@@ -47,9 +47,9 @@ class _Circumstances(NamedTuple):
 
 
 class ClauseSampler(PhraseSampler):
-    """Draws clauses. A subject or an object that is given, a gap for instance, is taken as it is.
+    """Random clauses. A subject or object that is passed, such as a gap, is used unchanged.
 
-    ``is_short`` asks for a clause without circumstances, to be a part of a longer sentence.
+    ``is_short`` makes a clause without adjuncts, for use in a longer sentence.
     """
 
     def __init__(self, random: Random, choices: Choices) -> None:
@@ -77,7 +77,7 @@ class ClauseSampler(PhraseSampler):
         )
 
     def clause(self, when: Moods = moods.ALL, *, is_short: bool = False, may_negate: bool = True) -> Clause:
-        """A clause with a full verb."""
+        """Draw a clause with a full verb."""
         return self.pick(self._frames)(when, is_short=is_short, may_negate=may_negate)
 
     def _choice(self, group: str) -> VerbChoice:
@@ -86,13 +86,13 @@ class ClauseSampler(PhraseSampler):
     def _start(
         self, choice: VerbChoice, when: Moods, subject: Nominal | None, *, may_negate: bool
     ) -> tuple[Mood, bool, Nominal]:
-        """The mood, whether it is negated, and the subject."""
+        """Draw the mood, whether it is negated, and the subject."""
         mood = self.pick(when[choice.verb.aspect])
         has_perfect = mood.tense is Tense.PERFECT or mood.tense is Tense.PLUPERFECT
         is_negated = may_negate and not has_perfect and self.draw() < _P_NEGATED
         subject = subject or self.subject(choice.subjects, DEFINITE_ONLY if is_negated else SUBJECT)
         if mood is moods.SIMPLE_PRESENT and choice.verb.english.has_one_form and subject.person is not Person.HE:
-            mood = moods.PROGRESSIVE  # "they read" could be a past
+            mood = moods.PROGRESSIVE  # "they read" may be past tense
         return mood, is_negated, subject
 
     def _circumstances(
@@ -106,7 +106,7 @@ class ClauseSampler(PhraseSampler):
         direct: Nominal | None = None,
         takes_place: bool = True,
     ) -> _Circumstances:
-        """When and how often; then with whom, where or how: one of them, or where and how without an object."""
+        """Draw time or frequency, and one of companion, place and manner, or place and manner if there is no object."""
         if mood.tense is Tense.PERFECT:
             return _Circumstances(frequency=self.pick(self._perfect_adverbs))
         aspect = choice.verb.aspect
@@ -137,7 +137,7 @@ class ClauseSampler(PhraseSampler):
         may_negate: bool = True,
         determiners: DeterminerChoices = ANY,
     ) -> Clause:
-        """Somebody does something with something; the object may be a German dative."""
+        """Draw a transitive clause; the object may be a German dative."""
         choice = choice or self._choice("transitive")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         direct = direct or self.object(
@@ -157,7 +157,7 @@ class ClauseSampler(PhraseSampler):
         is_short: bool = False,
         may_negate: bool = True,
     ) -> Clause:
-        """Somebody does something."""
+        """Draw an intransitive clause."""
         choice = choice or self._choice("intransitive")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(choice, mood, is_negated=is_negated, is_short=is_short, subject=subject)
@@ -171,7 +171,7 @@ class ClauseSampler(PhraseSampler):
         is_short: bool = False,
         may_negate: bool = True,
     ) -> Clause:
-        """Somebody gives somebody something."""
+        """Draw a ditransitive clause."""
         choice = self._choice("ditransitive")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         indirect = self.person_object(DEFINITE_ONLY if is_negated else ANY, subject=subject)
@@ -197,15 +197,15 @@ class ClauseSampler(PhraseSampler):
         subject: Nominal | None = None,
         is_short: bool = False,
         may_negate: bool = True,
-        is_asked: bool = False,
+        omits_goal: bool = False,
     ) -> Clause:
-        """Somebody goes somewhere."""
+        """Draw a clause with a verb of motion and, unless ``omits_goal``, a goal."""
         choice = choice or self._choice("motion")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(
             choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, takes_place=False
         )
-        goal = None if is_asked else self._motion_goal(choice.verb.lemma)
+        goal = None if omits_goal else self._motion_goal(choice.verb.lemma)
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=goal)
 
     def _motion_goal(self, verb: str) -> PrepositionalPhrase:
@@ -229,7 +229,7 @@ class ClauseSampler(PhraseSampler):
         is_short: bool = False,
         may_negate: bool = True,
     ) -> Clause:
-        """Somebody travels to a city, perhaps by train."""
+        """Draw a clause about travelling to a city, perhaps by train."""
         choice = self._choice("travel")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(
@@ -247,7 +247,7 @@ class ClauseSampler(PhraseSampler):
         is_short: bool = False,
         may_negate: bool = True,
     ) -> Clause:
-        """Somebody puts something somewhere: the accusative after a two-way preposition."""
+        """Draw a clause about putting something somewhere: the accusative after a two-way preposition."""
         choice = self._choice("placing")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
@@ -270,13 +270,13 @@ class ClauseSampler(PhraseSampler):
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, direct=direct, goal=goal)
 
     def passive(self) -> Clause:
-        """Something is done, perhaps by somebody."""
+        """Draw a passive clause, perhaps with an agent."""
         choice = self.pick(self._passive_choices)
         mood = self.pick(moods.PASSIVE)
         is_negated = mood.tense is not Tense.PERFECT and self.draw() < _P_NEGATED
         subject = self.noun_phrase(self.pick(choice.objects), DEFINITE_ONLY if is_negated else ANY)
         agent = self.agent(choice.subjects) if self.chance(0.5) else None
-        is_habit = mood is moods.SIMPLE_PRESENT  # "is opened" alone could be a state
+        is_habit = mood is moods.SIMPLE_PRESENT  # "is opened" alone may be a state
         has_time = mood.time_kind and (is_habit or self.chance(_P_TIME))
         time = self.time(mood.time_kind, is_negated=is_negated) if has_time else None
         frequency = self.pick(self._perfect_adverbs) if mood.tense is Tense.PERFECT else None
@@ -285,7 +285,7 @@ class ClauseSampler(PhraseSampler):
         return clause._replace(is_passive=True)
 
     def description(self, tense: Tense | None = None, *, is_short: bool = False) -> Clause:
-        """Somebody or something is so, or is somewhere."""
+        """Draw a copular clause with an adjective or a location."""
         tense = tense or self.pick(_DESCRIPTION_TENSES)
         if self.chance(0.2):
             return self._location(tense)
@@ -297,7 +297,7 @@ class ClauseSampler(PhraseSampler):
             subject = subject._replace(adjective=None)
         predicate = self._predicate(adjective, noun, may_compare=not is_negated and not is_short)
         is_comparison = predicate.standard is not None
-        is_changing = noun.category == "person" and not (is_short or is_comparison)  # tired yesterday, never sad
+        is_changing = noun.category == "person" and not (is_short or is_comparison)  # "tired yesterday", "never sad"
         has_time = tense is Tense.PAST and is_changing and self.chance(0.3)
         time = self.time("past") if has_time else None
         has_frequency = tense is not Tense.FUTURE and is_changing and not (time or is_negated) and self.chance(0.25)
@@ -310,7 +310,7 @@ class ClauseSampler(PhraseSampler):
         r = self.draw()
         if not adjective.comparative_tree or r < 0.35:
             return Comparison(adjective)
-        if may_compare and r > 0.65 and noun.is_counted:
+        if may_compare and r > 0.65 and noun.is_countable:
             others = self._by_category[noun.category]
             other = self.pick(others)
             if other is not noun and adjective in self.choices.adjectives[other.lemma]:

@@ -1,4 +1,4 @@
-"""The clause: one record of what is said, and its words in the orders of both languages.
+"""The clause: one record of its content, and its realisation in the word orders of both languages.
 
 German has three orders: verb second (statements), verb first (questions, or after something fronted) and verb final
 (subordinate clauses). They share the middle field, whose order is
@@ -48,27 +48,27 @@ COPULA = Verb("be", BE, SEIN, Case.NOMINATIVE, (), (), (), "state")
 
 
 class Complement(Protocol):
-    """What follows the verb's bracket: a subordinate clause with its commas."""
+    """A subordinate clause after the verb's bracket, with its commas."""
 
     def english(self) -> str:
-        """A bracket."""
+        """Return the English bracket."""
 
     def german(self) -> str:
-        """Text with a comma at both ends."""
+        """Return the German text with a comma at both ends."""
 
     def combinations(self) -> Iterator[Combination]:
-        """The combinations of lexemes inside."""
+        """Yield the combinations of lexemes inside."""
 
 
 class Comparison(NamedTuple):
-    """The adjective of a predicate: plain, with ``very`` or ``too``, or compared with something (``than``, ``as``)."""
+    """A predicative adjective: plain, with ``very`` or ``too``, or in a comparison (``than``, ``as``)."""
 
     adjective: Adjective
     degree: Literal["", "very", "too", "than", "as"] = ""
-    standard: Nominal | None = None  # with what it is compared
+    standard: Nominal | None = None  # of the comparison
 
     def english(self) -> str:
-        """The adjective phrase."""
+        """Return the adjective phrase."""
         adjective = self.adjective
         if not self.standard:
             return f"(ADJP (RB {self.degree}) {adjective.tree})" if self.degree else f"(ADJP {adjective.tree})"
@@ -78,7 +78,7 @@ class Comparison(NamedTuple):
         return f"(ADJP (RB as) {adjective.tree} (PP (IN as) {standard}))"
 
     def german(self) -> str:
-        """sehr alt, zu alt, älter als, so alt wie: a predicate has no ending."""
+        """Return sehr alt, zu alt, älter als, so alt wie: predicative adjectives have no ending."""
         adjective = self.adjective
         if not self.standard:
             degree = {"": "", "very": "sehr ", "too": "zu "}[self.degree]
@@ -89,13 +89,13 @@ class Comparison(NamedTuple):
         return f"so {adjective.german} wie {standard}"
 
     def combinations(self, subject: Nominal) -> Iterator[Combination]:
-        """The adjective with every noun that it is said of."""
+        """Yield the adjective with each noun that it describes."""
         for noun in subject.heads() + (self.standard.heads() if self.standard else ()):
             yield "adjective", self.adjective.lemma, noun.lemma
 
 
 class Clause(NamedTuple):
-    """What is said: everything but the order and the end of the sentence.
+    """Content of a clause, without word order and sentence mark.
 
     >>> from transduce.corpora.grammar.lexicon import load_lexicon
     >>> from transduce.corpora.grammar.phrases import DETERMINERS, PRONOUNS
@@ -124,16 +124,16 @@ class Clause(NamedTuple):
     complement: Complement | None = None
 
     def combinations(self) -> Iterator[Combination]:
-        """The combinations of lexemes that are held out or not."""
-        doer: Nominal | None = self.subject
-        done_to = self.direct
+        """Yield the combinations of lexemes, which decide whether the clause is held out."""
+        agent: Nominal | None = self.subject
+        patient = self.direct
         if self.is_passive:
-            doer, done_to = (self.companion.object if self.companion else None), self.subject
-        if doer and self.verb is not COPULA:
-            for noun in doer.heads():
+            agent, patient = (self.companion.object if self.companion else None), self.subject
+        if agent and self.verb is not COPULA:
+            for noun in agent.heads():
                 yield "subject", noun.lemma, self.verb.lemma
-        if done_to:
-            for noun in done_to.heads():
+        if patient:
+            for noun in patient.heads():
                 yield "object", self.verb.lemma, noun.lemma
         if self.predicate:
             yield from self.predicate.combinations(self.subject)
@@ -143,7 +143,7 @@ class Clause(NamedTuple):
 
 
 def _english_objects(clause: Clause) -> Iterator[str]:
-    """``gives the child the book``, but ``gives it to the child``; ``turns on the lamp``, but ``turns it on``."""
+    """Objects: ``gives the child the book``, ``gives it to the child``; ``turns on the lamp``, ``turns it on``."""
     direct, indirect, particle = clause.direct, clause.indirect, clause.verb.english.particle
     direct_is_pronoun = isinstance(direct, Pronoun)
     if particle and not direct_is_pronoun:
@@ -159,7 +159,7 @@ def _english_objects(clause: Clause) -> Iterator[str]:
 
 
 def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bool) -> str:
-    """All that follows the verb; a gap says nothing and is left out."""
+    """Return everything after the verb; gaps are empty and omitted."""
     parts = [] if clause.is_passive else list(_english_objects(clause))
     if clause.predicate:
         parts.append(clause.predicate.english())
@@ -181,7 +181,7 @@ def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bo
 def _english_parts(
     clause: Clause, *, needs_auxiliary: bool, is_time_fronted: bool = False, is_place_fronted: bool = False
 ) -> tuple[str, str]:
-    """The auxiliary, and the rest with frequency and ``not`` before it."""
+    """Return the auxiliary, and the rest after frequency and ``not``."""
     tail = _english_tail(clause, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted)
     verb = clause.verb.english
     if clause.is_passive:
@@ -201,7 +201,7 @@ def _english_parts(
 
 
 def english_verb_phrase(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
-    """The VP of a clause whose subject precedes it."""
+    """Return the VP of a clause whose subject precedes it."""
     auxiliary, rest = _english_parts(
         clause, needs_auxiliary=False, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted
     )
@@ -209,18 +209,18 @@ def english_verb_phrase(clause: Clause, *, is_time_fronted: bool = False, is_pla
 
 
 def english_subject_first(clause: Clause) -> str:
-    """Subject and VP."""
+    """Return subject and VP."""
     return f"{clause.subject.english(Case.NOMINATIVE)} {english_verb_phrase(clause)}".lstrip()
 
 
 def english_inverted(clause: Clause) -> str:
-    """Auxiliary, subject, rest: ``did the man read``."""
+    """Return auxiliary, subject, rest: ``did the man read``."""
     auxiliary, rest = _english_parts(clause, needs_auxiliary=True)
     return f"{auxiliary} {clause.subject.english(Case.NOMINATIVE)} {rest}"
 
 
 def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True, with_place: bool = True) -> list[str]:
-    """The German middle field, in the order that the head of this file tells."""
+    """Return the German middle field in the order given in the module's docstring."""
     direct, indirect, object_case = clause.direct, clause.indirect, clause.verb.object_case
     frequency = clause.frequency
     is_direct_first, is_indirect_first = isinstance(direct, Pronoun | Name), isinstance(indirect, Pronoun | Name)
@@ -235,7 +235,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
         parts.append(indirect.german(Case.DATIVE))
     if not is_time_late:
         parts.append(time)
-    if frequency and not frequency.stands_behind:
+    if frequency and not frequency.follows_object:
         parts.append(frequency.german)
     if indirect and not is_indirect_first:
         parts.append(indirect.german(Case.DATIVE))
@@ -243,7 +243,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
         parts.append(_core(direct, object_case))
     if is_time_late:
         parts.append(time)
-    if frequency and frequency.stands_behind:
+    if frequency and frequency.follows_object:
         parts.append(frequency.german)
     if clause.is_negated and not is_direct_late:
         parts.append("nicht")
@@ -263,7 +263,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
 
 
 def _german_time(clause: Clause) -> str:
-    """The progressive is told by gerade, unless the sentence says when."""
+    """Return the time adverbial; without one, gerade marks the progressive."""
     if clause.time:
         return clause.time.german
     return "gerade" if clause.tense is Tense.PROGRESSIVE else ""
@@ -274,13 +274,13 @@ def _core(direct: Nominal, case: Case) -> str:
 
 
 def _negated_core(direct: Nominal, case: Case) -> str:
-    """nicht with an indefinite object is kein: kein Buch, keine alten Bücher, kein Wasser."""
+    """Negate an indefinite object by kein: kein Buch, keine alten Bücher, kein Wasser."""
     assert isinstance(direct, NounPhrase), "only noun phrases are indefinite under negation"
     return direct._replace(determiner=DETERMINERS["no"]).german_core(case)
 
 
 def _after_field(clause: Clause) -> str:
-    """What follows the bracket: the relative clause of the object, a that-clause, an infinitive."""
+    """Return the field after the bracket: relative clause of the object, that-clause, infinitive."""
     direct = clause.direct
     relative = direct.modifier.german() if isinstance(direct, NounPhrase) and direct.modifier else ""
     return relative + clause.complement.german() if clause.complement else relative
@@ -302,7 +302,7 @@ def _joined(parts: list[str], after: str) -> str:
 
 
 def german_subject_first(clause: Clause) -> str:
-    """Verb second after the subject: ``der Mann hat das Buch gelesen``."""
+    """Return the verb-second order after the subject: ``der Mann hat das Buch gelesen``."""
     finite, bracket, _ = _german_group(clause)
     subject = clause.subject.german(Case.NOMINATIVE)
     middle = _middle_field(clause, with_subject=False)
@@ -310,35 +310,35 @@ def german_subject_first(clause: Clause) -> str:
 
 
 def german_after_front(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
-    """Verb first, the subject after it: a question, or the rest of a clause after something fronted."""
+    """Return the verb-first order: a question, or a clause without its fronted constituent."""
     finite, bracket, _ = _german_group(clause)
     middle = _middle_field(clause, with_subject=True, with_time=not is_time_fronted, with_place=not is_place_fronted)
     return _joined([finite, *middle, bracket], _after_field(clause))
 
 
 def german_verb_final(clause: Clause) -> str:
-    """Verb final: ``der Mann das Buch gelesen hat``."""
+    """Return the verb-final order: ``der Mann das Buch gelesen hat``."""
     _, _, final = _german_group(clause)
     return _joined([*_middle_field(clause, with_subject=True), final], _after_field(clause))
 
 
 def german_command(clause: Clause) -> str:
-    """The imperative: ``schalte die Lampe ein``."""
+    """Return the imperative: ``schalte die Lampe ein``."""
     verb = clause.verb.german
     return _joined([verb.imperative, *_middle_field(clause, with_subject=False), verb.prefix], _after_field(clause))
 
 
 def english_bare_verb_phrase(clause: Clause) -> str:
-    """The verb without tense and subject: ``(VP (VB open) (NP (DT the) (NN door)))``."""
+    """Return the VP without tense and subject: ``(VP (VB open) (NP (DT the) (NN door)))``."""
     tail = _english_tail(clause, is_time_fronted=False, is_place_fronted=False)
     return f"(VP {clause.verb.english.base} {tail})" if tail else f"(VP {clause.verb.english.base})"
 
 
 def english_infinitive(clause: Clause) -> str:
-    """``(S (VP (TO to) (VP (VB open) ...)))``."""
+    """Return ``(S (VP (TO to) (VP (VB open) ...)))``."""
     return f"(S (VP (TO to) {english_bare_verb_phrase(clause)}))"
 
 
 def german_infinitive(clause: Clause) -> str:
-    """``die Tür zu öffnen``, ``die Lampe einzuschalten``."""
+    """Return ``die Tür zu öffnen``, ``die Lampe einzuschalten``."""
     return _joined([*_middle_field(clause, with_subject=False), clause.verb.german.zu_infinitive], _after_field(clause))

@@ -13,7 +13,7 @@ _DOUBLED = ("admit", "begin", "forget", "regret")  # two syllables, and the last
 
 
 class EnglishVerb(NamedTuple):
-    """Every form of a verb as a leaf of a tree; ``present`` and ``past`` are told by person."""
+    """All forms of a verb as leaves of a tree; ``present`` and ``past`` are indexed by person."""
 
     lemma: str  # with its particle: "turn on"
     base: str
@@ -22,11 +22,11 @@ class EnglishVerb(NamedTuple):
     participle: str
     gerund: str
     particle: str  # "(PRT (RP on))", or ""
-    has_one_form: bool  # present and past look alike: they read
+    has_one_form: bool  # present and past are equal: they read
 
 
 def starts_with_vowel_sound(word: str) -> bool:
-    """Whether ``an`` stands before the word.
+    """Whether the indefinite article before the word is ``an``.
 
     >>> [starts_with_vowel_sound(word) for word in ("apple", "university", "honest")]
     [True, False, True]
@@ -45,7 +45,7 @@ def _third_person(base: str) -> str:
 
 
 def _doubled(base: str) -> str:
-    """The stem before -ed and -ing: a last consonant after one short stressed vowel is doubled."""
+    """Return the stem before -ed and -ing: a final consonant after one short stressed vowel is doubled."""
     is_short = re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", base.replace("qu", "q")) is not None
     return base + base[-1] if is_short or base in _DOUBLED else base
 
@@ -63,7 +63,7 @@ def _gerund(base: str) -> str:
 
 
 def verb_from_dictionary(base: str, past: str = "", participle: str = "", *, particle: str = "") -> EnglishVerb:
-    """All forms from those of a dictionary; those left out are regular.
+    """Make all forms from the dictionary forms; those omitted are regular.
 
     >>> verb = verb_from_dictionary("stop")
     >>> verb.present[2], verb.past[2], verb.gerund

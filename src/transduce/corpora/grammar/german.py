@@ -1,7 +1,7 @@
 """German inflection: cases, articles, adjective endings, nouns and verbs, as pure functions of dictionary forms.
 
-A *column* says which form of an article or adjective a noun asks for: its gender, or the plural.
-A *person* is one of I, you, he, we, they: "you" is always one familiar person, so no form of ``ihr`` is needed.
+A *column* selects the form of an article or adjective that agrees with a noun: its gender, or the plural.
+A *person* is one of I, you, he, we, they: "you" is always the familiar singular, so no form of ``ihr`` is needed.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Column(IntEnum):
 
 
 class Person(IntEnum):
-    """Whom a finite verb agrees with."""
+    """Person and number that a finite verb agrees with."""
 
-    I = 0  # noqa: E741  (the pronoun is its best name)
+    I = 0  # noqa: E741  (the pronoun)
     YOU = 1
     HE = 2
     WE = 3
@@ -69,7 +69,7 @@ DEFINITE: Endings = (
 )
 RELATIVE_PRONOUNS: Endings = (*DEFINITE[:2], ("dem", "der", "dem", "denen"), ("dessen", "deren", "dessen", "deren"))
 
-# Adjective endings after der-words, after ein-words, and where no article shows the case.
+# Adjective endings after der-words, after ein-words, and without an article.
 WEAK: Endings = (
     ("e", "e", "e", "en"),
     ("en", "e", "e", "en"),
@@ -95,7 +95,7 @@ CONTRACTIONS = {
 
 
 def pronominal_forms(stem: str, *, like_ein: bool) -> Endings:
-    """All forms of a word inflected like ``ein`` (mein, kein) or like ``dieser`` (jeder, alle, viele).
+    """Return all forms of a word inflected like ``ein`` (mein, kein) or like ``dieser`` (jeder, alle, viele).
 
     >>> pronominal_forms("mein", like_ein=True)[Case.ACCUSATIVE]
     ('meinen', 'meine', 'mein', 'meine')
@@ -104,7 +104,7 @@ def pronominal_forms(stem: str, *, like_ein: bool) -> Endings:
 
 
 def adjective_stem(adjective: str) -> str:
-    """What the endings are put on.
+    """Return the stem of an adjective, before its ending.
 
     >>> [adjective_stem(word) for word in ("alt", "hoch", "teuer", "dunkel", "müde", "sauber")]
     ['alt', 'hoh', 'teur', 'dunkl', 'müd', 'sauber']
@@ -117,7 +117,7 @@ def adjective_stem(adjective: str) -> str:
 
 
 def dative_plural(plural: str) -> str:
-    """The plural with its ``-n``, but for plurals in ``-n`` and ``-s``.
+    """Return the dative plural: ``-n`` is added except after ``-n`` and ``-s``.
 
     >>> [dative_plural(word) for word in ("Hunde", "Gärten", "Autos", "Mütter")]
     ['Hunden', 'Gärten', 'Autos', 'Müttern']
@@ -126,7 +126,7 @@ def dative_plural(plural: str) -> str:
 
 
 def genitive_singular(noun: str, *, plural: str) -> str:
-    """The genitive of a strong masculine or neuter: ``-es`` after one syllable or a hiss, ``-s`` after more.
+    """Return the genitive of a strong masculine or neuter: ``-es`` after one syllable or a sibilant, else ``-s``.
 
     >>> [genitive_singular("Mann", plural="Männer"), genitive_singular("Lehrer", plural="Lehrer")]
     ['Mannes', 'Lehrers']
@@ -141,7 +141,7 @@ def genitive_singular(noun: str, *, plural: str) -> str:
 
 
 def noun_forms(singular: str, plural: str, column: Column, *, is_weak: bool) -> Endings:
-    """``[number][case]``: number 0 is the singular, 1 the plural.
+    """Return the forms ``[number][case]``: number 0 is the singular, 1 the plural.
 
     >>> noun_forms("Junge", "Jungen", Column.MASCULINE, is_weak=True)[0]
     ('Junge', 'Jungen', 'Jungen', 'Jungen')
@@ -156,9 +156,9 @@ def noun_forms(singular: str, plural: str, column: Column, *, is_weak: bool) -> 
 
 
 class GermanVerb(NamedTuple):
-    """Every form of a verb that the grammar uses; ``present`` and ``preterite`` are told by person."""
+    """All forms of a verb that the grammar uses; ``present`` and ``preterite`` are indexed by person."""
 
-    infinitive: str  # joined: aufmachen
+    infinitive: str  # with the prefix: aufmachen
     zu_infinitive: str  # aufzumachen
     prefix: str  # "auf", or ""
     present: tuple[str, ...]  # without the prefix
@@ -180,11 +180,11 @@ _PRETERITE = {
     "werden": ("wurde", "wurdest", "wurde", "wurden", "wurden"),
 }
 _INSEPARABLE = ("be", "ent", "er", "ge", "ver", "zer", "über", "unter", "um")
-_NOT_PREFIXED = ("bellen", "beten")  # verbs whose stem only looks like a prefix
+_NOT_PREFIXED = ("bellen", "beten")  # verbs that only seem to begin with a prefix
 
 
 def _needs_e(stem: str) -> bool:
-    """Whether an e must stand between the stem and -st, -t: arbeit-e-t, öffn-e-t, but lern-t."""
+    """Whether an e is inserted between the stem and -st, -t: arbeit-e-t, öffn-e-t, but lern-t."""
     return stem.endswith(("d", "t")) or re.search(r"(ch|[^aeiouäöülrhmn])[mn]$", stem) is not None
 
 
@@ -193,7 +193,7 @@ def _stem(infinitive: str) -> str:
 
 
 def _syncopated(infinitive: str) -> str:
-    """lächeln: ich lächle, lächle!; empty for all other verbs."""
+    """Return the syncopated form of verbs in -eln (ich lächle, lächle!), "" for all others."""
     return infinitive[:-3] + "le" if infinitive.endswith("eln") else ""
 
 
@@ -230,7 +230,7 @@ def _imperative(base: str, stem: str, third: str) -> str:
 
 
 def verb_from_dictionary(infinitive: str, third: str = "", participle: str = "", *, takes_sein: bool) -> GermanVerb:
-    """All forms from those of a dictionary; those left out are made as of a weak verb.
+    """Make all forms from the dictionary forms; those omitted are inflected as weak.
 
     >>> verb = verb_from_dictionary("auf|machen", takes_sein=False)
     >>> verb.present[Person.HE], verb.participle, verb.zu_infinitive

@@ -1,7 +1,7 @@
-"""Which combinations of lexemes are kept from training.
+"""Held-out combinations of lexemes.
 
-A combination is an adjective with its noun, a subject with its verb, or a verb with its object. A checksum of the
-words, and nothing else, gives it to one split, so all seeds and sizes agree: what is held out is never trained on.
+A combination is an adjective with its noun, a subject with its verb, or a verb with its object. A checksum of its
+words alone assigns it to a split, whatever the seed and corpus size, so held-out combinations are never trained on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HELD_OUT_PERCENT = 4  # for dev, and as many for test
 
 @cache
 def owner_of(combination: Combination) -> Split:
-    """The split that a combination belongs to.
+    """Return the split that a combination belongs to.
 
     >>> owner_of(("object", "read", "book"))
     'train'
@@ -37,5 +37,5 @@ def is_held_out(combination: Combination) -> bool:
 
 
 def is_allowed(combination: Combination, split: Split) -> bool:
-    """Whether sentences of a split may have this combination: its own, and those of training."""
+    """Whether sentences of a split may contain this combination: its own, and those of training."""
     return owner_of(combination) in ("train", split)

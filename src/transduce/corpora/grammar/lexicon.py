@@ -1,7 +1,7 @@
-"""The lexicon: dictionary entries that know both languages, read from the tables of words.
+"""The bilingual lexicon, read from the tables of words.
 
 Each English lexeme has one German equivalent in each construction, so the English sentence determines the German.
-Entries are identified by their English lemma; a clause that needs inflected forms finds them ready made here.
+Entries are identified by their English lemma and have all inflected forms.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = [
     "load_lexicon",
 ]
 
-Ownership = Literal["maybe", "never", "mostly", "once"]  # how "my" goes with a noun
+Ownership = Literal["maybe", "never", "mostly", "once"]  # whether a noun takes possessives
 
 _COLUMNS = {"der": Column.MASCULINE, "die": Column.FEMININE, "das": Column.NEUTER}
 
 
 class Preposition(NamedTuple):
-    """An English preposition with the German one that renders it, and the case that this one governs."""
+    """An English preposition with its German rendering and the case that the latter governs."""
 
     tree: str  # "(IN in)"
     german: str
@@ -38,7 +38,7 @@ class Preposition(NamedTuple):
 
 
 class Noun(NamedTuple):
-    """A noun; ``trees`` and ``forms`` are told by number: 0 is the singular, 1 the plural."""
+    """A noun; ``trees`` and ``forms`` are indexed by number: 0 is the singular, 1 the plural."""
 
     lemma: str
     category: str
@@ -46,14 +46,14 @@ class Noun(NamedTuple):
     trees: tuple[str, str]
     column: Column
     forms: Endings
-    is_counted: bool
+    is_countable: bool
     owned: Ownership
-    location: Preposition | None  # only of places: where one is
-    goal: Preposition | None  # only of places: where one goes
+    location: Preposition | None  # of places only: "in the garden"
+    goal: Preposition | None  # of places only: "into the garden"
 
 
 class Adjective(NamedTuple):
-    """An adjective; the comparative is English leaves and a German word, both empty where nothing is compared."""
+    """An adjective; the comparatives are English leaves and a German word, both empty if it is not gradable."""
 
     lemma: str
     tree: str
@@ -65,16 +65,16 @@ class Adjective(NamedTuple):
 
 
 class Adverb(NamedTuple):
-    """An adverb of manner or frequency. ``stands_behind``: it follows a definite object in German, as nicht does."""
+    """An adverb of manner or frequency. ``follows_object``: in German it follows a definite object, like nicht."""
 
     lemma: str
     tree: str
     german: str
-    stands_behind: bool
+    follows_object: bool
 
 
 class TimeAdverbial(NamedTuple):
-    """When: ``kind`` says with which tenses it goes."""
+    """A time adverbial; ``kind`` is matched with tenses."""
 
     kind: str
     tree: str
@@ -82,7 +82,7 @@ class TimeAdverbial(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb of one construction, with the noun classes or nouns that it takes."""
+    """A verb of one construction, with the noun classes or nouns that it takes as arguments."""
 
     lemma: str
     english: english.EnglishVerb
@@ -95,7 +95,7 @@ class Verb(NamedTuple):
 
 
 class Lexicon(NamedTuple):
-    """All entries."""
+    """All entries of the lexicon."""
 
     nouns: dict[str, Noun]
     adjectives: dict[str, Adjective]
@@ -107,7 +107,7 @@ class Lexicon(NamedTuple):
     cities: dict[str, str]  # German by English
 
     def nouns_of(self, selection: tuple[str, ...]) -> tuple[Noun, ...]:
-        """The nouns that a selection of classes and single nouns admits, each once."""
+        """Return the nouns of a selection of classes and single nouns, each once."""
         chosen = dict.fromkeys(
             noun for name in selection for noun in self.nouns.values() if name in (noun.category, noun.lemma)
         )
@@ -119,7 +119,7 @@ def _rows(table: str) -> list[str]:
 
 
 def _preposition(entry: str, *, is_goal: bool) -> Preposition:
-    """``into/in`` of the table of places; a goal takes the accusative, but for ``zu``."""
+    """Parse ``into/in`` of the table of places; a goal takes the accusative, except for ``zu``."""
     english_word, _, german_word = entry.partition("/")
     case = Case.ACCUSATIVE if is_goal and german_word != "zu" else Case.DATIVE
     tag = "TO" if english_word == "to" else "IN"
@@ -144,7 +144,7 @@ def _noun(row: str, category: str) -> Noun:
         trees=(f"(NN {singular})", f"(NNS {plural})"),
         column=column,
         forms=german.noun_forms(german_singular, german_plural, column, is_weak=article.endswith("*")),
-        is_counted=plural != "-",
+        is_countable=plural != "-",
         owned=_ownership(singular),
         location=_preposition(places[0], is_goal=False) if places else None,
         goal=_preposition(places[1], is_goal=True) if places else None,
@@ -189,14 +189,14 @@ def _verb(row: str) -> Verb:
 def _manners() -> dict[str, tuple[Adverb, ...]]:
     groups: dict[str, tuple[Adverb, ...]] = {}
     for group, word, german_word in map(str.split, _rows(modifiers.MANNER_TABLE)):
-        adverb = Adverb(word, f"(ADVP (RB {word}))", german_word, stands_behind=True)
+        adverb = Adverb(word, f"(ADVP (RB {word}))", german_word, follows_object=True)
         groups[group] = (*groups.get(group, ()), adverb)
     return groups
 
 
 def _frequencies() -> tuple[Adverb, ...]:
     rows = map(str.split, _rows(modifiers.FREQUENCY_TABLE))
-    return tuple(Adverb(word, f"(ADVP (RB {word}))", german, place == "behind") for word, german, place in rows)
+    return tuple(Adverb(word, f"(ADVP (RB {word}))", german, position == "behind") for word, german, position in rows)
 
 
 def _times() -> dict[str, tuple[TimeAdverbial, ...]]:
@@ -208,7 +208,7 @@ def _times() -> dict[str, tuple[TimeAdverbial, ...]]:
 
 @cache
 def load_lexicon() -> Lexicon:
-    """Read the tables, once.
+    """Read the tables (cached).
 
     >>> load_lexicon().nouns["boy"].forms[0]
     ('Junge', 'Jungen', 'Jungen', 'Jungen')

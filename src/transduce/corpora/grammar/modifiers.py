@@ -1,7 +1,7 @@
-"""Adjectives, adverbs, names and everything else that is not a noun or a verb, one a line.
+"""Tables of adjectives, adverbs, names and all other words but nouns and verbs, one entry a line.
 
-An adjective: English, its comparative (``more`` where it has none of its own, ``-`` where nothing is compared), German,
-its comparative, and the noun classes, or single nouns, that it goes with.
+An adjective: English, its comparative (``more`` if periphrastic, ``-`` if not gradable), German, its comparative, and
+the noun classes, or single nouns, that it modifies.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ wine chocolate
     colorful more bunt bunter garment bird plant carpet picture ball meadow
 """
 
-# Groups of adverbs of manner, by the name that the verbs use.
+# Adverbs of manner by group; verbs refer to groups.
 MANNER_TABLE = """
     pace slowly langsam
     pace quickly schnell
@@ -132,14 +132,14 @@ MANNER_TABLE = """
     skill badly schlecht
 """
 
-# The verbs that one does with somebody, and for somebody.
+# Verbs that take "with" or "for" a person.
 COMPANY_VERBS = {
     "with": "work dance sing cook wait shop study play visit discuss eat drink read collect travel drive fly go \
 return",
     "for": "buy bake draw paint build order repair write collect choose plant sing cook work pray",
 }
 
-# never and already stand behind a definite object, as nicht does; the others before it.
+# In German, never and already follow a definite object, like nicht; the others precede it.
 FREQUENCY_TABLE = """
     often oft before
     always immer before
@@ -151,7 +151,7 @@ FREQUENCY_TABLE = """
     just gerade before
 """
 
-# When: the times with which it goes, English and German; a tree of its own in English.
+# Time adverbials: kind, English tree, German.
 TIME_TABLE = """
     past | (NP-TMP (NN yesterday)) | gestern
     past | (NP-TMP (JJ last) (NN week)) | letzte Woche

@@ -1,4 +1,4 @@
-"""How a clause can stand in time: tense, modal verb, and the kind of time adverbial that goes with them."""
+"""Moods of a clause: tense, modal verb, and the kind of time adverbial that agrees with them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 
 
 class Mood(NamedTuple):
-    """Tense and modal verb; ``time_kind`` is empty where no time is told."""
+    """Tense and modal verb; ``time_kind`` is empty if no time adverbial is possible."""
 
     tense: Tense
     modal: Modal | None = None
     time_kind: str = ""
 
 
-Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]  # each as often as it is likely
+Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]  # by aspect, repeated by weight
 
 SIMPLE_PRESENT = Mood(Tense.PRESENT, time_kind="habit")
 PROGRESSIVE = Mood(Tense.PROGRESSIVE, time_kind="now")
@@ -44,7 +44,7 @@ _NEUTRAL_MODALS = tuple(Mood(Tense.PRESENT, MODALS[name], "future") for name in 
 
 
 def _by_aspect(moods: tuple[Mood, ...]) -> Moods:
-    """What merely happens has neither a progressive nor a modal verb, a state has no perfect either."""
+    """Filter moods by aspect: happenings have no progressive or modal verb, states also no perfect."""
     happening = tuple(mood for mood in moods if not mood.modal and mood is not PROGRESSIVE)
     return {
         "action": moods,

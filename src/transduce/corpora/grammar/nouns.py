@@ -1,8 +1,8 @@
-"""The nouns, one a line: English singular and plural, German article, singular and plural.
+"""Table of nouns, one a line: English singular and plural, German article, singular and plural.
 
-``der*`` marks a weak masculine: every form but the nominative singular is that of the plural.
-``-`` stands for the plural of a noun that is not counted. A place goes on with two pairs of prepositions,
-English/German: where one is (dative), and where one goes (``in``, ``auf`` with the accusative, ``zu`` with the dative).
+``der*`` marks a weak masculine: every form but the nominative singular equals the plural.
+``-`` as plural marks a mass noun. A place also has two pairs of prepositions,
+English/German: of location (dative), and of direction (``in``, ``auf`` with the accusative, ``zu`` with the dative).
 """
 
 from __future__ import annotations
@@ -332,8 +332,8 @@ PLACE_TABLE = {
     """,
 }
 
-# Nouns that "my" never goes with, those that it mostly goes with, and those of which one has a single one. All others
-# may have an owner.
+# Nouns that never take a possessive, that mostly take one, and that take one in the singular only. All others
+# may take one.
 NEVER_OWNED = """
     man woman fisherman hunter sailor captain pilot policeman soldier judge engineer painter singer dancer actor writer
     poet journalist photographer scientist seller tourist mayor king queen prince princess thief witness giant witch

@@ -1,4 +1,4 @@
-"""Drawing noun phrases and what goes with them."""
+"""Random noun phrases and prepositional phrases."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ T = TypeVar("T")
 _POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _Weights = dict[str | tuple[str, ...], int]
-_Options = tuple[tuple[Determiner, bool], ...]  # with whether the noun is plural; each as often as it is likely
+_Options = tuple[tuple[Determiner, bool], ...]  # (determiner, whether the noun is plural), repeated by weight
 
 
 class DeterminerChoices(NamedTuple):
-    """Determiners by the ownership of a noun, and for those that are not counted."""
+    """Determiners for each ``Ownership`` of a noun, and for mass nouns."""
 
     maybe: _Options
     never: _Options
@@ -50,8 +50,8 @@ class DeterminerChoices(NamedTuple):
     uncounted: _Options
 
     def for_noun(self, noun: Noun) -> _Options:
-        """Those that fit the noun."""
-        if not noun.is_counted:
+        """Return the determiners that fit a noun."""
+        if not noun.is_countable:
             return self.uncounted
         match noun.owned:
             case "maybe":
@@ -67,7 +67,7 @@ class DeterminerChoices(NamedTuple):
 
 
 def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
-    """Choices by weight; a key may name several determiners, ``""`` is the absence of one."""
+    """Make choices by weight; a key may have several determiners, ``""`` is none."""
     options = [
         (word, is_plural)
         for weights, is_plural in ((singular, False), (plural, True))
@@ -79,7 +79,7 @@ def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
     plain = [option for option in options if option[0] not in _POSSESSIVES]
     of_relatives = [option for option in plain if option[0] in ("the", "a")] + possessive * 5
     of_mass = [option for option in options if option[0] in ("the", "this", *_POSSESSIVES) and not option[1]]
-    if ("a", False) in options:  # where a book may be, bread may be
+    if ("a", False) in options:  # where "a book" is possible, so is "bread"
         of_mass += [("", False)] * len(of_mass)
     mostly_owned = of_relatives if possessive else options
     owned_once = [option for option in mostly_owned if not option[1]]
@@ -109,7 +109,7 @@ _P_OWNER = 0.07
 
 
 class PhraseSampler:
-    """Draws phrases with one generator of random numbers from the tables of one split."""
+    """Random phrases from the tables of one split; all draws use one random generator."""
 
     def __init__(self, random: Random, choices: Choices) -> None:
         self.draw: Callable[[], float] = random.random
@@ -129,15 +129,15 @@ class PhraseSampler:
         self._vehicles = lexicon.nouns_of(("train", "bus", "car", "ship", "taxi", "tram", "bicycle"))
 
     def chance(self, probability: float) -> bool:
-        """Whether something happens that happens so often."""
+        """Draw True with a probability."""
         return self.draw() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options, all alike."""
+        """Draw one of the options uniformly."""
         return options[int(self.draw() * len(options))]
 
     def noun_phrase(self, noun: Noun, determiners: DeterminerChoices = ANY, *, may_own: bool = True) -> NounPhrase:
-        """The noun with a determiner, perhaps an adjective, perhaps an owner in the determiner's place."""
+        """Draw a phrase of the noun: with a determiner or an owner, perhaps with an adjective."""
         determiner, is_plural = self.pick(determiners.for_noun(noun))
         adjectives = self.choices.adjectives[noun.lemma]
         adjective = self.pick(adjectives) if self.draw() < _P_ADJECTIVE else None
@@ -151,7 +151,7 @@ class PhraseSampler:
         return NounPhrase(determiner, noun, is_plural, adjective)
 
     def subject(self, nouns: Sequence[Noun], determiners: DeterminerChoices = SUBJECT) -> Nominal:
-        """A pronoun or a name where the noun drawn is a person, or a noun phrase."""
+        """Draw a noun phrase, or for a person perhaps a pronoun or a name."""
         noun = self.pick(nouns)
         if noun.category == "person":
             r = self.draw()
@@ -162,7 +162,7 @@ class PhraseSampler:
         return self.noun_phrase(noun, determiners)
 
     def object(self, nouns: Sequence[Noun], determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:
-        """A noun phrase, a name or a pronoun that is not the subject's own."""
+        """Draw a noun phrase, a name or a pronoun that differs from the subject."""
         noun = self.pick(nouns)
         r = self.draw()
         if noun.category == "person":
@@ -172,15 +172,15 @@ class PhraseSampler:
                 name = self.pick(self._names)
                 return name if name != subject else PRONOUNS["they"]
         elif r < 0.08:
-            return PRONOUNS[self.pick(("it", "they"))] if noun.is_counted else PRONOUNS["it"]
+            return PRONOUNS[self.pick(("it", "they"))] if noun.is_countable else PRONOUNS["it"]
         return self.noun_phrase(noun, determiners, may_own=not isinstance(subject, Name))  # no "Anna sees Anna's hat"
 
     def person_object(self, determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:
-        """To whom something is given."""
+        """Draw an indirect object."""
         return self.object(self._people, determiners, subject=subject)
 
     def pronoun_object(self, subject: Nominal) -> Pronoun:
-        """A pronoun for a person who is not the speaker or hearer that acts."""
+        """Draw a personal pronoun; first and second person must differ from the subject's."""
         words = ["he", "she", "they"]
         if subject.person not in (Person.I, Person.WE):
             words += ["I", "we"]
@@ -189,7 +189,7 @@ class PhraseSampler:
         return PRONOUNS[self.pick(words)]
 
     def place(self) -> PrepositionalPhrase:
-        """Where: a place with the preposition of its own, a city, or beside something."""
+        """Draw a location: a place with its own preposition, a city, or a position beside something."""
         r = self.draw()
         if r < 0.12:
             return PrepositionalPhrase(PREPOSITIONS["in"], self.pick(self._cities))
@@ -200,7 +200,7 @@ class PhraseSampler:
         return PrepositionalPhrase(noun.location, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
     def neighborhood(self) -> PrepositionalPhrase:
-        """Behind, beside, near a building; under a tree."""
+        """Draw a position behind, beside or near a building, or under a plant."""
         if self.chance(0.25):
             preposition, nouns = PREPOSITIONS["under"], self._plants
         else:
@@ -208,19 +208,19 @@ class PhraseSampler:
         return PrepositionalPhrase(preposition, self.noun_phrase(self.pick(nouns), SINGULAR_PLACE))
 
     def furniture_place(self) -> PrepositionalPhrase:
-        """On or under a piece of furniture."""
+        """Draw a position on, under or beside a piece of furniture."""
         noun = self.pick(self._furniture)
         preposition = PREPOSITIONS[self.pick(("on", "under", "beside"))]
         return PrepositionalPhrase(preposition, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
     def outdoor_place(self) -> PrepositionalPhrase:
-        """Where animals are."""
+        """Draw a location for animals."""
         noun = self.pick(self._outdoors)
         assert noun.location is not None
         return PrepositionalPhrase(noun.location, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
     def goal(self) -> PrepositionalPhrase:
-        """Where to: a place with the preposition of its own, or a person."""
+        """Draw a goal: a place with its own preposition, or a person."""
         if self.chance(0.15):
             people = self.noun_phrase(self.pick(self._people), DEFINITE_ONLY)
             return PrepositionalPhrase(PREPOSITIONS["to a person"], people)
@@ -229,19 +229,19 @@ class PhraseSampler:
         return PrepositionalPhrase(noun.goal, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
     def onto(self, lemmas: str) -> PrepositionalPhrase:
-        """Onto one of the nouns named."""
+        """Draw ``onto`` one of the nouns ``lemmas``."""
         return self._towards("onto", lemmas)
 
     def into(self, lemmas: str) -> PrepositionalPhrase:
-        """Into one of the nouns named."""
+        """Draw ``into`` one of the nouns ``lemmas``."""
         return self._towards("into", lemmas)
 
     def through(self, lemmas: str) -> PrepositionalPhrase:
-        """Through one of the nouns named."""
+        """Draw ``through`` one of the nouns ``lemmas``."""
         return self._towards("through", lemmas)
 
     def put_on(self, lemmas: str) -> PrepositionalPhrase:
-        """``on``, where something is put."""
+        """Draw ``on`` one of the nouns ``lemmas``, as the goal of putting."""
         return self._towards("put on", lemmas)
 
     def _towards(self, preposition: str, lemmas: str) -> PrepositionalPhrase:
@@ -249,21 +249,21 @@ class PhraseSampler:
         return PrepositionalPhrase(PREPOSITIONS[preposition], self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
     def city_goal(self) -> PrepositionalPhrase:
-        """To a city."""
+        """Draw ``to`` a city."""
         return PrepositionalPhrase(PREPOSITIONS["to a city"], self.pick(self._cities))
 
     def vehicle(self) -> PrepositionalPhrase:
-        """By train: no article in English, der in German."""
+        """Draw ``by train``: no article in English, a definite one in German."""
         return PrepositionalPhrase(
             PREPOSITIONS["by a vehicle"], NounPhrase(DETERMINERS["by"], self.pick(self._vehicles))
         )
 
     def company(self, kind: str, subject: Nominal) -> PrepositionalPhrase:
-        """With or for somebody."""
+        """Draw ``with`` or ``for`` somebody."""
         return PrepositionalPhrase(PREPOSITIONS[kind], self.person_object(DEFINITE_ONLY, subject=subject))
 
     def agent(self, nouns: Sequence[Noun]) -> PrepositionalPhrase:
-        """By whom something is done."""
+        """Draw the agent of a passive."""
         noun = self.pick(nouns)
         person: Nominal = self.pick(self._names)
         if noun.category != "person" or self.chance(0.85):
@@ -271,7 +271,7 @@ class PhraseSampler:
         return PrepositionalPhrase(PREPOSITIONS["by"], person)
 
     def attribute(self, noun: Noun) -> PrepositionalPhrase | None:
-        """What may follow a noun: what a person has with him, the neighbourhood of a building."""
+        """Draw a prepositional attribute: ``with`` a belonging for persons, a position for places; else None."""
         if noun.category == "person":
             belonging = self.noun_phrase(self.pick(self._belongings), SINGULAR_PLACE, may_own=False)
             return PrepositionalPhrase(PREPOSITIONS["with"], belonging)
@@ -280,6 +280,6 @@ class PhraseSampler:
         return None
 
     def time(self, kind: str, *, is_negated: bool = False) -> TimeAdverbial | None:
-        """When, of the kind that a tense asks for; none where the negation would have to stand before it."""
+        """Draw a time adverbial of a kind; None if it would follow the negation in German."""
         time = self.pick(self.choices.lexicon.times[kind])
         return None if is_negated and (kind == "habit" or time.german == "bald") else time

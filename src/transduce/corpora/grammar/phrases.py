@@ -1,7 +1,7 @@
-"""Noun phrases and prepositional phrases: small records that say themselves in both languages.
+"""Noun phrases and prepositional phrases: small records that realise themselves in both languages.
 
-``english(case)`` is a Penn bracket, ``german(case)`` text. A comma belongs to both ends of a German relative clause;
-where two commas meet, or one meets the end of the sentence, one falls away (see ``sentences``).
+``english(case)`` returns a Penn bracket, ``german(case)`` text. German relative clauses have a comma at both ends;
+``sentences`` removes one of two adjacent commas, and one at the end of the sentence.
 """
 
 from __future__ import annotations
@@ -46,44 +46,44 @@ Combination = tuple[str, str, str]  # kind, and two lexemes: ("object", "read", 
 
 
 class Nominal(Protocol):
-    """What can be a subject or an object."""
+    """A possible subject or object."""
 
     @property
     def person(self) -> Person:
-        """Whom a verb agrees with."""
+        """Person that the verb agrees with."""
 
     @property
     def is_definite(self) -> bool:
-        """Whether it precedes nicht and the adverbs of a German clause."""
+        """Whether it is definite; then it precedes nicht and the adverbs of a German clause."""
 
     def english(self, case: Case) -> str:
-        """A bracket; the case is seen in pronouns only."""
+        """Return the bracket; the case only matters for pronouns."""
 
     def german(self, case: Case) -> str:
-        """The German words."""
+        """Return the German words."""
 
     def heads(self) -> tuple[Noun, ...]:
-        """The nouns that a verb is combined with."""
+        """Return the head nouns."""
 
     def combinations(self) -> Iterator[Combination]:
-        """The combinations of lexemes inside."""
+        """Yield the combinations of lexemes inside."""
 
 
 class Modifier(Protocol):
-    """What may follow a noun: a relative clause or a prepositional phrase."""
+    """A modifier after a noun: a relative clause or a prepositional phrase."""
 
     def english(self) -> str:
-        """A bracket."""
+        """Return the bracket."""
 
     def german(self) -> str:
-        """The German words."""
+        """Return the German words."""
 
     def combinations(self) -> Iterator[Combination]:
-        """The combinations of lexemes inside."""
+        """Yield the combinations of lexemes inside."""
 
 
 class Pronoun(NamedTuple):
-    """A personal pronoun: English as subject and object, German by case up to the dative."""
+    """A personal pronoun: English subject and object form, German forms up to the dative."""
 
     person: Person
     trees: tuple[str, str]
@@ -91,19 +91,19 @@ class Pronoun(NamedTuple):
     is_definite: bool = True
 
     def english(self, case: Case) -> str:
-        """The subject's form in the nominative, else the object's."""
+        """Return the subject form in the nominative, else the object form."""
         return self.trees[0 if case is Case.NOMINATIVE else 1]
 
     def german(self, case: Case) -> str:
-        """The form of that case; no genitive is ever asked for."""
+        """Return the form of a case other than the genitive."""
         return self.forms[case]
 
     def heads(self) -> tuple[Noun, ...]:
-        """None: a pronoun goes with every verb."""
+        """Return (): pronouns combine with every verb."""
         return ()
 
     def combinations(self) -> Iterator[Combination]:
-        """None."""
+        """Yield nothing."""
         return iter(())
 
 
@@ -124,7 +124,7 @@ PRONOUNS = {
 
 
 class Name(NamedTuple):
-    """The name of a person or a city: the same in every case."""
+    """Name of a person or a city: the same in every case."""
 
     tree: str
     german_name: str
@@ -132,51 +132,51 @@ class Name(NamedTuple):
     is_definite: bool = True
 
     def english(self, case: Case) -> str:
-        """The name."""
+        """Return the name."""
         return self.tree
 
     def german(self, case: Case) -> str:
-        """The name."""
+        """Return the name."""
         return self.german_name
 
     def heads(self) -> tuple[Noun, ...]:
-        """None: a name goes with every verb."""
+        """Return (): names combine with every verb."""
         return ()
 
     def combinations(self) -> Iterator[Combination]:
-        """None."""
+        """Yield nothing."""
         return iter(())
 
 
 class Gap(NamedTuple):
-    """The place of a question word or a relative pronoun: nothing is said, but the verb agrees with it."""
+    """Trace of a question word or a relative pronoun: empty, but the verb agrees with it."""
 
     noun: Noun | None = None
     person: Person = Person.HE
     is_definite: bool = True
 
     def english(self, case: Case) -> str:
-        """Nothing."""
+        """Return the empty string."""
         return ""
 
     def german(self, case: Case) -> str:
-        """Nothing."""
+        """Return the empty string."""
         return ""
 
     def heads(self) -> tuple[Noun, ...]:
-        """The noun that was moved away."""
+        """Return the moved noun, if any."""
         return (self.noun,) if self.noun else ()
 
     def combinations(self) -> Iterator[Combination]:
-        """None."""
+        """Yield nothing."""
         return iter(())
 
 
 class Determiner(NamedTuple):
-    """An article or its like: German forms and the endings of an adjective after it.
+    """A determiner: its German forms and the endings of an adjective after it.
 
     Args:
-        tree: English leaf, empty for no article.
+        tree: English leaf, empty without article.
         forms: German, ``[case][column]``.
         endings: of the adjectives after it, ``[case][column]``.
     """
@@ -246,7 +246,7 @@ _AN = "(DT an)"
 
 @cache
 def name_as_owner(name: str) -> Determiner:
-    """``Anna's``: in German a word before the noun, with strong adjectives after it.
+    """Make the determiner ``Anna's``: in German a word before the noun, followed by strong adjectives.
 
     >>> name_as_owner("Anna").forms[Case.DATIVE][Column.FEMININE]
     'Annas'
@@ -255,7 +255,7 @@ def name_as_owner(name: str) -> Determiner:
 
 
 class NounPhrase(NamedTuple):
-    """A noun with what belongs to it; an ``owner`` is the German genitive after a noun with ``der``."""
+    """A noun with its determiner and modifiers; an ``owner`` is a German genitive after a noun with ``der``."""
 
     determiner: Determiner
     noun: Noun
@@ -266,16 +266,16 @@ class NounPhrase(NamedTuple):
 
     @property
     def person(self) -> Person:
-        """Third, singular or plural."""
+        """Third person, singular or plural."""
         return Person.THEY if self.is_plural else Person.HE
 
     @property
     def is_definite(self) -> bool:
-        """As the determiner is."""
+        """Whether the determiner is definite."""
         return self.determiner.is_definite
 
     def english(self, case: Case) -> str:
-        """The bracket; a noun with a modifier is a phrase inside the phrase."""
+        """Return the bracket; a noun with a modifier is an inner noun phrase."""
         determiner = self.determiner.tree
         if self.owner:
             determiner = f"{self.owner.english(Case.GENITIVE)[:-1]} (POS 's))"
@@ -287,12 +287,12 @@ class NounPhrase(NamedTuple):
         return f"(NP {bare} {self.modifier.english()})" if self.modifier else bare
 
     def german(self, case: Case) -> str:
-        """Determiner, adjective with its ending, noun, genitive, modifier."""
+        """Return determiner, adjective with its ending, noun, genitive, modifier."""
         core = self.german_core(case)
         return f"{core} {self.modifier.german()}".replace(" ,", ",") if self.modifier else core
 
     def german_core(self, case: Case) -> str:
-        """All but the modifier, which may stand at the end of the clause."""
+        """Return all but the modifier, which may be extraposed to the end of the clause."""
         column = Column.PLURAL if self.is_plural else self.noun.column
         determiner = self.determiner.forms[case][column]
         text = self.noun.forms[self.is_plural][case]
@@ -303,11 +303,11 @@ class NounPhrase(NamedTuple):
         return f"{text} {self.owner.german(Case.GENITIVE)}" if self.owner else text
 
     def heads(self) -> tuple[Noun, ...]:
-        """The noun."""
+        """Return the noun."""
         return (self.noun,)
 
     def combinations(self) -> Iterator[Combination]:
-        """Adjective and noun, and what is inside owner and modifier."""
+        """Yield (adjective, noun), and the combinations inside owner and modifier."""
         if self.adjective:
             yield "adjective", self.adjective.lemma, self.noun.lemma
         for part in (self.owner, self.modifier):
@@ -316,7 +316,7 @@ class NounPhrase(NamedTuple):
 
 
 class Coordination(NamedTuple):
-    """Two noun phrases and ``and`` between them."""
+    """Two noun phrases joined by ``and``."""
 
     first: Nominal
     second: Nominal
@@ -324,23 +324,23 @@ class Coordination(NamedTuple):
 
     @property
     def is_definite(self) -> bool:
-        """If both are."""
+        """Whether both are definite."""
         return self.first.is_definite and self.second.is_definite
 
     def english(self, case: Case) -> str:
-        """One phrase over both."""
+        """Return one noun phrase over both."""
         return f"(NP {self.first.english(case)} (CC and) {self.second.english(case)})"
 
     def german(self, case: Case) -> str:
-        """Both in the same case."""
+        """Return both in the same case."""
         return f"{self.first.german(case)} und {self.second.german(case)}"
 
     def heads(self) -> tuple[Noun, ...]:
-        """Those of both."""
+        """Return the nouns of both."""
         return self.first.heads() + self.second.heads()
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of both."""
+        """Yield the combinations of both."""
         yield from self.first.combinations()
         yield from self.second.combinations()
 
@@ -356,7 +356,7 @@ class PrepositionalPhrase(NamedTuple):
         return f"(PP {self.preposition.tree} {self.object.english(Case.ACCUSATIVE)})"
 
     def german(self) -> str:
-        """Preposition and article become one word where they can: im, zur, beim."""
+        """Return the words, contracting preposition and article where possible: im, zur, beim."""
         _, preposition, case = self.preposition
         text = self.object.german(case)
         if isinstance(self.object, NounPhrase) and self.object.determiner.forms is DEFINITE:
@@ -367,7 +367,7 @@ class PrepositionalPhrase(NamedTuple):
         return f"{preposition} {text}"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the noun phrase."""
+        """Yield the combinations of the noun phrase."""
         return self.object.combinations()
 
 
@@ -376,7 +376,7 @@ def _prepositions(case: Case, words: str) -> dict[str, Preposition]:
     return {english: Preposition(f"(IN {english})", german, case) for english, german in pairs}
 
 
-# Those that no noun chooses for itself. The dative of the two-way ones is the place where something is.
+# Prepositions not selected by a noun. Two-way prepositions take the dative for locations.
 PREPOSITIONS = {
     **_prepositions(Case.DATIVE, "with/mit by/von behind/hinter under/unter near/bei beside/neben on/auf in/in"),
     **_prepositions(Case.ACCUSATIVE, "for/für through/durch onto/auf into/in"),

@@ -1,4 +1,4 @@
-"""Drawing sentences: one method for each construction, and how often each is drawn."""
+"""Random sentences: one method for each construction, and the weights of the constructions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CONSTRUCTION_WEIGHTS = {
     "joined": 3,
     "coordinated": 2,
 }
-# Conjunction, moods of the subordinate clause, moods of the main clause.
+# (conjunction, moods of the subordinate clause, moods of the main clause)
 _LINKS: tuple[tuple[str, Moods, Moods], ...] = (
     ("because", moods.PAST, moods.PAST),
     ("because", moods.PRESENT, moods.PRESENT),
@@ -66,7 +66,7 @@ _LINKS: tuple[tuple[str, Moods, Moods], ...] = (
     ("before", moods.PAST, moods.PAST),
     ("after", moods.PLUPERFECT, moods.PAST),
 )
-# What may be where.
+# (noun class, kind of location)
 _EXISTENCES = (
     ("person", "place"),
     ("animal", "outdoor"),
@@ -77,7 +77,7 @@ _EXISTENCES = (
 
 
 class SentenceSampler(ClauseSampler):
-    """Draws sentences of one split, each construction as often as its weight says."""
+    """Random sentences of one split; constructions are drawn by weight."""
 
     def __init__(self, random: Random, choices: Choices) -> None:
         super().__init__(random, choices)
@@ -106,12 +106,12 @@ class SentenceSampler(ClauseSampler):
         )
 
     def sentence(self) -> tuple[str, Sentence]:
-        """A construction's name, and a sentence of it."""
+        """Draw a construction; return its name and a sentence."""
         name, method = self.pick(self._constructions)
         return name, method()
 
     def statement(self) -> Sentence:
-        """A clause, subject first; the subject may have a modifier."""
+        """Draw a clause with the subject first; the subject may have a modifier."""
         clause = self.clause()
         subject = clause.subject
         if isinstance(subject, NounPhrase) and not (subject.is_plural or subject.owner) and self.chance(0.1):
@@ -120,7 +120,7 @@ class SentenceSampler(ClauseSampler):
         return Statement(clause)
 
     def fronted(self) -> Sentence:
-        """The time or the place first: one that the clause has, or one that its tense admits."""
+        """Draw a statement with its time or place fronted."""
         while True:
             clause = self.clause()
             if clause.time:
@@ -129,20 +129,20 @@ class SentenceSampler(ClauseSampler):
                 return Statement(clause, "place")
 
     def existence(self) -> Sentence:
-        """There is something somewhere."""
+        """Draw an existential sentence with ``there is``."""
         category, where = self.pick(_EXISTENCES)
         what = self.noun_phrase(self.pick(self._by_category[category]), SOMETHING, may_own=False)
         place = {"place": self.place, "outdoor": self.outdoor_place, "furniture": self.furniture_place}[where]()
         return Existence(what, place, is_past=self.chance(0.4))
 
     def yes_no_question(self) -> Sentence:
-        """About a clause that is not negated."""
+        """Draw a yes-no question without negation."""
         if self.chance(0.8):
             return YesNoQuestion(self.clause(may_negate=False))
         return YesNoQuestion(self.description()._replace(is_negated=False))
 
     def open_question(self) -> Sentence:
-        """About the subject, the object, the place, the time, the reason or the manner."""
+        """Draw a question for the subject, object, place, time, reason or manner."""
         r = self.draw()
         if r < 0.2:
             return self._who_question()
@@ -152,7 +152,7 @@ class SentenceSampler(ClauseSampler):
             return self._which_question()
         if r < 0.65:
             choice = self.pick(self._walking)
-            clause = self.motion(moods.QUESTION, choice=choice, is_short=True, is_asked=True, may_negate=False)
+            clause = self.motion(moods.QUESTION, choice=choice, is_short=True, omits_goal=True, may_negate=False)
             return OpenQuestion(QUESTION_WORDS["where to"], clause)
         return self._circumstance_question()
 
@@ -174,7 +174,7 @@ class SentenceSampler(ClauseSampler):
         return OpenQuestion(QUESTION_WORDS["who"], frame(moods.QUESTION, subject=who, may_negate=False))
 
     def _what_question(self) -> Sentence:
-        """What, or whom where the verb takes persons; of places one asks otherwise."""
+        """Draw a question with what, or whom for persons; verbs with places as objects are excluded."""
         choice = self._choice("transitive")
         example = self.pick(choice.objects)
         is_person = example.category == "person"
@@ -187,23 +187,25 @@ class SentenceSampler(ClauseSampler):
         return OpenQuestion(QUESTION_WORDS[word], clause)
 
     def _which_question(self) -> Sentence:
-        """Which or how many, of the subject or of the object."""
+        """Draw a question with which or how many, for the subject or the object."""
         choice = self._choice("transitive")
-        asks_subject = self.chance(0.35)
-        noun = self.pick(choice.subjects if asks_subject else choice.objects)
-        is_many = noun.is_counted and self.chance(0.3)
-        is_plural = is_many or (noun.is_counted and self.chance(0.25))
-        asked = self.noun_phrase(noun, ANY, may_own=False)
-        asked = asked._replace(determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural)
-        gap = Gap(noun, asked.person)
-        if asks_subject:
+        questions_subject = self.chance(0.35)
+        noun = self.pick(choice.subjects if questions_subject else choice.objects)
+        is_many = noun.is_countable and self.chance(0.3)
+        is_plural = is_many or (noun.is_countable and self.chance(0.25))
+        questioned = self.noun_phrase(noun, ANY, may_own=False)
+        questioned = questioned._replace(
+            determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural
+        )
+        gap = Gap(noun, questioned.person)
+        if questions_subject:
             clause = self.transitive(moods.QUESTION, choice=choice, subject=gap, may_negate=False)
         else:
             clause = self.transitive(moods.QUESTION, choice=choice, direct=gap, may_negate=False)
-        return OpenQuestion(asked, clause)
+        return OpenQuestion(questioned, clause)
 
     def command(self) -> Sentence:
-        """To one familiar person."""
+        """Draw an imperative to one familiar person."""
         you = Gap(person=Person.YOU)
         r = self.draw()
         if r < 0.6:
@@ -227,7 +229,7 @@ class SentenceSampler(ClauseSampler):
         return choice
 
     def reported(self) -> Sentence:
-        """Somebody says that something is so, or asks whether it is."""
+        """Draw a sentence with reported speech: a that-clause or a whether-clause."""
         tense = self.pick((Tense.PRESENT, Tense.PAST))
         choice = self._choice("clausal")
         subject = self.subject(choice.subjects, DEFINITE_ONLY)
@@ -241,7 +243,7 @@ class SentenceSampler(ClauseSampler):
         return Statement(Clause(subject, verb, tense, is_negated=is_negated, complement=complement))
 
     def _reported_clause(self, verb: str, tense: Tense) -> Clause:
-        """In the sequence of tenses: after a past, a past or a pluperfect."""
+        """Draw the reported clause by sequence of tenses: past or pluperfect after a past."""
         is_short = self.chance(0.4)
         if verb == "hope":
             return self.clause(moods.FUTURE, is_short=is_short)
@@ -252,7 +254,7 @@ class SentenceSampler(ClauseSampler):
         return self.clause(moods.PLUPERFECT if self.chance(0.3) else moods.PAST, is_short=is_short)
 
     def linked(self) -> Sentence:
-        """Two clauses with a conjunction."""
+        """Draw a main clause with a subordinate clause."""
         word, when_subordinate, when_main = self.pick(_LINKS)
         tense = when_subordinate["state"][0].tense
         may_negate = word in ("because", "although", "if")
@@ -264,14 +266,14 @@ class SentenceSampler(ClauseSampler):
         return Linked(self._event(when_main, may_negate=may_negate), link, is_fronted=self.chance(0.4))
 
     def _event(self, when: Moods, *, may_negate: bool) -> Clause:
-        """A clause that is no state."""
+        """Draw a clause that is not a state."""
         while True:
             clause = self.clause(when, is_short=self.chance(0.5), may_negate=may_negate)
             if clause.verb.aspect != "state":
                 return clause
 
     def relative(self) -> Sentence:
-        """A clause whose subject or object has a relative clause."""
+        """Draw a clause whose subject or object has a relative clause."""
         on_subject = self.chance(0.5)
         while True:
             clause = self.transitive(is_short=True) if self.chance(0.75) else self.description(is_short=True)
@@ -283,7 +285,7 @@ class SentenceSampler(ClauseSampler):
         return Statement(clause._replace(direct=self._with_relative(host, clause.verb.lemma)))
 
     def _with_relative(self, host: NounPhrase, other_verb: str) -> NounPhrase:
-        """The noun phrase with a relative clause, if possible of another verb than the clause around it."""
+        """Add a relative clause to a noun phrase, if possible with another verb than the matrix clause."""
         noun, when = host.noun, self.pick((moods.PRESENT, moods.PAST, moods.PAST))
         acting = [choice for choice in self.choices.verbs_with_subject[noun.lemma] if choice.verb.lemma != other_verb]
         all_undergoing = self.choices.verbs_with_object[noun.lemma]
@@ -300,7 +302,7 @@ class SentenceSampler(ClauseSampler):
         return host._replace(modifier=RelativeClause(noun, host.is_plural, clause))
 
     def infinitive(self) -> Sentence:
-        """Somebody tries to do something."""
+        """Draw a sentence with an infinitive clause."""
         choice = self._choice("infinitival")
         tense = self.pick((Tense.PRESENT, Tense.PAST, Tense.PAST))
         subject = self.subject(choice.subjects, DEFINITE_ONLY)
@@ -308,14 +310,14 @@ class SentenceSampler(ClauseSampler):
         return Statement(Clause(subject, choice.verb, tense, complement=complement))
 
     def purpose(self) -> Sentence:
-        """Somebody goes somewhere in order to do something."""
+        """Draw a sentence of motion with a purpose clause."""
         when = self.pick((moods.PRESENT, moods.PAST, moods.FUTURE))
         clause = self.motion(when, choice=self.pick(self._walking), is_short=True, may_negate=False)
         clause = clause._replace(complement=PurposeClause(self._intended(clause.subject)))
         return Statement(clause)
 
     def _intended(self, subject: Nominal) -> Clause:
-        """What the subject means to do: an action, without tense."""
+        """Draw the clause of an infinitive: an action of the subject, without tense."""
         gap = Gap(person=subject.person)
         if self.chance(0.8):
             clause = self.transitive(moods.PRESENT, choice=self._action(), subject=gap, is_short=True, may_negate=False)
@@ -324,13 +326,13 @@ class SentenceSampler(ClauseSampler):
         return clause._replace(tense=Tense.PRESENT, modal=None)
 
     def joined(self) -> Sentence:
-        """Two main clauses of one time."""
+        """Draw two coordinated main clauses in the same moods."""
         when = self.pick((moods.PAST, moods.PRESENT, moods.FUTURE))
         conjunction: Literal["and", "but"] = "and" if self.chance(0.6) else "but"
         return Joined(self.clause(when, is_short=True), self.clause(when, is_short=True), conjunction)
 
     def coordinated(self) -> Sentence:
-        """Two who do the same."""
+        """Draw a clause with a coordinated subject."""
         choice = self._choice("transitive" if self.chance(0.6) else "intransitive")
         first = self.noun_phrase(self.pick(choice.subjects), DEFINITE_ONLY)
         second = self.noun_phrase(self.pick(choice.subjects), DEFINITE_ONLY)

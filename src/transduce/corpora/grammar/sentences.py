@@ -1,4 +1,4 @@
-"""Whole sentences: one record for each construction, and the pair of texts and the tree that it makes."""
+"""Sentences: one record for each construction, realised as English text, German text and tree."""
 
 from __future__ import annotations
 
@@ -48,31 +48,31 @@ class GrammarPair:
 
 
 class Sentence(Protocol):
-    """A construction."""
+    """A sentence of any construction."""
 
     @property
     def mark(self) -> str:
-        """The final punctuation."""
+        """Final punctuation."""
 
     def english(self) -> str:
-        """The bracket without the final punctuation: ``(S (NP ...) (VP ...))``."""
+        """Return the bracket without the final punctuation: ``(S (NP ...) (VP ...))``."""
 
     def german(self) -> str:
-        """The German words without the final punctuation, commas at both ends of a subordinate clause."""
+        """Return the words without the final punctuation, with commas at both ends of subordinate clauses."""
 
     def combinations(self) -> Iterator[Combination]:
-        """The combinations of lexemes that are held out or not."""
+        """Yield the combinations of lexemes, which decide whether the sentence is held out."""
 
 
 class Statement(NamedTuple):
-    """Subject first, or the time or the place fronted: ``Yesterday the man ...``/``Gestern hat der Mann ...``."""
+    """A statement, perhaps with time or place fronted: ``Yesterday the man ...``/``Gestern hat der Mann ...``."""
 
     clause: Clause
     front: Literal["subject", "time", "place"] = "subject"
     mark: str = "."
 
     def english(self) -> str:
-        """What is fronted stands before the subject."""
+        """Return the bracket with the fronted constituent before the subject."""
         clause = self.clause
         match self.front:
             case "time" if clause.time:
@@ -85,7 +85,7 @@ class Statement(NamedTuple):
                 return f"(S {english_subject_first(clause)})"
 
     def german(self) -> str:
-        """The verb is second whatever is first."""
+        """Return the verb-second order after the first constituent."""
         clause = self.clause
         match self.front:
             case "time" if clause.time:
@@ -96,7 +96,7 @@ class Statement(NamedTuple):
                 return german_subject_first(clause)
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()
 
 
@@ -107,15 +107,15 @@ class YesNoQuestion(NamedTuple):
     mark: str = "?"
 
     def english(self) -> str:
-        """Auxiliary first."""
+        """Return the bracket with the auxiliary first."""
         return f"(SQ {english_inverted(self.clause)})"
 
     def german(self) -> str:
-        """Verb first."""
+        """Return the verb-first order."""
         return german_after_front(self.clause)
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()
 
 
@@ -142,65 +142,69 @@ QUESTION_WORDS = {
 class OpenQuestion(NamedTuple):
     """A question with a question word, or with a noun phrase after ``which`` or ``how many``."""
 
-    asked: QuestionWord | Nominal
+    questioned: QuestionWord | Nominal
     clause: Clause
     mark: str = "?"
 
     def english(self) -> str:
-        """No inversion where the subject itself is asked for."""
-        front = self.asked.tree if isinstance(self.asked, QuestionWord) else self._asked_phrase(self.asked)
+        """Return the bracket, inverted unless the subject is questioned."""
+        front = (
+            self.questioned.tree
+            if isinstance(self.questioned, QuestionWord)
+            else self._questioned_phrase(self.questioned)
+        )
         if isinstance(self.clause.subject, Gap):
             return f"(SBARQ {front} (SQ {english_subject_first(self.clause)}))"
         return f"(SBARQ {front} (SQ {english_inverted(self.clause)}))"
 
     @staticmethod
-    def _asked_phrase(asked: Nominal) -> str:
-        return "(WHNP" + asked.english(Case.ACCUSATIVE).removeprefix("(NP")
+    def _questioned_phrase(phrase: Nominal) -> str:
+        return "(WHNP" + phrase.english(Case.ACCUSATIVE).removeprefix("(NP")
 
     def german(self) -> str:
-        """The verb is second, after what is asked for in the case of its gap."""
+        """Return the verb-second order after the questioned phrase, which has the case of its gap."""
         is_subject = isinstance(self.clause.subject, Gap)
         case = Case.NOMINATIVE if is_subject else self.clause.verb.object_case
-        front = self.asked.german if isinstance(self.asked, QuestionWord) else self.asked.german(case)
+        front = self.questioned.german if isinstance(self.questioned, QuestionWord) else self.questioned.german(case)
         return f"{front} {german_after_front(self.clause)}"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause and of what is asked for."""
+        """Yield the combinations of the clause and of the questioned phrase."""
         yield from self.clause.combinations()
-        if not isinstance(self.asked, QuestionWord):
-            yield from self.asked.combinations()
+        if not isinstance(self.questioned, QuestionWord):
+            yield from self.questioned.combinations()
 
 
 class Command(NamedTuple):
-    """``Please close the door.``/``Bitte schließ die Tür.``; the subject is you, unsaid."""
+    """``Please close the door.``/``Bitte schließ die Tür.``; the subject "you" is implicit."""
 
     clause: Clause
     is_polite: bool
 
     @property
     def mark(self) -> str:
-        """An exclamation mark, but where one says please."""
+        """Full stop after please, else exclamation mark."""
         return "." if self.is_polite else "!"
 
     def english(self) -> str:
-        """The plain verb, or ``do not``."""
+        """Return the bare verb phrase, negated by ``do not``."""
         verb_phrase = english_bare_verb_phrase(self.clause)
         if self.clause.is_negated:
             verb_phrase = f"(VP (VB do) (RB not) {verb_phrase})"
         return f"(S (INTJ (UH please)) {verb_phrase})" if self.is_polite else f"(S {verb_phrase})"
 
     def german(self) -> str:
-        """The imperative of du."""
+        """Return the imperative of du."""
         command = german_command(self.clause)
         return f"bitte {command}" if self.is_polite else command
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()
 
 
 class Linked(NamedTuple):
-    """A main clause with a subordinate one after it or before it."""
+    """A main clause with a subordinate clause after or before it."""
 
     main: Clause
     subordinate: SubordinateClause
@@ -208,27 +212,27 @@ class Linked(NamedTuple):
     mark: str = "."
 
     def english(self) -> str:
-        """A comma follows a fronted clause only."""
+        """Return the bracket; only a fronted clause is followed by a comma."""
         subordinate = self.subordinate.english()
         if self.is_fronted:
             return f"(S {subordinate} (, ,) {english_subject_first(self.main)})"
         return f"(S {self.main.subject.english(Case.NOMINATIVE)} {english_verb_phrase(self.main)[:-1]} {subordinate}))"
 
     def german(self) -> str:
-        """After a fronted clause the main clause begins with its verb."""
+        """Return the words; after a fronted clause the main clause is verb-first."""
         subordinate = self.subordinate.german()
         if self.is_fronted:
             return f"{subordinate.removeprefix(', ')} {german_after_front(self.main)}"
         return german_subject_first(self.main) + subordinate
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of both clauses."""
+        """Yield the combinations of both clauses."""
         yield from self.main.combinations()
         yield from self.subordinate.combinations()
 
 
 class Joined(NamedTuple):
-    """Two main clauses with ``and`` or ``but`` between them; before aber stands a comma, before und none."""
+    """Two main clauses joined by ``and`` or ``but``; in German with a comma before aber, but not before und."""
 
     first: Clause
     second: Clause
@@ -236,17 +240,17 @@ class Joined(NamedTuple):
     mark: str = "."
 
     def english(self) -> str:
-        """Both are sentences, with a comma between."""
+        """Return both sentences with a comma between them."""
         first, second = english_subject_first(self.first), english_subject_first(self.second)
         return f"(S (S {first}) (, ,) (CC {self.conjunction}) (S {second}))"
 
     def german(self) -> str:
-        """Verb second in both."""
+        """Return both in verb-second order."""
         link = " und" if self.conjunction == "and" else ", aber"
         return f"{german_subject_first(self.first)}{link} {german_subject_first(self.second)}"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of both clauses."""
+        """Yield the combinations of both clauses."""
         yield from self.first.combinations()
         yield from self.second.combinations()
 
@@ -260,17 +264,17 @@ class Existence(NamedTuple):
     mark: str = "."
 
     def english(self) -> str:
-        """The verb agrees with what there is."""
+        """Return the bracket; the verb agrees with the logical subject."""
         verb = (BE.past if self.is_past else BE.present)[self.what.person]
         return f"(S (NP (EX there)) (VP {verb} {self.what.english(Case.NOMINATIVE)} {self.place.english()}))"
 
     def german(self) -> str:
-        """The place is first."""
+        """Return the words with the place first."""
         verb = (SEIN.preterite if self.is_past else SEIN.present)[self.what.person]
         return f"{self.place.german()} {verb} {self.what.german(Case.NOMINATIVE)}"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the phrases."""
+        """Yield the combinations of both phrases."""
         yield from self.what.combinations()
         yield from self.place.combinations()
 
@@ -279,7 +283,7 @@ _LEAF = re.compile(r" ([^ ()]+)\)")
 
 
 def realize(sentence: Sentence) -> GrammarPair:
-    """Tree and texts of a sentence; the English text is the leaves of its tree.
+    """Return the tree and the texts of a sentence; the English text is the leaves of its tree.
 
     >>> from transduce.corpora.grammar.lexicon import load_lexicon
     >>> from transduce.corpora.grammar.phrases import PRONOUNS

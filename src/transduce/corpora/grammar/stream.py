@@ -1,4 +1,4 @@
-"""The stream of pairs: drawn, kept apart by split, and never the same English sentence twice."""
+"""Stream of sampled pairs, separated by split and without repeated English sentences."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transduce.errors import DataError
 
 __all__ = ["generate_pairs", "sentences_of_split"]
 
-_MAX_TRIES_FOR_ONE = 10_000  # in a row that gave nothing new
+_MAX_REPEATS = 10_000  # consecutive samples that were drawn before
 
 
 def sentences_of_split(split: Split, *, seed: int) -> Iterator[tuple[str, Sentence]]:
-    """Endless sentences with the names of their constructions; those of dev and test have a held-out combination."""
+    """Yield (construction, sentence) without end; sentences of dev and test have a held-out combination."""
     sampler = SentenceSampler(Random(f"{split} {seed}"), choices_for(split))
     while True:
         construction, sentence = sampler.sentence()
@@ -29,12 +29,12 @@ def sentences_of_split(split: Split, *, seed: int) -> Iterator[tuple[str, Senten
 
 
 def generate_pairs(split: Split, *, n_pairs: int, seed: int) -> Iterator[GrammarPair]:
-    """Distinct pairs of a split, as a stream; a function of the arguments alone.
+    """Stream the distinct pairs of a split, a function of the arguments alone.
 
-    A longer call begins with the pairs of a shorter one. No pair of train has a held-out combination of lexemes,
-    each pair of dev and test has at least one of its own split's, and none of the other's.
+    A smaller ``n_pairs`` yields a prefix of a larger one. No pair of train has a held-out combination of lexemes;
+    each pair of dev and test has at least one of its own split, and none of the other.
 
-    Raises DataError if no new sentence is found any more.
+    Raises DataError when no new sentences are found.
 
     >>> [pair] = generate_pairs("train", n_pairs=1, seed=1)
     >>> pair.tree.startswith("(TOP (S")
@@ -47,10 +47,10 @@ def generate_pairs(split: Split, *, n_pairs: int, seed: int) -> Iterator[Grammar
         digest = blake2b(pair.en.encode(), digest_size=8).digest()
         if digest in seen:
             n_repeated += 1
-            if n_repeated == _MAX_TRIES_FOR_ONE:
+            if n_repeated == _MAX_REPEATS:
                 raise DataError(
                     f"the grammar corpus found only {len(seen):,} distinct {split} pairs of {n_pairs:,}: "
-                    f"{n_repeated:,} tries in a row gave nothing new; ask for fewer pairs"
+                    f"the last {n_repeated:,} samples were repetitions; request fewer pairs"
                 )
             continue
         n_repeated = 0

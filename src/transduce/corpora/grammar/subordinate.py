@@ -1,6 +1,6 @@
-"""Clauses inside clauses: after a conjunction, as an infinitive, about a noun.
+"""Embedded clauses: subordinate, infinitive, purpose and relative clauses.
 
-In German each stands between commas; ``sentences`` drops the one that meets another comma or the end.
+In German each is between commas; ``sentences`` removes one next to another comma or the end of the sentence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Conjunction(NamedTuple):
     german: str
 
 
-# "when" is two in German: als for what happened once, wenn for what happens.
+# "when" has two translations: als for single past events, wenn for repeated or present ones.
 CONJUNCTIONS = {
     "that": Conjunction("(IN that)", "dass"),
     "whether": Conjunction("(IN whether)", "ob"),
@@ -51,33 +51,33 @@ class SubordinateClause(NamedTuple):
     clause: Clause
 
     def english(self) -> str:
-        """The SBAR."""
+        """Return the SBAR."""
         return f"(SBAR {self.conjunction.tree} (S {english_subject_first(self.clause)}))"
 
     def german(self) -> str:
-        """Verb final, between commas."""
+        """Return the verb-final clause between commas."""
         return f", {self.conjunction.german} {german_verb_final(self.clause)},"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()
 
 
 class InfinitiveClause(NamedTuple):
-    """``to open the door``/``die Tür zu öffnen``; the subject is that of the clause above, as a gap."""
+    """``to open the door``/``die Tür zu öffnen``; the subject, that of the matrix clause, is a gap."""
 
     clause: Clause
 
     def english(self) -> str:
-        """``(S (VP (TO to) ...))``."""
+        """Return ``(S (VP (TO to) ...))``."""
         return english_infinitive(self.clause)
 
     def german(self) -> str:
-        """zu stands before the verb, or between its prefix and itself."""
+        """Return the clause with zu before the verb, or between prefix and verb."""
         return f", {german_infinitive(self.clause)},"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()
 
 
@@ -87,42 +87,42 @@ class PurposeClause(NamedTuple):
     clause: Clause
 
     def english(self) -> str:
-        """As the Penn treebank brackets ``in order to``."""
+        """Return ``in order to`` as bracketed in the Penn Treebank."""
         return f"(SBAR (IN in) (NN order) {english_infinitive(self.clause)})"
 
     def german(self) -> str:
-        """um before the infinitive clause."""
+        """Return um and the infinitive clause."""
         return f", um {german_infinitive(self.clause)},"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()
 
 
 class RelativeClause(NamedTuple):
-    """A clause about a noun; the noun's place in it, subject or object, is a gap."""
+    """A relative clause; its subject or object is a gap for the modified noun."""
 
     noun: Noun
     is_plural: bool
     clause: Clause
 
     @property
-    def is_about_subject(self) -> bool:
-        """Whether the noun is the subject of the clause."""
+    def is_subject_relative(self) -> bool:
+        """Whether the gap is the subject."""
         return isinstance(self.clause.subject, Gap)
 
     def english(self) -> str:
-        """who for persons who act, else that."""
-        is_who = self.noun.category == "person" and self.is_about_subject
+        """Return the SBAR with who for persons as subject, else that."""
+        is_who = self.noun.category == "person" and self.is_subject_relative
         pronoun = "(WP who)" if is_who else "(WDT that)"
         return f"(SBAR (WHNP {pronoun}) (S {english_subject_first(self.clause)}))"
 
     def german(self) -> str:
-        """The pronoun has the gender of the noun and the case of the gap."""
+        """Return the clause; the pronoun has the gender of the noun and the case of the gap."""
         column = Column.PLURAL if self.is_plural else self.noun.column
-        case = Case.NOMINATIVE if self.is_about_subject else self.clause.verb.object_case
+        case = Case.NOMINATIVE if self.is_subject_relative else self.clause.verb.object_case
         return f", {RELATIVE_PRONOUNS[case][column]} {german_verb_final(self.clause)},"
 
     def combinations(self) -> Iterator[Combination]:
-        """Those of the clause."""
+        """Yield the combinations of the clause."""
         return self.clause.combinations()

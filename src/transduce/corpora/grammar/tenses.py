@@ -1,8 +1,8 @@
-"""Tenses and modal verbs: how a clause says its verb, in English and in German.
+"""Tenses and modal verbs: the verb group of a clause in English and German.
 
-The English past is told by the German perfect, as one speaks; only sein, haben, werden and the modal verbs have their
-preterite. A German verb stands in two places: the finite form second, the rest, its *bracket*, at the end. In a
-subordinate clause all of it stands at the end.
+The English past is rendered by the German perfect, as in speech; only sein, haben, werden and modal verbs use the
+preterite. A German verb has two positions: the finite form second, the rest, its *bracket*, at the end. In a
+subordinate clause all of it is at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Modal(NamedTuple):
     """A modal verb: a leaf (``can``) or a full verb with ``to`` (``wants to``), and the German forms by person."""
 
     name: str
-    leaf: str  # "(MD can)"; empty where a full verb takes the place
+    leaf: str  # "(MD can)"; empty if a full verb is used instead
     full_verb: EnglishVerb | None  # want, have, like
     is_past: bool
     forms: tuple[str, ...]
@@ -71,14 +71,14 @@ _MUST_NOT = MODALS["may"].forms  # must not: darf nicht
 
 
 class EnglishGroup(NamedTuple):
-    """``auxiliary`` is what a question puts before the subject, empty if there is none; ``rest`` follows it."""
+    """Verb group: ``auxiliary`` precedes the subject in a question, and may be empty; ``rest`` follows it."""
 
     auxiliary: str
     rest: str
 
 
 class GermanGroup(NamedTuple):
-    """``finite`` stands second, ``bracket`` at the end; ``final`` is all of it at the end of a subordinate clause."""
+    """Verb group: ``finite`` in second position, ``bracket`` at the end; ``final`` is both in a subordinate clause."""
 
     finite: str
     bracket: str
@@ -96,9 +96,9 @@ def _to_infinitive(verb: EnglishVerb, tail: str) -> str:
 def english_group(
     verb: EnglishVerb, tail: str, *, person: Person, tense: Tense, modal: Modal | None, needs_auxiliary: bool
 ) -> EnglishGroup:
-    """The verb with all that follows it (``tail``), as auxiliary and rest.
+    """Return the verb and what follows it (``tail``) as auxiliary and rest.
 
-    ``needs_auxiliary`` where a question or a negation asks for do-support.
+    ``needs_auxiliary``: a question or a negation, which requires do-support.
     """
     if modal and modal.full_verb:
         tail = _to_infinitive(verb, tail)
@@ -109,7 +109,7 @@ def english_group(
     match tense:
         case Tense.PRESENT | Tense.PAST:
             forms = verb.present if tense is Tense.PRESENT else verb.past
-            if verb is BE:  # its own auxiliary: no verb phrase remains inside
+            if verb is BE:  # it is its own auxiliary, so there is no inner verb phrase
                 return EnglishGroup(forms[person], tail)
             if needs_auxiliary:
                 do_forms = _DO.present if tense is Tense.PRESENT else _DO.past
@@ -130,7 +130,7 @@ def english_group(
 def german_group(
     verb: GermanVerb, *, person: Person, tense: Tense, modal: Modal | None, is_passive: bool, is_negated: bool
 ) -> GermanGroup:
-    """The forms of the verb of a clause."""
+    """Return the verb group of a clause."""
     infinitive = f"{verb.participle} werden" if is_passive else verb.infinitive
     if modal:
         is_forbidden = is_negated and modal.name == "must"

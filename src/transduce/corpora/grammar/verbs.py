@@ -1,10 +1,10 @@
-"""The verbs, one a line: English = German ; subjects ; objects ; adverbs of manner.
+"""Table of verbs, one a line: English = German ; subjects ; objects ; adverbs of manner.
 
 English: infinitive, past and past participle where irregular, then a particle (``turn +on``).
 German: infinitive (``ein|schalten`` separates), then where irregular the third person and the participle,
 then ``sein`` where the perfect takes it and ``+dat`` where the object is a dative.
 Subjects and objects are noun classes, or single nouns by their English name. ``!`` marks a state: it has no
-progressive, no imperative and no place; ``~`` marks a happening: as a state, but with a progressive and a place.
+progressive, no imperative and no place; ``~`` marks a happening: like a state, but with a progressive and a place.
 """
 
 from __future__ import annotations
