@@ -1,4 +1,4 @@
-"""How a clause can stand in time: tense, modal verb, and the kind of time adverbial that goes with them."""
+"""Combinations of tense and modal verb that a clause can have, with the kind of time adverbial that suits them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ __all__ = [
 
 
 class Mood(NamedTuple):
-    """Tense and modal verb; ``time_kind`` is empty where no time is told."""
+    """Tense and modal verb of a clause; ``time_kind`` is its kind of time adverbial, empty for none."""
 
     tense: Tense
     modal: Modal | None = None
     time_kind: str = ""
 
 
-Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]  # each as often as it is likely
+# The moods of each lexical aspect; a mood is repeated in proportion to its probability.
+Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]
 
 SIMPLE_PRESENT = Mood(Tense.PRESENT, time_kind="habit")
 PROGRESSIVE = Mood(Tense.PROGRESSIVE, time_kind="now")
@@ -44,7 +45,7 @@ _NEUTRAL_MODALS = tuple(Mood(Tense.PRESENT, MODALS[name], "future") for name in 
 
 
 def _by_aspect(moods: tuple[Mood, ...]) -> Moods:
-    """What merely happens has neither a progressive nor a modal verb, a state has no perfect either."""
+    """Select the moods of each aspect: happenings have no progressive and no modal verb, states also no perfect."""
     happening = tuple(mood for mood in moods if not mood.modal and mood is not PROGRESSIVE)
     return {
         "action": moods,

@@ -1,8 +1,8 @@
-"""The nouns, one a line: English singular and plural, German article, singular and plural.
+"""The nouns, one per line: English singular and plural, German article, singular and plural.
 
-``der*`` marks a weak masculine: every form but the nominative singular is that of the plural.
-``-`` stands for the plural of a noun that is not counted. A place goes on with two pairs of prepositions,
-English/German: where one is (dative), and where one goes (``in``, ``auf`` with the accusative, ``zu`` with the dative).
+``der*`` marks a weak masculine noun: all its forms except the nominative singular are those of the plural.
+``-`` as plural marks a mass noun. Places have two more columns, pairs of an English and a German preposition: for the
+location (dative), and for the goal of a motion (``in``, ``auf`` with the accusative, ``zu`` with the dative).
 """
 
 from __future__ import annotations
@@ -332,8 +332,8 @@ PLACE_TABLE = {
     """,
 }
 
-# Nouns that "my" never goes with, those that it mostly goes with, and those of which one has a single one. All others
-# may have an owner.
+# Possessive determiners (my, your, ...) by noun: nouns that never take one, nouns that mostly do, and nouns that mostly
+# do and are then singular, because a person has only one. All other nouns may take one.
 NEVER_OWNED = """
     man woman fisherman hunter sailor captain pilot policeman soldier judge engineer painter singer dancer actor writer
     poet journalist photographer scientist seller tourist mayor king queen prince princess thief witness giant witch
