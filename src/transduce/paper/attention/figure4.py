@@ -50,7 +50,7 @@ class Pronouns:
         return Probe([strongest_other(sample) for sample in self.samples], items)
 
     def noun_mass(self) -> tuple[Floats, Floats]:
-        """Return the mean weights (L, H) on the antecedent: from the pronoun, and from the other words after the noun."""
+        """Return the mean weights (L, H) on the antecedent: from the pronoun, and from other words after the noun."""
         from_pronoun, from_others = [], []
         for number, each in self.anaphors:
             sample, (noun,) = self.samples[number], each.nouns
