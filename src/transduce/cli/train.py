@@ -58,7 +58,7 @@ def train(
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
-    from transduce.tasks import train as train_translator
+    from transduce.tasks import train as run_training
     from transduce.training import local_device, torchrun_context
 
     changes = [
@@ -78,10 +78,11 @@ def train(
         torchrun_context(device) as distributed,
         TrainingProgress(config.training) as progress,
     ):
-        folder = Path(distributed.broadcast_from_first(lambda: str(folder)))  # its default name contains the time
+        # The default name contains the time, which differs between processes.
+        folder = Path(distributed.broadcast_from_first(lambda: str(folder)))
         if not resume:
             echo(f"run folder: {folder}")
-        result = train_translator(
+        result = run_training(
             config,
             folder,
             resume=resume,

@@ -20,7 +20,7 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-# For fields that users set to infinity: what to write instead.
+# What to write instead of infinity, by field.
 INFINITY_HINTS: Mapping[str, str] = {
     "max_length_ratio": "1e9 keeps all pairs",
     "max_minutes": "omit it for a run without time limit",
@@ -129,8 +129,8 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
             members = kind.members if issubclass(kind, Tagged) else {}
             others = [name for name, member in members.items() if names[-1] in member.model_fields]
             if issubclass(kind, Tagged) and others:
-                tag, mine = ".".join([*names[:-1], kind.tag]), kind.model_fields[kind.tag].default
-                return f"{key} needs {tag} = {_one_of(others)}, got {tag} = {mine!r}"
+                tag, current = ".".join([*names[:-1], kind.tag]), kind.model_fields[kind.tag].default
+                return f"{key} needs {tag} = {_one_of(others)}, got {tag} = {current!r}"
             return f"unknown key {key}; {nearest_name(names[-1], kind.model_fields)}"
         case "value_error":
             reason = problem["msg"].removeprefix("Value error, ")

@@ -1,7 +1,7 @@
-"""Layout of data folders: where the files of a corpus are and what they are called.
+"""The layout of corpora on disk: data folders, and the file names in them.
 
-A data folder has one folder for each corpus with the aligned files of its texts: ``multi30k/train.en`` beside
-``multi30k/train.de``, or ``mine/train.en-de.en`` where each language pair has its own text. Files may be plain,
+A data folder contains one folder per corpus, with the aligned files of its texts: ``multi30k/train.en`` and
+``multi30k/train.de``, or ``mine/train.en-de.en`` if each language pair has texts of its own. Files may be plain,
 ``.gz`` or ``.xz``.
 """
 
@@ -24,14 +24,14 @@ COMPRESSIONS = ("", ".gz", ".xz")
 
 
 def cache_folder() -> Path:
-    """Folder of downloaded corpora: ``transduce`` in the user's cache folder."""
+    """Return the folder of downloaded corpora: ``transduce`` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
 
 
 def data_folders(given: Path | None = None) -> tuple[Path, ...]:
-    """Folders that are searched for a corpus, in order: ``given``, ``TRANSDUCE_DATA``, the cache folder.
+    """Return the folders that are searched for a corpus, in order: ``given``, ``TRANSDUCE_DATA``, the cache folder.
 
-    Raises ConfigError if one of the first two is set and is not a folder; the cache folder need not exist.
+    Raises ConfigError if one of the first two is set but not a folder; the cache folder need not exist.
     """
     variable = os.environ.get(DATA_VARIABLE)
     named = {"--data": given, DATA_VARIABLE: Path(variable) if variable else None}
@@ -42,7 +42,7 @@ def data_folders(given: Path | None = None) -> tuple[Path, ...]:
 
 
 def find_text(text: Text, src_language: str, tgt_language: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
-    """Source and target file of a text in the first of ``folders`` that has both; None if none has."""
+    """Return the two files of a text from the first of the ``folders`` that has both, else None."""
     if not text.is_in(src_language, tgt_language):
         return None
     for folder in folders:
@@ -54,25 +54,25 @@ def find_text(text: Text, src_language: str, tgt_language: str, folders: Sequenc
 
 
 def has_training_text(corpus: Corpus, src_language: str, tgt_language: str, folders: Sequence[Path]) -> bool:
-    """Whether all training text of a corpus in these two languages is present."""
+    """Return whether all training texts of a corpus in a language pair exist in the ``folders``."""
     texts = [text for text in corpus.train if text.is_in(src_language, tgt_language)]
     return bool(texts) and all(find_text(text, src_language, tgt_language, folders) for text in texts)
 
 
 def available_directions(corpus: Corpus, folders: Sequence[Path]) -> list[str]:
-    """Language pairs of a corpus, such as ``"en-de"``, whose training text is present."""
+    """Return the directions of a corpus whose training text exists in the ``folders``, such as "en-de"."""
     pairs = [direction.split("-") for direction in corpus.directions]
     return [f"{src}-{tgt}" for src, tgt in pairs if has_training_text(corpus, src, tgt, folders)]
 
 
 def stems(text: Text, src_language: str, tgt_language: str) -> Iterator[str]:
-    """Possible file stems of a text: with the language pair in either order, or without."""
+    """Yield the possible file stems of a text: with the language pair in either order, or without."""
     yield f"{text.stem}.{src_language}-{tgt_language}"
     yield f"{text.stem}.{tgt_language}-{src_language}"
     yield text.stem
 
 
 def existing_file(folder: Path, name: str) -> Path | None:
-    """Path of the file ``name``, plain or compressed; None if there is none."""
+    """Return the file of this name, plain or compressed, or None."""
     paths = (folder / f"{name}{compression}" for compression in COMPRESSIONS)
     return next((path for path in paths if path.is_file()), None)

@@ -19,15 +19,15 @@ from transduce.diagnostics.finding import Finding, Status, on_lines
 
 __all__ = ["Side", "weight"]
 
-TOO_MANY = 0.05  # fraction of the lines above which a note becomes a problem
+MAX_NOTE_FRACTION = 0.05  # above this fraction of the lines, a note becomes a problem
 
-Oddity = Literal[
-    "not UTF-8", "surrogates", "control", "replacement", "mojibake", "mark inside", "separators", "markup", "long"
+LineIssue = Literal[
+    "not UTF-8", "surrogates", "control", "replacement", "mojibake", "BOM inside", "separators", "markup", "long"
 ]
 
 
-# For each oddity: status, description and advice.
-_MESSAGES: dict[Oddity, tuple[Status, str, str]] = {
+# For each issue: status, description and advice.
+_MESSAGES: dict[LineIssue, tuple[Status, str, str]] = {
     "not UTF-8": (
         "problem",
         "with bytes that are not UTF-8",
@@ -41,7 +41,7 @@ _MESSAGES: dict[Oddity, tuple[Status, str, str]] = {
     "control": (
         "problem",
         "with NUL or other control characters",
-        "training drops them; text has none, so check the program that wrote them",
+        "training drops them; valid text has none, so check the program that wrote them",
     ),
     "replacement": (
         "problem",
@@ -53,7 +53,7 @@ _MESSAGES: dict[Oddity, tuple[Status, str, str]] = {
         "with mojibake: UTF-8 decoded with another encoding (as 'Ã¤' for 'ä')",
         "decode the text again, or repair it with ftfy",
     ),
-    "mark inside": (
+    "BOM inside": (
         "problem",
         "with a byte-order mark (U+FEFF) that is not at the start of the file",
         "remove it: it is invisible, but changes words",
@@ -75,12 +75,13 @@ _ENTITY = r"&(?:amp|lt|gt|quot|apos|nbsp|#\d{1,7}|#x[0-9a-fA-F]{1,6});"
 _TAG = r"</?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>"
 _MARKUP = re.compile(f"{_ENTITY}|{_TAG}")
 # The UTF-8 continuation bytes 0x80 to 0xbf, decoded as Latin-1 or Windows-1252.
-_CONTINUES = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
-_MOJIBAKE = re.compile(f"Ã[{_CONTINUES}]|Â[\xa0-\xbf]|â€[{_CONTINUES}]|(?:[ÐÑ][{_CONTINUES}]){{2}}|ï»¿|ï¿½")
+_CONTINUATION = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+_MOJIBAKE = re.compile(f"Ã[{_CONTINUATION}]|Â[\xa0-\xbf]|â€[{_CONTINUATION}]|(?:[ÐÑ][{_CONTINUATION}]){{2}}|ï»¿|ï¿½")
 _NOT_LATIN = re.compile("[^\x00-\u02ff\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufe00-\ufe0f]")
 _LATIN = re.compile("[A-Za-z\xc0-\u024f\u1e00-\u1eff]")
 
-_ONE_SCRIPT = {"Cjk": "Chinese or Japanese", "Hiragana": "Chinese or Japanese", "Katakana": "Chinese or Japanese"}
+# Japanese mixes three scripts, one of them that of Chinese, so the three count as one.
+_MERGED_SCRIPTS = {"Cjk": "Chinese or Japanese", "Hiragana": "Chinese or Japanese", "Katakana": "Chinese or Japanese"}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -91,7 +92,7 @@ def _script_of(character: str) -> str | None:
     first, _, rest = unicodedata.name(character, "unknown").partition(" ")
     if first in ("FULLWIDTH", "HALFWIDTH"):
         first = rest.partition(" ")[0]
-    return _ONE_SCRIPT.get(first.title(), first.title())
+    return _MERGED_SCRIPTS.get(first.title(), first.title())
 
 
 def _main_script(line: str) -> str | None:
@@ -108,13 +109,13 @@ def _main_script(line: str) -> str | None:
 
 
 class Side:
-    """Counts the oddities in the lines of one language."""
+    """Counts the issues in the lines of one side of a corpus."""
 
     def __init__(self, subject: object, rules: CleaningRules) -> None:
         self.subject, self.rules = subject, rules
         self.n_lines = 0
         self.blank = Tally()
-        self._odd: defaultdict[Oddity, Tally] = defaultdict(Tally)
+        self._issues: defaultdict[LineIssue, Tally] = defaultdict(Tally)
         self._scripts: defaultdict[str, Tally] = defaultdict(Tally)
 
     def observe(self, line: str) -> bool:
@@ -123,10 +124,10 @@ class Side:
         if not line or line.isspace():
             self.blank.add(self.n_lines)
             return True
-        for oddity in _oddities(line):
-            self._odd[oddity].add(self.n_lines)
+        for issue in _issues_of(line):
+            self._issues[issue].add(self.n_lines)
         if len(line) > self.rules.max_characters and len(line.strip()) > self.rules.max_characters:
-            self._odd["long"].add(self.n_lines)
+            self._issues["long"].add(self.n_lines)
         script = _main_script(line)
         if script is not None:
             self._scripts[script].add(self.n_lines)
@@ -134,17 +135,17 @@ class Side:
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings after all lines were observed."""
-        for oddity, (status, what, advice) in _MESSAGES.items():
+        for issue, (status, what, advice) in _MESSAGES.items():
             what = what.format(max_characters=self.rules.max_characters)
-            yield from on_lines(status, self.subject, self._odd[oddity], "line", what, advice)
+            yield from on_lines(status, self.subject, self._issues[issue], "line", what, advice)
         main, *others = sorted(self._scripts.items(), key=lambda entry: -entry[1].count) or [("", Tally())]
         for script, tally in others:
             what = f"in {script} script, while {main[1].count:,} are in {main[0]}"
             yield from on_lines(weight(tally, self.n_lines), self.subject, tally, "line", what, "another language?")
 
 
-def _oddities(line: str) -> Iterator[Oddity]:
-    """Yield the oddities of a non-blank line that are visible in its characters."""
+def _issues_of(line: str) -> Iterator[LineIssue]:
+    """Yield the issues of a non-blank line that show in its characters."""
     if _SUSPECT.search(line):
         if SURROGATE.search(line):
             yield "surrogates" if _SURROGATE_IN_BYTES.search(line) else "not UTF-8"
@@ -155,7 +156,7 @@ def _oddities(line: str) -> Iterator[Oddity]:
         if _MOJIBAKE.search(line):
             yield "mojibake"
         if "\ufeff" in line:
-            yield "mark inside"
+            yield "BOM inside"
         if _SEPARATOR.search(line.strip("\r\n")):
             yield "separators"
     if ("&" in line or "<" in line) and _MARKUP.search(line):
@@ -163,5 +164,5 @@ def _oddities(line: str) -> Iterator[Oddity]:
 
 
 def weight(tally: Tally, n_lines: int) -> Status:
-    """Return "problem" if the tally has too many of the lines, else "note"."""
-    return "problem" if tally.count > TOO_MANY * n_lines else "note"
+    """Return the status of a tally: "problem" if it has more than ``MAX_NOTE_FRACTION`` of the lines, else "note"."""
+    return "problem" if tally.count > MAX_NOTE_FRACTION * n_lines else "note"

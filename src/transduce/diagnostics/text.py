@@ -1,4 +1,4 @@
-"""Diagnostics of text files, read as a stream: all oddities are counted, none stops the examination.
+"""Diagnostics of text files, read as a stream: all issues are counted, none stops the examination.
 
 What cleaning counts is taken from cleaning itself; ``lines.py`` has the rest.
 """
@@ -34,7 +34,7 @@ MANY_CONTROLS = 0.05  # fraction of control characters: binary files have more, 
 
 
 class _Reader:
-    """Yields the lines of a file and counts oddities of its bytes; an error ends it and is kept in ``failure``."""
+    """Yields the lines of a file and counts issues of its bytes; an error ends it and is kept in ``failure``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class _Reader:
 
 
 class _Pairing:
-    """Counts oddities of line pairs: those that cleaning counts, and finer distinctions."""
+    """Counts issues of line pairs: those that cleaning counts, and finer distinctions."""
 
     def __init__(self, subject: object, src: object, tgt: object, rules: CleaningRules | None) -> None:
         self.subject, self.rules = subject, rules or CleaningRules()

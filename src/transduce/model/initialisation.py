@@ -15,9 +15,10 @@ __all__ = ["initialise"]
 def initialise(model: nn.Module) -> None:
     """Initialise in place: Glorot uniform for matrices, N(0, 1 / d_model) for embeddings (the authors' code).
 
-    The paper gives no initialisation. Biases are 0, layer norms the identity. With embeddings of variance 1 / d_model,
-    the factor sqrt(d_model) of section 3.4 gives variance 1, the size of the sinusoids, and a tied output matrix gives
-    logits of variance about 1. Learned positions are added without that factor and have the sinusoids' variance, 1 / 2.
+    The paper gives no initialisation. Biases start at 0, layer norms with weight 1. With embeddings of variance
+    1 / d_model, the factor sqrt(d_model) of section 3.4 gives inputs of variance 1, comparable to the sinusoids'
+    variance of 1 / 2, and a tied output matrix gives logits of variance about 1. Learned positions have no such factor
+    and start with the sinusoids' variance.
     """
     for module in _initialisation_order(model):
         match module:
@@ -40,9 +41,9 @@ def initialise(model: nn.Module) -> None:
 
 
 def _initialisation_order(model: nn.Module) -> list[nn.Module]:
-    """The modules in the order of sampling: embeddings, output, learned positions (the source's first), the rest.
+    """Return the modules in the order of sampling: embeddings, output, learned positions (source first), the rest.
 
-    The weights of a seed depend on this order.
+    The initial weights of a given seed depend on this order.
     """
     modules = list(model.modules())
     embeddings, outputs, positions = (

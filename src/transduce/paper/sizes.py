@@ -1,4 +1,4 @@
-"""Descriptions of the size of a run, so that no number stands beside one of another size without both being named."""
+"""Descriptions of the size of a run, printed beside numbers so that runs of different sizes are not confused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``Task`` interface: all that is specific to a task, from preparing text to scoring models.
+"""The ``Task`` interface: everything specific to a task, from preparing text to scoring models.
 
 To add a task, ``register`` an instance of a subclass; recipes name it in ``data.task``.
 """
@@ -38,7 +38,7 @@ class Scores(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How to use a model, for its card."""
+    """Instructions for using a model, printed on its model card."""
 
     what: str  # the purpose: "en to de"
     verb: str  # the command: "translate"
@@ -49,7 +49,7 @@ class Task(ABC, Generic[BatchT]):
     """A task that models are trained for: data, model, objective and evaluation."""
 
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
-    doing: ClassVar[str]  # what its model does with sentences, for messages: "translating"
+    doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
 
     @abstractmethod
     def prepare(
@@ -69,7 +69,7 @@ class Task(ABC, Generic[BatchT]):
         return ()
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> nn.Module:
-        """Build a model, initialised with torch's global generator; without tokenizers, only its shapes are valid."""
+        """Build a model, initialised with torch's global generator; without tokenizers, only its shapes matter."""
         return make_model(config)
 
     def cost(self, config: ModelConfig) -> Cost:
@@ -97,15 +97,15 @@ class Task(ABC, Generic[BatchT]):
         device: torch.device,
         distributed: DistributedContext | None = None,
     ) -> Validate | None:
-        """Return the validation on the dev set; None if there is none.
+        """Return the callback that validates on the dev set, or None if the task has no validation.
 
-        ``model`` returns the model to validate, with its full weights, in evaluation mode.
+        ``model`` is called to get the model to validate, with its full weights, in evaluation mode.
         """
         return None
 
     @abstractmethod
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
-        """Load what users call: a translator, a parser. Raises CheckpointError if the folder cannot be used."""
+        """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
 
     @abstractmethod
     def evaluate(
@@ -117,7 +117,7 @@ class Task(ABC, Generic[BatchT]):
         device: str | torch.device,
         also: Collection[TokenisedBleu],
     ) -> Scores:
-        """Evaluate a model folder on dev or test. ``also`` names further BLEUs, for tasks with text output."""
+        """Evaluate a model folder on dev or test. ``also`` requests tokenised BLEUs, for tasks with text output."""
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the scores as lines of Markdown, for the model card."""

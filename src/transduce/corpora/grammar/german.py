@@ -1,7 +1,7 @@
 """German inflection: cases, articles, adjective endings, nouns and verbs, as pure functions of dictionary forms.
 
-A *column* selects the form of an article or adjective that agrees with a noun: its gender, or the plural.
-A *person* is one of I, you, he, we, they: "you" is always the familiar singular, so no form of ``ihr`` is needed.
+A *column* of a table of endings is what articles and adjectives agree with: one of three genders, or the plural.
+A *person* is one of I, you, he, we, they; "you" is always the familiar singular (du), so ``ihr`` is not needed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Column(IntEnum):
 
 
 class Person(IntEnum):
-    """Person and number that a finite verb agrees with."""
+    """Person and number of the subject; HE is the third person singular of any gender."""
 
     I = 0  # noqa: E741  (the pronoun)
     YOU = 1
@@ -69,7 +69,7 @@ DEFINITE: Endings = (
 )
 RELATIVE_PRONOUNS: Endings = (*DEFINITE[:2], ("dem", "der", "dem", "denen"), ("dessen", "deren", "dessen", "deren"))
 
-# Adjective endings after der-words, after ein-words, and without an article.
+# Adjective endings after der-words (weak), after ein-words (mixed), and without an article (strong).
 WEAK: Endings = (
     ("e", "e", "e", "en"),
     ("en", "e", "e", "en"),
@@ -104,7 +104,7 @@ def pronominal_forms(stem: str, *, like_ein: bool) -> Endings:
 
 
 def adjective_stem(adjective: str) -> str:
-    """Return the stem of an adjective, before its ending.
+    """The stem to which adjective endings are added.
 
     >>> [adjective_stem(word) for word in ("alt", "hoch", "teuer", "dunkel", "müde", "sauber")]
     ['alt', 'hoh', 'teur', 'dunkl', 'müd', 'sauber']
@@ -117,7 +117,7 @@ def adjective_stem(adjective: str) -> str:
 
 
 def dative_plural(plural: str) -> str:
-    """Return the dative plural: ``-n`` is added except after ``-n`` and ``-s``.
+    """The dative plural: the plural plus ``-n``, unless it ends in ``-n`` or ``-s``.
 
     >>> [dative_plural(word) for word in ("Hunde", "Gärten", "Autos", "Mütter")]
     ['Hunden', 'Gärten', 'Autos', 'Müttern']
@@ -126,7 +126,9 @@ def dative_plural(plural: str) -> str:
 
 
 def genitive_singular(noun: str, *, plural: str) -> str:
-    """Return the genitive of a strong masculine or neuter: ``-es`` after one syllable or a sibilant, else ``-s``.
+    """The genitive of a strong masculine or neuter noun: ``-es`` after one syllable or a sibilant, else ``-s``.
+
+    Nouns that end in a vowel sound or have a plural in ``-s`` take ``-s``, too (des Schuhs, des Parks).
 
     >>> [genitive_singular("Mann", plural="Männer"), genitive_singular("Lehrer", plural="Lehrer")]
     ['Mannes', 'Lehrers']
@@ -141,24 +143,24 @@ def genitive_singular(noun: str, *, plural: str) -> str:
 
 
 def noun_forms(singular: str, plural: str, column: Column, *, is_weak: bool) -> Endings:
-    """Return the forms ``[number][case]``: number 0 is the singular, 1 the plural.
+    """All forms of a noun, ``[number][case]``; number 0 is the singular, 1 the plural.
 
     >>> noun_forms("Junge", "Jungen", Column.MASCULINE, is_weak=True)[0]
     ('Junge', 'Jungen', 'Jungen', 'Jungen')
     """
     if is_weak:
-        singulars = (singular, plural, plural, plural)
+        singular_forms = (singular, plural, plural, plural)
     elif column is Column.FEMININE:
-        singulars = (singular,) * 4
+        singular_forms = (singular,) * 4
     else:
-        singulars = (singular, singular, singular, genitive_singular(singular, plural=plural))
-    return singulars, (plural, plural, dative_plural(plural), plural)
+        singular_forms = (singular, singular, singular, genitive_singular(singular, plural=plural))
+    return singular_forms, (plural, plural, dative_plural(plural), plural)
 
 
 class GermanVerb(NamedTuple):
-    """All forms of a verb that the grammar uses; ``present`` and ``preterite`` are indexed by person."""
+    """Every form of a verb that the grammar uses; ``present`` and ``preterite`` have one form per ``Person``."""
 
-    infinitive: str  # with the prefix: aufmachen
+    infinitive: str  # with its separable prefix: aufmachen
     zu_infinitive: str  # aufzumachen
     prefix: str  # "auf", or ""
     present: tuple[str, ...]  # without the prefix
@@ -180,11 +182,11 @@ _PRETERITE = {
     "werden": ("wurde", "wurdest", "wurde", "wurden", "wurden"),
 }
 _INSEPARABLE = ("be", "ent", "er", "ge", "ver", "zer", "über", "unter", "um")
-_NOT_PREFIXED = ("bellen", "beten")  # verbs that only seem to begin with a prefix
+_NOT_PREFIXED = ("bellen", "beten")  # their first letters only look like a prefix
 
 
 def _needs_e(stem: str) -> bool:
-    """Whether an e is inserted between the stem and -st, -t: arbeit-e-t, öffn-e-t, but lern-t."""
+    """Whether an e is inserted between the stem and -st or -t: arbeit-e-t, öffn-e-t, but lern-t."""
     return stem.endswith(("d", "t")) or re.search(r"(ch|[^aeiouäöülrhmn])[mn]$", stem) is not None
 
 
@@ -193,7 +195,7 @@ def _stem(infinitive: str) -> str:
 
 
 def _syncopated(infinitive: str) -> str:
-    """Return the syncopated form of verbs in -eln (ich lächle, lächle!), "" for all others."""
+    """First person singular and imperative of a verb in -eln (lächeln: ich lächle, lächle!); empty for other verbs."""
     return infinitive[:-3] + "le" if infinitive.endswith("eln") else ""
 
 
@@ -230,7 +232,9 @@ def _imperative(base: str, stem: str, third: str) -> str:
 
 
 def verb_from_dictionary(infinitive: str, third: str = "", participle: str = "", *, takes_sein: bool) -> GermanVerb:
-    """Make all forms from the dictionary forms; those omitted are inflected as weak.
+    """All forms of a verb from its principal parts; parts left out are formed as for a weak verb.
+
+    ``|`` in the infinitive ends a separable prefix; ``third`` is the third person singular of the present.
 
     >>> verb = verb_from_dictionary("auf|machen", takes_sein=False)
     >>> verb.present[Person.HE], verb.participle, verb.zu_infinitive

@@ -1,4 +1,4 @@
-"""Moods of a clause: tense, modal verb, and the kind of time adverbial that agrees with them."""
+"""Combinations of tense and modal verb that a clause can have, with the kind of time adverbial that suits them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ __all__ = [
 
 
 class Mood(NamedTuple):
-    """Tense and modal verb; ``time_kind`` is empty if no time adverbial is possible."""
+    """Tense and modal verb of a clause; ``time_kind`` is its kind of time adverbial, empty for none."""
 
     tense: Tense
     modal: Modal | None = None
     time_kind: str = ""
 
 
-Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]  # by aspect, repeated by weight
+# The moods of each lexical aspect; a mood is repeated in proportion to its probability.
+Moods = dict[Literal["action", "happening", "state"], tuple[Mood, ...]]
 
 SIMPLE_PRESENT = Mood(Tense.PRESENT, time_kind="habit")
 PROGRESSIVE = Mood(Tense.PROGRESSIVE, time_kind="now")
@@ -44,7 +45,7 @@ _NEUTRAL_MODALS = tuple(Mood(Tense.PRESENT, MODALS[name], "future") for name in 
 
 
 def _by_aspect(moods: tuple[Mood, ...]) -> Moods:
-    """Filter moods by aspect: happenings have no progressive or modal verb, states also no perfect."""
+    """Select the moods of each aspect: happenings have no progressive and no modal verb, states also no perfect."""
     happening = tuple(mood for mood in moods if not mood.modal and mood is not PROGRESSIVE)
     return {
         "action": moods,

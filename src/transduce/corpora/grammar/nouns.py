@@ -1,8 +1,8 @@
-"""Table of nouns, one a line: English singular and plural, German article, singular and plural.
+"""The nouns, one per line: English singular and plural, German article, singular and plural.
 
-``der*`` marks a weak masculine: every form but the nominative singular equals the plural.
-``-`` as plural marks a mass noun. A place also has two pairs of prepositions,
-English/German: of location (dative), and of direction (``in``, ``auf`` with the accusative, ``zu`` with the dative).
+``der*`` marks a weak masculine noun: all its forms except the nominative singular are those of the plural.
+``-`` as plural marks a mass noun. Places have two more columns, pairs of an English and a German preposition: for the
+location (dative), and for the goal of a motion (``in``, ``auf`` with the accusative, ``zu`` with the dative).
 """
 
 from __future__ import annotations
@@ -332,8 +332,8 @@ PLACE_TABLE = {
     """,
 }
 
-# Nouns that never take a possessive, that mostly take one, and that take one in the singular only. All others
-# may take one.
+# Possessive determiners (my, your, ...) by noun: nouns that never take one, nouns that mostly do, and nouns that mostly
+# do and are then singular, because a person has only one. All other nouns may take one.
 NEVER_OWNED = """
     man woman fisherman hunter sailor captain pilot policeman soldier judge engineer painter singer dancer actor writer
     poet journalist photographer scientist seller tourist mayor king queen prince princess thief witness giant witch

@@ -1,8 +1,8 @@
-"""Tenses and modal verbs: the verb group of a clause in English and German.
+"""Tenses and modal verbs: the verb forms of a clause, in English and in German.
 
-The English past is rendered by the German perfect, as in speech; only sein, haben, werden and modal verbs use the
-preterite. A German verb has two positions: the finite form second, the rest, its *bracket*, at the end. In a
-subordinate clause all of it is at the end.
+The English past is translated by the German perfect, as in speech; only sein, haben, werden and the modal verbs use
+their preterite. In a German main clause the finite verb is the second constituent, and the rest of the verb group (the
+right bracket of the clause) is at the end. In a subordinate clause the whole verb group is at the end.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Tense(Enum):
 
 
 class Modal(NamedTuple):
-    """A modal verb: a leaf (``can``) or a full verb with ``to`` (``wants to``), and the German forms by person."""
+    """A modal: an auxiliary (``can``), a full verb with ``to`` (``wants to``) or both (``would like to``)."""
 
     name: str
-    leaf: str  # "(MD can)"; empty if a full verb is used instead
+    leaf: str  # the auxiliary in the tree: "(MD can)"; empty if there is none
     full_verb: EnglishVerb | None  # want, have, like
     is_past: bool
-    forms: tuple[str, ...]
+    forms: tuple[str, ...]  # of the German verb, by person
 
 
 BE = english.verb_from_dictionary("be")
@@ -71,18 +71,18 @@ _MUST_NOT = MODALS["may"].forms  # must not: darf nicht
 
 
 class EnglishGroup(NamedTuple):
-    """Verb group: ``auxiliary`` precedes the subject in a question, and may be empty; ``rest`` follows it."""
+    """An English verb group, as leaves and phrases of a tree."""
 
-    auxiliary: str
+    auxiliary: str  # before the subject in a question; empty if there is none
     rest: str
 
 
 class GermanGroup(NamedTuple):
-    """Verb group: ``finite`` in second position, ``bracket`` at the end; ``final`` is both in a subordinate clause."""
+    """A German verb group: split into ``finite`` and ``right_bracket`` in a main clause, else ``verb_final``."""
 
-    finite: str
-    bracket: str
-    final: str
+    finite: str  # second in a main clause
+    right_bracket: str  # at its end: participle, infinitive or separable prefix
+    verb_final: str  # both, at the end of a subordinate clause
 
 
 def _phrase(leaf: str, tail: str) -> str:
@@ -96,9 +96,9 @@ def _to_infinitive(verb: EnglishVerb, tail: str) -> str:
 def english_group(
     verb: EnglishVerb, tail: str, *, person: Person, tense: Tense, modal: Modal | None, needs_auxiliary: bool
 ) -> EnglishGroup:
-    """Return the verb and what follows it (``tail``) as auxiliary and rest.
+    """The English verb group of a clause; ``tail`` holds the constituents after the verb.
 
-    ``needs_auxiliary``: a question or a negation, which requires do-support.
+    ``needs_auxiliary``: the clause is a question or negated and needs do-support.
     """
     if modal and modal.full_verb:
         tail = _to_infinitive(verb, tail)
@@ -130,11 +130,11 @@ def english_group(
 def german_group(
     verb: GermanVerb, *, person: Person, tense: Tense, modal: Modal | None, is_passive: bool, is_negated: bool
 ) -> GermanGroup:
-    """Return the verb group of a clause."""
+    """The German verb group of a clause."""
     infinitive = f"{verb.participle} werden" if is_passive else verb.infinitive
     if modal:
-        is_forbidden = is_negated and modal.name == "must"
-        return _compound((_MUST_NOT if is_forbidden else modal.forms)[person], infinitive)
+        is_prohibition = is_negated and modal.name == "must"
+        return _compound((_MUST_NOT if is_prohibition else modal.forms)[person], infinitive)
     if tense is Tense.FUTURE:
         return _compound(_WERDEN.present[person], infinitive)
     perfect = f"{verb.participle} worden" if is_passive else verb.participle
@@ -162,5 +162,5 @@ def _simple(verb: GermanVerb, form: str) -> GermanGroup:
     return GermanGroup(form, verb.prefix, verb.prefix + form)
 
 
-def _compound(finite: str, bracket: str) -> GermanGroup:
-    return GermanGroup(finite, bracket, f"{bracket} {finite}")
+def _compound(finite: str, right_bracket: str) -> GermanGroup:
+    return GermanGroup(finite, right_bracket, f"{right_bracket} {finite}")

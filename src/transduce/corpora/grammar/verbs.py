@@ -1,10 +1,11 @@
-"""Table of verbs, one a line: English = German ; subjects ; objects ; adverbs of manner.
+"""The verbs, one per line: English = German ; subjects ; objects ; adverbs of manner.
 
 English: infinitive, past and past participle where irregular, then a particle (``turn +on``).
-German: infinitive (``ein|schalten`` separates), then where irregular the third person and the participle,
-then ``sein`` where the perfect takes it and ``+dat`` where the object is a dative.
-Subjects and objects are noun classes, or single nouns by their English name. ``!`` marks a state: it has no
-progressive, no imperative and no place; ``~`` marks a happening: like a state, but with a progressive and a place.
+German: infinitive (``|`` ends a separable prefix: ``ein|schalten``), then where irregular the third person and the
+participle, then ``sein`` if the perfect is formed with it and ``+dat`` if the object is in the dative.
+Subjects and objects are noun classes, or single nouns by their English lemma. ``!`` marks a state: no progressive,
+modal verb, perfect, imperative or place. ``~`` marks a happening, an event without intent: no progressive, modal verb
+or imperative.
 """
 
 from __future__ import annotations

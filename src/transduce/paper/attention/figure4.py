@@ -27,15 +27,15 @@ Floats = NDArray[np.floating[Any]]
 Head = tuple[int, int]  # layer and head, both from 0
 
 N_HEADS_SHOWN, N_HEADS_DRAWN = 5, 2
-LEAST_PRONOUNS = 10  # to choose heads, and to measure them
+MIN_PRONOUNS = 10  # in dev, to choose heads, and in test, to measure them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pronouns:
-    """Sentences and their pronouns with exactly one agreeing earlier noun, the antecedent."""
+    """Sentences, and their pronouns with exactly one agreeing earlier noun (the antecedent)."""
 
     samples: list[WordAttention]
-    anaphors: list[tuple[int, Anaphor]]  # with the index of the sentence
+    anaphors: list[tuple[int, Anaphor]]  # sentence index and pronoun
 
     @staticmethod
     def from_texts(translator: Translator, texts: Sequence[str]) -> Pronouns:
@@ -45,12 +45,12 @@ class Pronouns:
         return Pronouns(samples, [(number, each) for number, each in anaphors if len(each.nouns) == 1])
 
     def probe(self) -> Probe:
-        """Return the probe from pronouns to their antecedents."""
+        """Return the probe that asks each pronoun for its antecedent."""
         items = [ProbeItem(number, each.pronoun, each.nouns) for number, each in self.anaphors]
         return Probe([strongest_other(sample) for sample in self.samples], items)
 
     def noun_mass(self) -> tuple[Floats, Floats]:
-        """Return the mean weight on the antecedent, of the pronoun and of the other words after it; each (L, H)."""
+        """Return the mean weights (L, H) on the antecedent: from the pronoun, and from other words after the noun."""
         from_pronoun, from_others = [], []
         for number, each in self.anaphors:
             sample, (noun,) = self.samples[number], each.nouns
@@ -64,13 +64,13 @@ class Pronouns:
 def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Probe heads for attention from pronouns to antecedents, and draw two heads in the sentence."""
     inputs = figure_inputs(experiments, request)
-    choosing, measuring = (Pronouns.from_texts(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
-    is_enough = min(len(choosing.anaphors), len(measuring.anaphors)) >= LEAST_PRONOUNS
-    result = _probed(inputs, choosing, measuring) if is_enough else None
+    dev, test = (Pronouns.from_texts(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
+    is_enough = min(len(dev.anaphors), len(test.anaphors)) >= MIN_PRONOUNS
+    result = _probed(inputs, dev, test) if is_enough else None
     pronoun = pronoun_to_draw(inputs.sentence.words[:-1])
     heads: list[Head] = []
     if is_enough:
-        heads = _heads_by_gain(choosing)
+        heads = _heads_by_gain(dev)
     elif pronoun is not None:
         heads = _heads_by_sentence(inputs.sentence, pronoun)
     drawn = heads[:N_HEADS_DRAWN] if pronoun is not None else []
@@ -91,7 +91,7 @@ def make_figure4(experiments: Experiments, request: Request) -> Report:
             *pictures,
             *_of_the_sentence(inputs, pronoun, drawn, is_enough=is_enough),
             inputs.how_measured(),
-            *(_measured(inputs, choosing, measuring, heads, result) if result is not None else [_too_few(inputs)]),
+            *(_measured(inputs, dev, test, heads, result) if result is not None else [_too_few(inputs)]),
             picture("figure4-all-heads", inputs.grid_alt() + ("; frames mark the heads drawn above" if drawn else "")),
             inputs.ending("figure4"),
         ),
@@ -109,21 +109,21 @@ def pronoun_to_draw(words: Sequence[str]) -> Anaphor | None:
     with_noun = [each for each in find_anaphors(words) if each.nouns]
     if with_noun:
         return with_noun[0]
-    return next((Anaphor(place, ()) for place, word in enumerate(words) if place and is_pronoun(word)), None)
+    return next((Anaphor(position, ()) for position, word in enumerate(words) if position and is_pronoun(word)), None)
 
 
 def _heads_by_gain(pronouns: Pronouns) -> list[Head]:
-    """All heads, by how much more weight on the antecedent the pronoun has than other words have."""
+    """Rank all heads by the weight on the antecedent from the pronoun minus that from the other words."""
     from_pronoun, from_others = pronouns.noun_mass()
-    return _in_order(from_pronoun - from_others)
+    return _ranked(from_pronoun - from_others)
 
 
 def _heads_by_sentence(sentence: WordAttention, pronoun: Anaphor) -> list[Head]:
-    """All heads, by the pronoun's greatest weight on one earlier word."""
-    return _in_order(sentence.weights[:, :, pronoun.pronoun, : pronoun.pronoun].max(axis=-1))
+    """Rank all heads by the pronoun's greatest weight on one earlier word."""
+    return _ranked(sentence.weights[:, :, pronoun.pronoun, : pronoun.pronoun].max(axis=-1))
 
 
-def _in_order(scores_LH: Floats) -> list[Head]:
+def _ranked(scores_LH: Floats) -> list[Head]:
     heads = [(int(layer), int(head)) for layer, head in np.ndindex(*scores_LH.shape)]
     return sorted(heads, key=lambda head: -scores_LH[head])
 
@@ -133,7 +133,7 @@ def _names(heads: Sequence[Head]) -> str:
 
 
 def _panels(sentence: WordAttention, pronoun: Anaphor, heads: Sequence[Head]) -> list[LinePanel]:
-    """All queries of the first head, and the pronoun alone in each head, as in the paper."""
+    """Return two panels, as in the paper: all queries of the first head, and the pronoun alone in every head."""
     lines = [
         HeadLines(_names([(layer, head)]), slot, sentence.weights[layer, head])
         for slot, (layer, head) in enumerate(heads)
@@ -165,15 +165,15 @@ def _of_the_sentence(
         case _:
             agreement = f"{len(nouns)} earlier nouns agree with it ({', '.join(nouns)})"
     how = (
-        "The drawn heads are the two whose pronouns in the dev text have the most weight on the antecedent beyond that"
-        " of other words."
+        "The drawn heads are the two with the largest gain on the dev text: weight on the antecedent from the pronoun"
+        " minus that from the other words."
         if is_enough
         else "The drawn heads are the two in which this pronoun has the greatest weight on one earlier word."
     )
     rows = [sentence.weights[layer, head, pronoun.pronoun] for layer, head in heads]
-    earlier = [int(row[: pronoun.pronoun].argmax()) for row in rows]
-    to_words = [f"{sentence.words[place]} {row[place]:.2f}" for row, place in zip(rows, earlier, strict=True)]
-    to_nouns = [", ".join(f"{sentence.words[noun]} {row[noun]:.2f}" for noun in pronoun.nouns) for row in rows]
+    strongest_keys = [int(row[: pronoun.pronoun].argmax()) for row in rows]
+    word_weights = [f"{sentence.words[key]} {row[key]:.2f}" for row, key in zip(rows, strongest_keys, strict=True)]
+    noun_weights = [", ".join(f"{sentence.words[noun]} {row[noun]:.2f}" for noun in pronoun.nouns) for row in rows]
     paper, ours = inputs.sizes
     return [
         f"The sentence is “{inputs.text}” Its pronoun is “{word}”; {agreement}. {how}",
@@ -183,8 +183,8 @@ def _of_the_sentence(
             (
                 ("heads", "5 and 6 of layer 5 of 6", f"{_names(heads)} (of {sentence.weights.shape[0]} layers)"),
                 ("pronoun", "its", word),
-                ("strongest earlier key, weight", "Law, application (no numbers)", "; ".join(to_words)),
-                ("weight on nouns that agree", "no numbers", "; ".join(to_nouns) if nouns else None),
+                ("strongest earlier key, weight", "Law, application (no numbers)", "; ".join(word_weights)),
+                ("weight on nouns that agree", "no numbers", "; ".join(noun_weights) if nouns else None),
             ),
         ),
     ]
@@ -192,31 +192,29 @@ def _of_the_sentence(
 
 def _too_few(inputs: FigureInputs) -> str:
     return (
-        f"{inputs.record.dev_text} and {inputs.record.test_text} have fewer than {LEAST_PRONOUNS} pronouns with exactly"
+        f"{inputs.record.dev_text} and {inputs.record.test_text} have fewer than {MIN_PRONOUNS} pronouns with exactly"
         " one agreeing earlier noun: there are no statistics over sentences."
     )
 
 
-def _probed(inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns) -> RelationResult:
+def _probed(inputs: FigureInputs, dev: Pronouns, test: Pronouns) -> RelationResult:
     initial = untrained(inputs.translator)
-    initial_choosing, initial_measuring = (
-        Pronouns.from_texts(initial, texts).probe() for texts in (inputs.dev, inputs.test)
-    )
+    initial_dev, initial_test = (Pronouns.from_texts(initial, texts).probe() for texts in (inputs.dev, inputs.test))
     return RelationResult(
         "pronoun → noun",
-        best_head(choosing.probe(), measuring.probe()),
-        best_head(initial_choosing, initial_measuring),
+        best_head(dev.probe(), test.probe()),
+        best_head(initial_dev, initial_test),
     )
 
 
 def _measured(
-    inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns, heads: Sequence[Head], result: RelationResult
+    inputs: FigureInputs, dev: Pronouns, test: Pronouns, heads: Sequence[Head], result: RelationResult
 ) -> list[str | Table]:
-    where = f"{inputs.record.dev_text} ({len(choosing.anaphors)} pronouns)"
+    where = f"{inputs.record.dev_text} ({len(dev.anaphors)} pronouns)"
     return [
         "Antecedents come from word lists: a pronoun counts if exactly one earlier noun of the lists agrees with it in"
         " gender and number. (Of 60 such pairs in Multi30k's captions, drawn at random and read by hand, 56 were"
-        f" right.) Heads and baseline are chosen on {where} and measured on {len(measuring.anaphors)} pronouns of"
+        f" right.) Heads and baseline are chosen on {where} and measured on {len(test.anaphors)} pronouns of"
         f" {inputs.record.test_text}.",
         "Accuracy: the share of pronouns whose greatest weight, other than on the pronoun itself and EOS, is on the"
         " antecedent; beside it the best position baseline, which ignores the words, and the same search in the"
@@ -224,13 +222,13 @@ def _measured(
         relation_table([result], name="-share"),
         "Weight: the heads with the largest lead of pronouns over the other words after the antecedent, in the mean"
         " weight on the antecedent:",
-        _table_of_heads(measuring, heads[:N_HEADS_SHOWN]),
-        _remarks(measuring, heads[0]),
+        _table_of_heads(test, heads[:N_HEADS_SHOWN]),
+        _remarks(test, heads[0]),
     ]
 
 
-def _table_of_heads(measuring: Pronouns, heads: Sequence[Head]) -> Table:
-    (from_pronoun, from_others), accuracies = measuring.noun_mass(), measuring.probe().accuracies()
+def _table_of_heads(test: Pronouns, heads: Sequence[Head]) -> Table:
+    (from_pronoun, from_others), accuracies = test.noun_mass(), test.probe().accuracies()
     rows: list[tuple[Cell, ...]] = [
         (
             layer + 1,
@@ -250,7 +248,7 @@ def _verdict(inputs: FigureInputs, result: RelationResult | None) -> str:
     if result is None:
         return (
             f"Undecided: {inputs.record.dev_text} and {inputs.record.test_text} have too few pronouns with a known"
-            f" antecedent (fewer than {LEAST_PRONOUNS} each)."
+            f" antecedent (fewer than {MIN_PRONOUNS} each)."
         )
     if result.trained.beats_baseline:
         return (
@@ -263,8 +261,8 @@ def _verdict(inputs: FigureInputs, result: RelationResult | None) -> str:
     )
 
 
-def _remarks(measuring: Pronouns, best: Head) -> str:
-    from_pronoun, from_others = measuring.noun_mass()
+def _remarks(test: Pronouns, best: Head) -> str:
+    from_pronoun, from_others = test.noun_mass()
     gain = 100 * float((from_pronoun - from_others)[best])
     more = "more" if gain > 0 else "less"
     return (

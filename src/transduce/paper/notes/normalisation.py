@@ -1,4 +1,4 @@
-"""Batch norm against layer norm: the worked table of the notes, and how a batch affects each of its sentences.
+"""Batch norm against layer norm: the table of the lecture notes, and how a batch affects each of its sentences.
 
 Shapes: N instances, F features; B batch, T positions, D d_model.
 """
@@ -24,7 +24,7 @@ from transduce.paper.report import Cell, Table, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
-# Three instances of four features. The copy of the notes is damaged; ``HOW_IT_WAS_READ`` says what is sure.
+# Three instances of four features, from a damaged copy of the lecture notes: see ``HOW_IT_WAS_READ``.
 NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
 
 HOW_IT_WAS_READ = """\
@@ -66,7 +66,7 @@ def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Numbers of sentences, updates and trials."""
+    """Size of the experiment: numbers of sentences, updates and trials."""
 
     n_pairs: int
     vocab_size: int
@@ -92,7 +92,7 @@ N_PADDING = 16
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the batch, and its effect with each norm: relative change of states, share of next tokens changed."""
+    """A change of the batch; its effect with each norm: relative change of states, share of next tokens changed."""
 
     name: str
     layer: tuple[float, float]
@@ -163,25 +163,25 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A sentence, the others of its batch, as many replacements, all of one length; and sentences of any length."""
+    """A sentence whose states are compared, and the sentences that are batched with it."""
 
     row: list[int]
-    others: list[list[int]]
-    replacements: list[list[int]]
+    others: list[list[int]]  # of the same length
+    replacements: list[list[int]]  # as many, also of the same length, to replace ``others``
     any_length: list[list[int]]
 
 
 def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
-    """Yield sentences of the most frequent length, each with randomly drawn others."""
+    """Yield trials for sentences of the most frequent length, with others drawn at random."""
     lengths = [len(row) for row in rows]
     length = max(set(lengths), key=lambda each: (lengths.count(each), each))
-    alike = [row for row in rows if len(row) == length]
+    same_length = [row for row in rows if len(row) == length]
     generator = torch.Generator().manual_seed(2)
-    n_others = min(sizes.n_others, (len(alike) - 1) // 2)
-    for place in range(min(sizes.n_trials, len(alike))):
-        others = [alike[n] for n in torch.randperm(len(alike), generator=generator).tolist() if n != place]
+    n_others = min(sizes.n_others, (len(same_length) - 1) // 2)
+    for index in range(min(sizes.n_trials, len(same_length))):
+        others = [same_length[n] for n in torch.randperm(len(same_length), generator=generator).tolist() if n != index]
         any_length = [rows[n] for n in torch.randperm(len(rows), generator=generator)[: 2 * n_others].tolist()]
-        yield Trial(alike[place], others[:n_others], others[n_others : 2 * n_others], any_length)
+        yield Trial(same_length[index], others[:n_others], others[n_others : 2 * n_others], any_length)
 
 
 REPLACED, PADDING, ALONE = "other sentences in the batch", f"{N_PADDING} more columns of padding", "alone in the batch"
@@ -199,10 +199,10 @@ def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
 
 @torch.no_grad()
 def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: Sequence[Trial]) -> tuple[float, float]:
-    """Return the median relative difference of states, and the share of next tokens that change."""
+    """Return the median relative change of the states, and the share of predicted next tokens that change."""
     relative, shares = [], []
     for trial in trials:
-        row, others, n_padding, n_seen = trial.row, trial.others, 0, len(trial.row) + 1
+        row, others, n_padding, n_compared = trial.row, trial.others, 0, len(trial.row) + 1
         if name == REPLACED:
             others = trial.replacements
         elif name == PADDING:
@@ -210,9 +210,9 @@ def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: 
         elif name == ALONE:
             others = []
         elif name == LAST_WORD:
-            row, n_seen = [*row[:-1], trial.others[0][1]], len(row)
-        old_TD = _states(before, [trial.row, *trial.others])[:n_seen]
-        new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_seen]
+            row, n_compared = [*row[:-1], trial.others[0][1]], len(row)
+        old_TD = _states(before, [trial.row, *trial.others])[:n_compared]
+        new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_compared]
         relative.append(float((new_TD - old_TD).norm() / old_TD.norm()))
         old_T, new_T = (before.output.logits(states_TD).argmax(dim=1) for states_TD in (old_TD, new_TD))
         shares.append(float((old_T != new_T).double().mean()))
@@ -235,9 +235,9 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
     in_training = models.batch_in_training_mode()
 
     def difference(row: list[int], others: Sequence[list[int]]) -> float:
-        among = [row, *islice(others, batch_size - 1)]
-        n_seen = len(row) + 1
-        new_TD, old_TD = (_states(model, among)[:n_seen] for model in (in_training, models.batch))
+        batch = [row, *islice(others, batch_size - 1)]
+        n_compared = len(row) + 1
+        new_TD, old_TD = (_states(model, batch)[:n_compared] for model in (in_training, models.batch))
         return float((new_TD - old_TD).norm() / old_TD.norm())
 
     return Losses(
