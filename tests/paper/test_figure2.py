@@ -80,7 +80,7 @@ def test_the_numpy_reference_is_torchs_multi_head_attention() -> None:
         with torch.no_grad():
             wanted, _ = theirs(x, asked, asked, attn_mask=None if mask is None else ~mask)
         allow = None if mask is None else mask.numpy()
-        got = multi_head(x.numpy(), asked.numpy(), w_q_HDK=w_q, w_k_HDK=w_k, w_v_HDV=w_v, w_o=w_o, allow_TS=allow)
+        got = multi_head(x.numpy(), asked.numpy(), w_q_HDK=w_q, w_k_HDK=w_k, w_v_HDU=w_v, w_o=w_o, allow_TS=allow)
         np.testing.assert_allclose(got, wanted.numpy(), atol=1e-14)
 
 

@@ -95,9 +95,9 @@ def test_the_likeliest_word_is_found_where_the_cluster_is_likelier_than_any_word
     with torch.no_grad():
         layer.head.weight[-1] += 0.6 * layer.head.weight[0] + 0.6 * layer.head.weight[1]
         log_p_NV, found_N = layer.log_probabilities(states_ND), layer.likeliest(states_ND)
-        head_NF1 = layer.head(states_ND)
+        head_NP = layer.head(states_ND)
     assert torch.equal(found_N, log_p_NV.argmax(dim=1))
-    is_open_N = head_NF1[:, -1] > head_NF1[:, :-1].amax(dim=1)
+    is_open_N = head_NP[:, -1] > head_NP[:, :-1].amax(dim=1)
     # All three cases are there: no need to look, looked in vain, found.
     assert 0 < is_open_N.sum() < 200
     assert 0 < (found_N[is_open_N] >= N_FREQUENT).sum() < is_open_N.sum()

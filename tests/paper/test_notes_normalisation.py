@@ -17,11 +17,11 @@ from transduce.paper.report import Table
 
 
 def test_both_norms_are_torchs() -> None:
-    x_NF = torch.randn(9, 5, generator=torch.Generator().manual_seed(1))
+    x_ND = torch.randn(9, 5, generator=torch.Generator().manual_seed(1))
     batch = nn.BatchNorm1d(5, affine=False, eps=1e-6)
     layer = nn.LayerNorm(5, elementwise_affine=False, eps=1e-6)
-    torch.testing.assert_close(standardise(x_NF, dim=0, eps=1e-6), batch(x_NF))
-    torch.testing.assert_close(standardise(x_NF, dim=1, eps=1e-6), layer(x_NF))
+    torch.testing.assert_close(standardise(x_ND, dim=0, eps=1e-6), batch(x_ND))
+    torch.testing.assert_close(standardise(x_ND, dim=1, eps=1e-6), layer(x_ND))
 
 
 def test_the_table_of_the_notes() -> None:

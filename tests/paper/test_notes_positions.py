@@ -81,18 +81,18 @@ def test_only_sinusoids_have_a_matrix_that_moves_on() -> None:
 
 
 def test_a_layer_norm_takes_equal_elements_away() -> None:
-    words_WD = torch.randn(20, D, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    assert left_by_layer_norm(integers(100, D)[-1], words_WD) < 1e-10
-    assert left_by_layer_norm(fractions(100, D)[-1], words_WD) < 1e-10
-    assert left_by_layer_norm(sinusoid(100, D)[-1], words_WD) > 0.2
+    words_ND = torch.randn(20, D, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    assert left_by_layer_norm(integers(100, D)[-1], words_ND) < 1e-10
+    assert left_by_layer_norm(fractions(100, D)[-1], words_ND) < 1e-10
+    assert left_by_layer_norm(sinusoid(100, D)[-1], words_ND) > 0.2
 
 
 def test_the_cosine_is_that_of_vectors() -> None:
-    words_WD = torch.tensor([[3.0, 4.0], [1.0, 0.0]])
+    words_ND = torch.tensor([[3.0, 4.0], [1.0, 0.0]])
     encoding_TD = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
     # (4, 5) with (3, 4): 32 / (5 sqrt(41)); (2, 1) with (1, 0): 2 / sqrt(5).
     expected = [1.0, (32 / (5 * math.sqrt(41)) + 2 / math.sqrt(5)) / 2]
-    assert cosine_with_word(encoding_TD, words_WD).tolist() == pytest.approx(expected)
+    assert cosine_with_word(encoding_TD, words_ND).tolist() == pytest.approx(expected)
 
 
 def test_without_positions_order_is_not_seen() -> None:

@@ -24,8 +24,8 @@ def random_weights(n_heads: int, n_queries: int, n_keys: int) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def panel(weights_HQK: np.ndarray, *, query: int | None = None) -> LinePanel:
-    heads = tuple(HeadLines(f"head {n + 1}", n, weights) for n, weights in enumerate(weights_HQK))
+def panel(weights_HTS: np.ndarray, *, query: int | None = None) -> LinePanel:
+    heads = tuple(HeadLines(f"head {n + 1}", n, weights) for n, weights in enumerate(weights_HTS))
     return LinePanel(("A title", "and more"), WORDS, WORDS, heads, query=query)
 
 

@@ -1,5 +1,7 @@
-"""Attention as lines between query and key words, as in figures 3 to 5 of the paper: static SVG."""
-# Q query words, K key words
+"""Attention as lines between query and key words, as in figures 3 to 5 of the paper: static SVG.
+
+Shapes: T query positions, S key positions.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class HeadLines:
 
     name: str  # in the legend
     colour: int  # index, from 0
-    weights: Weights  # (Q, K)
+    weights: Weights  # (T, S)
     mark: str = ""  # above its cells, where one query is drawn
 
 
@@ -41,8 +43,8 @@ class LinePanel:
     """
 
     title: tuple[str, ...]  # lines
-    queries: tuple[str, ...]  # Q, on the left
-    keys: tuple[str, ...]  # K, on the right
+    queries: tuple[str, ...]  # T, on the left
+    keys: tuple[str, ...]  # S, on the right
     heads: tuple[HeadLines, ...]
     query: int | None = None  # from 0
 

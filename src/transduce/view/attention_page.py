@@ -3,8 +3,9 @@
 The template (``attention_page.html``, ``.css``, two ``.js``) lies beside this file and is inlined with the data.
 Weights are stored as bytes, ``round(255 * weight)``, deflated, in base64. The page's content security policy allows no
 network and no script but its own, so text that looks like HTML stays text.
+
+Shapes: L layers, H heads, T target or query positions, S source or key positions.
 """
-# L layers, H heads, S source length, T target length
 
 from __future__ import annotations
 
@@ -76,14 +77,14 @@ class AttentionMaps:
             raise ShapeError("decoder has weights above the diagonal; a position must not attend to later ones")
 
 
-def _check_weights(name: str, weights_LHQK: Weights, *, n_rows: int, n_columns: int) -> None:
+def _check_weights(name: str, weights_LHTS: Weights, *, n_rows: int, n_columns: int) -> None:
     """Raise ShapeError unless the array is ``(layers, heads, n_rows, n_columns)`` of weights from 0 to 1."""
-    shape = weights_LHQK.shape
+    shape = weights_LHTS.shape
     if len(shape) != 4 or 0 in shape or shape[2:] != (n_rows, n_columns):
         raise ShapeError(
             f"{name} has shape {shape}; its tokens need (layers, heads, {n_rows}, {n_columns}), none of them 0"
         )
-    low, high = float(weights_LHQK.min()), float(weights_LHQK.max())
+    low, high = float(weights_LHTS.min()), float(weights_LHTS.max())
     if not (low >= 0.0 and high <= 1.0 + ROUNDING_SLACK):  # also false for NaN
         raise ShapeError(f"{name} has weights from {low:g} to {high:g}; attention weights lie between 0 and 1")
 
@@ -143,7 +144,7 @@ def _record(maps: AttentionMaps) -> dict[str, object]:
     }
 
 
-def _packed(weights_LHQK: Weights) -> dict[str, object]:
-    steps = np.rint(np.clip(weights_LHQK, 0.0, 1.0) * N_STEPS).astype(np.uint8)
+def _packed(weights_LHTS: Weights) -> dict[str, object]:
+    steps = np.rint(np.clip(weights_LHTS, 0.0, 1.0) * N_STEPS).astype(np.uint8)
     deflated = zlib.compress(steps.tobytes(), level=9)
-    return {"shape": weights_LHQK.shape, "weights": base64.b64encode(deflated).decode("ascii")}
+    return {"shape": weights_LHTS.shape, "weights": base64.b64encode(deflated).decode("ascii")}

@@ -1,4 +1,7 @@
-"""The attention weights of one translation, recorded during a forward pass. Section 3.2.3."""
+"""The attention weights of one translation, recorded during a forward pass. Section 3.2.3.
+
+Shapes: B batch (one sentence), H heads, T target or query positions, S source or key positions.
+"""
 
 from __future__ import annotations
 

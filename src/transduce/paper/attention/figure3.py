@@ -1,5 +1,7 @@
-"""Figure 3: heads that attend to long-distance dependencies."""
-# L layers, H heads, N words of a sentence
+"""Figure 3: heads that attend to long-distance dependencies.
+
+Shapes: L layers, H heads, T word positions without EOS.
+"""
 
 from __future__ import annotations
 
@@ -81,14 +83,14 @@ def most_distant_attention(sentence: WordAttention) -> DistantAttention | None:
     """
     is_word = np.array([any(map(str.isalnum, word)) for word in sentence.words[:-1]])
     positions = np.arange(sentence.n_words)
-    is_distant_NN = (np.abs(positions[:, None] - positions) > DISTANT) & is_word & is_word[:, None]
-    if not is_distant_NN.any():
+    is_distant_TT = (np.abs(positions[:, None] - positions) > DISTANT) & is_word & is_word[:, None]
+    if not is_distant_TT.any():
         return None
-    distant_LHNN = np.where(is_distant_NN, sentence.weights[:, :, :-1, :-1], 0.0)
-    total_LN = distant_LHNN.max(axis=-1).sum(axis=1)
-    layer, query = (int(index) for index in np.unravel_index(total_LN.argmax(), total_LN.shape))
-    distant_HN = distant_LHNN[layer, :, query]
-    return DistantAttention(layer, query, distant_HN.argmax(axis=-1), distant_HN.max(axis=-1))
+    distant_LHTT = np.where(is_distant_TT, sentence.weights[:, :, :-1, :-1], 0.0)
+    total_LT = distant_LHTT.max(axis=-1).sum(axis=1)
+    layer, query = (int(index) for index in np.unravel_index(total_LT.argmax(), total_LT.shape))
+    distant_HT = distant_LHTT[layer, :, query]
+    return DistantAttention(layer, query, distant_HT.argmax(axis=-1), distant_HT.max(axis=-1))
 
 
 def head_table(statistics: HeadStatistics, uniform: HeadStatistics) -> Table:

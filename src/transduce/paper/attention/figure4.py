@@ -1,5 +1,7 @@
-"""Figure 4: heads that attend from a pronoun to its antecedent."""
-# L layers, H heads
+"""Figure 4: heads that attend from a pronoun to its antecedent.
+
+Shapes: L layers, H heads.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 In a probe, a head's answer for a word is the other word with its greatest weight; EOS, on which many heads rest, is
 left out. The best of many heads is chosen on one set of sentences and measured on another, beside the best baseline
 that knows positions only.
+
+Shapes: L layers, H heads, T query positions (words without EOS), S key positions (words with EOS).
 """
-# L layers, H heads, W words of a sentence with EOS, N words without EOS
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT)
     n_words = sum(sample.n_words for sample in samples)
 
     def mean(of_sample: Callable[[Floats], Floats]) -> Floats:
-        """Mean over query words of a function from (L, H, N, W) to (L, H, N)."""
+        """Mean over query words of a function from (L, H, T, S) to (L, H, T)."""
         total = sum(of_sample(sample.weights[:, :, :-1].astype(np.float64)).sum(axis=-1) for sample in samples)
         return np.asarray(total / n_words)
 
@@ -86,7 +87,7 @@ def _entropy(weights: Floats) -> Floats:
 
 
 def _distances(weights: Floats) -> Ints:
-    """Distances between words, (N, N)."""
+    """Distances between words, (T, T)."""
     positions = np.arange(weights.shape[-2])
     distances: Ints = np.abs(positions[:, None] - positions)
     return distances
@@ -107,7 +108,7 @@ def uniform_attention(samples: Sequence[WordAttention]) -> list[WordAttention]:
 
 
 def strongest_other(sample: WordAttention) -> Ints:
-    """Return the other word with the greatest weight of each query, (L, H, N); -1 in a sentence of one word."""
+    """Return the other word with the greatest weight of each query, (L, H, T); -1 in a sentence of one word."""
     n_words = sample.n_words
     if n_words < 2:
         return np.full((*sample.weights.shape[:2], n_words), -1)

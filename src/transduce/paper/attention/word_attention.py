@@ -2,8 +2,9 @@
 
 As in Clark et al. (2019) for BERT: attention to a word is the sum over its subwords, attention from a word their mean,
 so that a row still sums to 1.
+
+Shapes: B sentences, L layers, H heads, P subwords with EOS, S source positions (words with EOS).
 """
-# B sentences, L layers, H heads, P subwords, W words; EOS is the last of both
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ Weights = NDArray[np.float32]
 class WordAttention:
     """The encoder self-attention of one sentence; ``weights[layer, head, i]`` is the row of query word ``i``."""
 
-    words: tuple[str, ...]  # W, EOS last
-    weights: Weights  # (L, H, W, W), rows sum to 1
+    words: tuple[str, ...]  # S, EOS last
+    weights: Weights  # (L, H, S, S), rows sum to 1
 
     @property
     def n_words(self) -> int:
@@ -107,12 +108,12 @@ def _words(tokenizer: Tokenizer, ids: Sequence[int], lengths: Sequence[int]) -> 
     return [tokenizer.decode(ids[start:end]) for start, end in pairwise(cuts)]
 
 
-def merge_subwords(weights_LHPP: Weights, lengths_W: NDArray[np.int64]) -> Weights:
-    """Return weights (L, H, W, W): summed over the subwords of a key, averaged over the subwords of a query."""
-    starts_W = np.cumsum(lengths_W) - lengths_W
-    to_words_LHPW = np.add.reduceat(weights_LHPP, starts_W, axis=-1)
-    summed_LHWW = np.add.reduceat(to_words_LHPW, starts_W, axis=-2)
-    weights: Weights = (summed_LHWW / lengths_W[:, None]).astype(np.float32)
+def merge_subwords(weights_LHPP: Weights, lengths_S: NDArray[np.int64]) -> Weights:
+    """Return weights (L, H, S, S): summed over the subwords of a key, averaged over the subwords of a query."""
+    starts_S = np.cumsum(lengths_S) - lengths_S
+    to_words_LHPS = np.add.reduceat(weights_LHPP, starts_S, axis=-1)
+    summed_LHSS = np.add.reduceat(to_words_LHPS, starts_S, axis=-2)
+    weights: Weights = (summed_LHSS / lengths_S[:, None]).astype(np.float32)
     return weights
 
 

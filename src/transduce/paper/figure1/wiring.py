@@ -1,6 +1,6 @@
 """Checks of section 3's statements about the architecture, on a model while it runs.
 
-Shapes: S source positions, T target positions, N either of them, D d_model, H heads, L layers.
+Shapes: S source positions, T target positions, N real positions of either side, D d_model, H heads, L layers.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def _three_uses(seen: Pass) -> Check:
     return Check(
         "3.2.3",
         "Attention is used in three ways: over the source, over the target, and from the target over the source",
-        "; ".join(f"{kind}: {len(found_LHNN)} of {shape_of(found_LHNN[0])}" for kind, found_LHNN in weights.items()),
+        "; ".join(
+            f"{kind}: {len(weights_LHTS)} of {shape_of(weights_LHTS[0])}" for kind, weights_LHTS in weights.items()
+        ),
         all((len(found), *found.shape[2:]) == wanted[kind] for kind, found in weights.items()),
     )
 

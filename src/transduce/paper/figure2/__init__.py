@@ -1,6 +1,6 @@
 """Figure 2 and footnote 4: why dot products are divided by sqrt(d_k), and whether our layers match section 3.2.
 
-Shapes: Q queries, S keys of each, K d_k.
+Shapes: N rows (one query each), S keys of each query, K d_k.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
     parts = []
     for start in range(0, n_queries, 50):  # a block of keys fits into the cache
         n = min(50, n_queries - start)
-        q_QK = COMPONENTS["normal"]((n, d_k), generator)
-        k_QSK = COMPONENTS["normal"]((n, N_KEYS, d_k), generator)
-        parts.append(_softmax_of(q_QK, k_QSK, scale))
+        q_NK = COMPONENTS["normal"]((n, d_k), generator)
+        k_NSK = COMPONENTS["normal"]((n, N_KEYS, d_k), generator)
+        parts.append(_softmax_of(q_NK, k_NSK, scale))
     entropy, largest, gradient, query_gradient = torch.cat(parts, dim=1)
     return Saturation(
         float(entropy.mean()),
@@ -140,14 +140,14 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
     )
 
 
-def _softmax_of(q_QK: Tensor, k_QSK: Tensor, scale: float) -> Tensor:
-    """Return entropy, largest weight and gradient norms with respect to scores and to the query, (4, Q)."""
-    weights_QS = (torch.einsum("qk,qsk->qs", q_QK, k_QSK) * scale).softmax(dim=1)
-    entropy_Q = -torch.special.xlogy(weights_QS, weights_QS).sum(dim=1)
-    jacobian_QSS = torch.diag_embed(weights_QS) - weights_QS.unsqueeze(2) * weights_QS.unsqueeze(1)
-    by_query_QSK = jacobian_QSS @ k_QSK * scale
-    norms = [matrix.flatten(1).norm(dim=1) for matrix in (jacobian_QSS, by_query_QSK)]
-    return torch.stack([entropy_Q, weights_QS.amax(dim=1), *norms])
+def _softmax_of(q_NK: Tensor, k_NSK: Tensor, scale: float) -> Tensor:
+    """Return entropy, largest weight and gradient norms with respect to scores and to the query, (4, N)."""
+    weights_NS = (torch.einsum("nk,nsk->ns", q_NK, k_NSK) * scale).softmax(dim=1)
+    entropy_N = -torch.special.xlogy(weights_NS, weights_NS).sum(dim=1)
+    jacobian_NSS = torch.diag_embed(weights_NS) - weights_NS.unsqueeze(2) * weights_NS.unsqueeze(1)
+    by_query_NSK = jacobian_NSS @ k_NSK * scale
+    norms = [matrix.flatten(1).norm(dim=1) for matrix in (jacobian_NSS, by_query_NSK)]
+    return torch.stack([entropy_N, weights_NS.amax(dim=1), *norms])
 
 
 def _about_variance(sizes: Sizes, variances: Mapping[str, Sequence[Variance]]) -> tuple[str | Table, ...]:

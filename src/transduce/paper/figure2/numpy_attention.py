@@ -1,6 +1,6 @@
 """Section 3.2 word for word in NumPy and float64: the reference for the fast layers.
 
-Shapes: T query positions, S key positions, D d_model, K d_k, V d_v, H heads.
+Shapes: T query positions, S key positions, D d_model, K d_k, U d_v, H heads.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ KERNELS: tuple[AttentionKernel, ...] = ("reference", "fused")
 
 
 def scaled_dot_product(
-    q_TK: Matrix, k_SK: Matrix, v_SV: Matrix, *, allow_TS: NDArray[np.bool_] | None = None, is_scaled: bool = True
+    q_TK: Matrix, k_SK: Matrix, v_SU: Matrix, *, allow_TS: NDArray[np.bool_] | None = None, is_scaled: bool = True
 ) -> Matrix:
-    """Return softmax(Q K^T / sqrt(d_k)) V, (T, V). Equation 1; without ``is_scaled``, no 1 / sqrt(d_k)."""
+    """Return softmax(Q K^T / sqrt(d_k)) V, (T, U). Equation 1; without ``is_scaled``, no 1 / sqrt(d_k)."""
     scores_TS = q_TK @ k_SK.T / (np.sqrt(q_TK.shape[1]) if is_scaled else 1.0)
     if allow_TS is not None:
         scores_TS = np.where(allow_TS, scores_TS, -np.inf)
     e_TS = np.exp(scores_TS - scores_TS.max(axis=1, keepdims=True))
-    out_TV: Matrix = e_TS / e_TS.sum(axis=1, keepdims=True) @ v_SV
-    return out_TV
+    out_TU: Matrix = e_TS / e_TS.sum(axis=1, keepdims=True) @ v_SU
+    return out_TU
 
 
 def multi_head(
@@ -42,7 +42,7 @@ def multi_head(
     *,
     w_q_HDK: Matrix,
     w_k_HDK: Matrix,
-    w_v_HDV: Matrix,
+    w_v_HDU: Matrix,
     w_o: Matrix,
     allow_TS: NDArray[np.bool_] | None = None,
     is_scaled: bool = True,
@@ -50,7 +50,7 @@ def multi_head(
     """Return Concat(head_1, ..., head_h) W^O, (T, D), head by head; ``w_o`` is (h d_v, d_model). Section 3.2.2."""
     heads = [
         scaled_dot_product(x_TD @ w_q, memory_SD @ w_k, memory_SD @ w_v, allow_TS=allow_TS, is_scaled=is_scaled)
-        for w_q, w_k, w_v in zip(w_q_HDK, w_k_HDK, w_v_HDV, strict=True)
+        for w_q, w_k, w_v in zip(w_q_HDK, w_k_HDK, w_v_HDU, strict=True)
     ]
     out_TD: Matrix = np.concatenate(heads, axis=1) @ w_o
     return out_TD
@@ -131,7 +131,7 @@ def _by_hand(
             memory_SD,
             w_q_HDK=w_q,
             w_k_HDK=w_k,
-            w_v_HDV=w_v,
+            w_v_HDU=w_v,
             w_o=module.w_o.weight.detach().numpy().T,
             allow_TS=np.tri(len(x_TD), dtype=np.bool_) if is_causal else None,
             is_scaled=is_scaled,
@@ -142,7 +142,7 @@ def _by_hand(
 
 
 def _weights(module: SelfAttention | CrossAttention) -> list[Matrix]:
-    """Return W^Q, W^K and W^V, each (H, D, K) or (H, D, V); the model stores them stacked and transposed."""
+    """Return W^Q, W^K and W^V, each (H, D, K) or (H, D, U); the model stores them stacked and transposed."""
     stacked: Sequence[Tensor] = (
         torch.split(module.w_qkv.weight, list(module.widths))
         if isinstance(module, SelfAttention)

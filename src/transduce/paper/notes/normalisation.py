@@ -1,6 +1,6 @@
 """Batch norm against layer norm: the worked table of the notes, and how a batch affects each of its sentences.
 
-Shapes: N instances, F features; B batch, T positions, D d_model.
+Shapes: N rows (instances or real positions), D width of a row (features or d_model), B batch, T positions.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ both, but it is a different function from the trained one: its states differ fro
 padding. How large models fare with batch norm is not tested: both models are small and trained in seconds."""
 
 
-def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
+def standardise(x_ND: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
     """Subtract the mean and divide by the standard deviation, per feature (``dim=0``, batch norm) or instance (1).
 
     >>> standardise(torch.tensor([[1.0, 3.0], [3.0, 9.0]]), dim=0).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
-    variance_NF = x_NF.var(dim=dim, correction=0, keepdim=True)
-    return (x_NF - x_NF.mean(dim=dim, keepdim=True)) / (variance_NF + eps).sqrt()
+    variance = x_ND.var(dim=dim, correction=0, keepdim=True)
+    return (x_ND - x_ND.mean(dim=dim, keepdim=True)) / (variance + eps).sqrt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,17 +251,17 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
 
 
 def _worked_table() -> Table:
-    x_NF = torch.tensor(NOTES_TABLE, dtype=torch.float64)
-    mean_F, std_F = x_NF.mean(dim=0), x_NF.std(dim=0, correction=0)
-    mean_N, std_N = x_NF.mean(dim=1), x_NF.std(dim=1, correction=0)
+    x_ND = torch.tensor(NOTES_TABLE, dtype=torch.float64)
+    mean_D, std_D = x_ND.mean(dim=0), x_ND.std(dim=0, correction=0)
+    mean_N, std_N = x_ND.mean(dim=1), x_ND.std(dim=1, correction=0)
     rows: list[tuple[Cell, ...]] = [
         (f"instance {n + 1}", *values, float(mean_N[n]), float(std_N[n])) for n, values in enumerate(NOTES_TABLE)
     ]
-    rows.append(("mean (batch norm)", *mean_F.tolist(), None, None))
+    rows.append(("mean (batch norm)", *mean_D.tolist(), None, None))
     rows.append(("as the notes print it", None, None, 4.3, 2.0, None, None))
-    rows.append(("standard deviation (batch norm)", *std_F.tolist(), None, None))
+    rows.append(("standard deviation (batch norm)", *std_D.tolist(), None, None))
     for name, dim in (("batch norm", 0), ("layer norm", 1)):
-        for n, values in enumerate(standardise(x_NF, dim=dim).tolist()):
+        for n, values in enumerate(standardise(x_ND, dim=dim).tolist()):
             rows.append((f"instance {n + 1}, {name}", *values, None, None))
     columns = ("", "f1", "f2", "f3", "f4", "mean (layer norm)", "standard deviation (layer norm)")
     return Table(

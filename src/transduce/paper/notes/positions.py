@@ -1,6 +1,6 @@
 """The three positional encodings that the notes discuss, and why the first two fail. Section 3.5.
 
-Shapes: T positions of a sentence, D d_model, W words, B batch.
+Shapes: B batch, T positions of a sentence, N rows of a list (words or positions), D d_model.
 """
 
 from __future__ import annotations
@@ -129,18 +129,18 @@ def error_of_best_map(positions: Option, n_positions: int, d_model: int, offset:
     return float((before_TD @ map_DD - after_TD).norm() / after_TD.norm())
 
 
-def cosine_with_word(encoding_TD: Tensor, words_WD: Tensor) -> Tensor:
+def cosine_with_word(encoding_TD: Tensor, words_ND: Tensor) -> Tensor:
     """Return the cosine of an embedding with and without each position, mean over words, (T,)."""
-    placed_TWD = words_WD + encoding_TD.unsqueeze(1)
-    return F.cosine_similarity(placed_TWD, words_WD.unsqueeze(0), dim=2).mean(dim=1)
+    summed_TND = words_ND + encoding_TD.unsqueeze(1)
+    return F.cosine_similarity(summed_TND, words_ND.unsqueeze(0), dim=2).mean(dim=1)
 
 
-def left_by_layer_norm(encoding_D: Tensor, words_WD: Tensor) -> float:
+def left_by_layer_norm(encoding_D: Tensor, words_ND: Tensor) -> float:
     """Return how far a position moves embeddings after layer norm, relative to their norm."""
-    before_WD, after_WD = (
-        F.layer_norm(each_WD, each_WD.shape[1:], eps=LAYER_NORM_EPS) for each_WD in (words_WD, words_WD + encoding_D)
+    before_ND, after_ND = (
+        F.layer_norm(each_ND, each_ND.shape[1:], eps=LAYER_NORM_EPS) for each_ND in (words_ND, words_ND + encoding_D)
     )
-    return float((after_WD - before_WD).norm() / before_WD.norm())
+    return float((after_ND - before_ND).norm() / before_ND.norm())
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +236,13 @@ def _word_before(rows: Rows) -> LanguageBatch:
 
 
 def _words(sizes: Sizes) -> Tensor:
-    """Return random word embeddings with variance 1, (W, D)."""
+    """Return random word embeddings with variance 1, (N, D)."""
     generator = torch.Generator().manual_seed(1)
     return torch.randn(sizes.n_words, sizes.d_model, generator=generator, dtype=torch.float64)
 
 
 def _table_by_length(sizes: Sizes) -> Table:
-    words_WD = _words(sizes)
+    words_ND = _words(sizes)
     rows: list[tuple[Cell, ...]] = []
     for name, option in OPTIONS.items():
         for length in sizes.lengths:
@@ -253,8 +253,8 @@ def _table_by_length(sizes: Sizes) -> Table:
                     length,
                     distance_of_neighbours(option, length, sizes.d_model),
                     shift_of_a_place(option, length, sizes.d_model),
-                    float(last_1D.norm() / words_WD.norm(dim=1).mean()),
-                    float(cosine_with_word(last_1D, words_WD)),
+                    float(last_1D.norm() / words_ND.norm(dim=1).mean()),
+                    float(cosine_with_word(last_1D, words_ND)),
                 )
             )
     columns = (
@@ -274,7 +274,7 @@ def _table_by_length(sizes: Sizes) -> Table:
 def _table_of_properties(sizes: Sizes) -> Table:
     length, offset, d_model = sizes.lengths[-1], 5, sizes.d_model
     d_map = min(64, d_model)
-    words_WD = _words(sizes)
+    words_ND = _words(sizes)
     properties: dict[str, Callable[[Option], float]] = {
         f"greatest element in a sentence of {length:,}": lambda option: float(option(length, d_model).max()),
         f"least distance of any two positions of {length:,}": lambda option: least_distance(option, length, d_model),
@@ -285,7 +285,7 @@ def _table_of_properties(sizes: Sizes) -> Table:
             lambda option: error_of_best_map(option, length, d_map, offset)
         ),
         "how far the last position moves a word after layer norm, relative": (
-            lambda option: left_by_layer_norm(option(length, d_model)[-1], words_WD)
+            lambda option: left_by_layer_norm(option(length, d_model)[-1], words_ND)
         ),
     }
     rows: list[tuple[Cell, ...]] = [(name, *map(of, OPTIONS.values())) for name, of in properties.items()]
@@ -304,13 +304,13 @@ def _table_of_accuracies(accuracies: Mapping[str, Sequence[float]], sizes: Sizes
 def _draw(accuracies: Mapping[str, Sequence[float]], sizes: Sizes, path: Path) -> None:
     figure, (neighbours, cosine, product, learned) = new_panels(9.5, 7.2, n_rows=2, n_columns=2)
     colours = dict(zip(OPTIONS, (COLOURS[1], COLOURS[4], COLOURS[0]), strict=True))
-    longest, words_WD = sizes.lengths[-1], _words(sizes)
+    longest, words_ND = sizes.lengths[-1], _words(sizes)
     lengths = torch.logspace(1, math.log10(longest), 25).long().tolist()
     for name, option in OPTIONS.items():
         colour = colours[name]
         distances = [distance_of_neighbours(option, n, sizes.d_model) for n in lengths]
         neighbours.plot(lengths, distances, color=colour, label=name)
-        cosine.plot(cosine_with_word(option(longest, sizes.d_model), words_WD).tolist(), color=colour, label=name)
+        cosine.plot(cosine_with_word(option(longest, sizes.d_model), words_ND).tolist(), color=colour, label=name)
         learned.plot(sizes.tested_lengths, accuracies[name], "o-", color=colour, label=name)
     neighbours.set_xscale("log")
     neighbours.set_yscale("log")
@@ -348,13 +348,13 @@ def _draw_products(panel: Axes, n_positions: int, d_model: int, colours: Mapping
     for name, dashes in (("integers", "--"), ("sinusoids", "-")):
         encoding_TD = OPTIONS[name](n_positions, d_model)
         for place in places:
-            near_KD = encoding_TD[place - reach : place + reach + 1]
-            product_K = near_KD @ encoding_TD[place] / (encoding_TD[place] @ encoding_TD[place])
+            near_TD = encoding_TD[place - reach : place + reach + 1]
+            product_T = near_TD @ encoding_TD[place] / (encoding_TD[place] @ encoding_TD[place])
             label = f"{name}, p = {place}" if name == "integers" else f"{name}, all three p"
             is_first = name == "integers" or place == places[0]
             panel.plot(
                 range(-reach, reach + 1),
-                product_K.tolist(),
+                product_T.tolist(),
                 dashes,
                 color=colours[name],
                 alpha=1.0 if name == "sinusoids" else 0.4 + 0.3 * places.index(place),

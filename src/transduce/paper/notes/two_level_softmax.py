@@ -3,8 +3,8 @@
 The first level has the frequent words and one entry for all others; the second level has those. So P(word) is that of
 its entry, or P(others) P(word | others), and few positions need the second level.
 
-Shapes: N positions, M positions with a rare word, D d_model, K width of the second level, V vocabulary,
-F frequent words, R the rest.
+Shapes: N positions, M positions with a rare word, D d_model, V vocabulary, P entries of the first level,
+R rare words.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class TwoLevelSoftmax(nn.Module):
 
     def log_probabilities(self, states_ND: Tensor) -> Tensor:
         """Return the log-probabilities of all words, (N, V)."""
-        head_NF1 = self.head(states_ND).log_softmax(dim=1)
-        frequent_NF, others_N1 = head_NF1[:, :-1], head_NF1[:, -1:]
-        return torch.cat((frequent_NF, others_N1 + self._tail_log_softmax(states_ND)), dim=1)
+        head_NP = self.head(states_ND).log_softmax(dim=1)
+        frequent, cluster_N1 = head_NP[:, :-1], head_NP[:, -1:]
+        return torch.cat((frequent, cluster_N1 + self._tail_log_softmax(states_ND)), dim=1)
 
     def loss(self, states_ND: Tensor, targets_N: Tensor) -> LossSum:
         """Return the cross-entropy of the targets."""
@@ -66,11 +66,11 @@ class TwoLevelSoftmax(nn.Module):
 
         If a frequent word is at least as probable as the whole cluster, the second level is skipped.
         """
-        head_NF1 = self.head(states_ND).log_softmax(dim=1)
-        best_N, ids_N = head_NF1[:, :-1].max(dim=1)
-        is_open_N = head_NF1[:, -1] > best_N
+        head_NP = self.head(states_ND).log_softmax(dim=1)
+        best_N, ids_N = head_NP[:, :-1].max(dim=1)
+        is_open_N = head_NP[:, -1] > best_N
         tail_M, place_M = self._tail_log_softmax(states_ND[is_open_N]).max(dim=1)
-        wins_M = head_NF1[is_open_N, -1] + tail_M > best_N[is_open_N]
+        wins_M = head_NP[is_open_N, -1] + tail_M > best_N[is_open_N]
         found_M = torch.where(wins_M, place_M + self.n_frequent, ids_N[is_open_N])
         likeliest_N: Tensor = ids_N.masked_scatter(is_open_N, found_M)
         return likeliest_N

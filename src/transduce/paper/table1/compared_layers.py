@@ -3,7 +3,8 @@
 All layers are causal, as in a decoder, so that the same positions must be linked in each, and bidirectional kernels do
 not lose links beyond the ends of a sentence.
 
-Shapes: B sentences, T positions, D d_model, E width of a state; n and d are the paper's names for T and D.
+Shapes: B sentences, T positions (n in the paper), D d_model (d in the paper), R width of a recurrent state, X = 2 R
+hidden and cell state, Z = 4 R gate units.
 """
 
 from __future__ import annotations
@@ -125,17 +126,17 @@ def _steps_of_cell(n: int, d: int) -> Iterator[Tensor]:
 def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
     """Return a function that applies an LSTM cell at all positions at once, from the left neighbour's current state.
 
-    States are (B, T, 2 E): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
+    States are (B, T, X): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
     converges to the output of the layer (``rounds_until_settled``).
     """
     weights = dict(sequence_layer.directions[0].named_parameters())
-    from_input_TG = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
+    gates_x_TZ = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
 
-    def step(state_BTC: Tensor) -> Tensor:
-        left_BTC = torch.cat((torch.zeros_like(state_BTC[:, :1]), state_BTC[:, :-1]), dim=1)
-        shown_BTE, memory_BTE = left_BTC.chunk(2, dim=-1)
-        gates_BTG = from_input_TG + shown_BTE @ weights["weight_hh_l0"].T + weights["bias_hh_l0"]
-        return torch.cat(lstm_step(gates_BTG, memory_BTE), dim=-1)
+    def step(state_BTX: Tensor) -> Tensor:
+        left_BTX = torch.cat((torch.zeros_like(state_BTX[:, :1]), state_BTX[:, :-1]), dim=1)
+        h_BTR, c_BTR = left_BTX.chunk(2, dim=-1)
+        gates_BTZ = gates_x_TZ + h_BTR @ weights["weight_hh_l0"].T + weights["bias_hh_l0"]
+        return torch.cat(lstm_step(gates_BTZ, c_BTR), dim=-1)
 
     return step
 
@@ -145,12 +146,12 @@ def rounds_until_settled(n: int, d: int) -> int | None:
     sequence_layer = Recurrent(d, is_causal=True, kernel="reference").double()
     x_TD = torch.randn(n, d, dtype=torch.float64)
     step = cell_step(sequence_layer, x_TD)
-    state_1TC = torch.zeros(1, n, 2 * sequence_layer.width, dtype=torch.float64)
+    state_1TX = torch.zeros(1, n, 2 * sequence_layer.width, dtype=torch.float64)
     with torch.no_grad():
-        wanted_1TE = sequence_layer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
+        expected_1TR = sequence_layer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
         for n_rounds in range(1, 2 * n):
-            state_1TC = step(state_1TC)
-            if torch.allclose(state_1TC[..., : sequence_layer.width], wanted_1TE, rtol=0, atol=1e-14):
+            state_1TX = step(state_1TX)
+            if torch.allclose(state_1TX[..., : sequence_layer.width], expected_1TR, rtol=0, atol=1e-14):
                 return n_rounds
     return None
 

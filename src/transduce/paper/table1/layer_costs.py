@@ -1,6 +1,6 @@
 """Costs of a layer: operations counted while it runs, and measured time.
 
-Shapes: T positions, D d_model; n and d are the paper's names for them.
+Shapes: T positions (n in the paper), D d_model (d in the paper).
 """
 
 from __future__ import annotations
