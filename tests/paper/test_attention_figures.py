@@ -22,7 +22,7 @@ from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
 from transduce.paper.attention.figure3 import most_distant_attention
 from transduce.paper.attention.figure4 import Pronouns, pronoun_to_draw
-from transduce.paper.attention.figure5 import two_heads
+from transduce.paper.attention.figure5 import heads_to_draw
 from transduce.paper.attention.heads import (
     DISTANT,
     HeadResult,
@@ -30,14 +30,14 @@ from transduce.paper.attention.heads import (
     Probe,
     ProbeItem,
     best_head,
-    commonest_offsets,
     head_statistics,
+    most_frequent_offsets,
     strongest_other,
     uniform_attention,
     wilson,
 )
 from transduce.paper.attention.inputs import DEFAULT_SENTENCE, PAGE, attention_experiment
-from transduce.paper.attention.structure import RelationResult, compared, relation_probes
+from transduce.paper.attention.structure import RelationResult, comparison_text, relation_probes
 from transduce.paper.attention.word_attention import (
     WordAttention,
     attention_between_words,
@@ -149,8 +149,8 @@ def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
                 ),
                 "distance": mean(lambda each, i, row: sum(row[j] * abs(i - j) for j in range(each.n_words)))
                 / (1 - end),
-                "end_mass": end,
-                "own_mass": mean(mass_at(0)),
+                "eos_mass": end,
+                "self_mass": mean(mass_at(0)),
                 "previous_mass": mean(mass_at(-1)),
                 "next_mass": mean(mass_at(1)),
             }
@@ -179,7 +179,7 @@ def test_the_greatest_other_weight_is_neither_on_the_word_itself_nor_on_the_end(
 def test_a_head_that_looks_at_a_fixed_distance_is_known_by_it() -> None:
     words = np.arange(8)
     chosen = np.stack([words - 1, words + 2, np.array([5, 5, 5, 5, 5, 1, 1, 1])])[None]
-    offsets, shares = commonest_offsets([chosen, chosen[:, :, :3]])
+    offsets, shares = most_frequent_offsets([chosen, chosen[:, :, :3]])
     assert offsets[0, :2].tolist() == [-1, 2]
     assert shares[0, :2].tolist() == [1, 1]
     assert shares[0, 2] < 0.4
@@ -203,12 +203,12 @@ def planted(n_sentences: int, *, seed: int) -> Probe:
 
 
 def test_a_search_finds_the_head_that_answers_and_measures_it_elsewhere() -> None:
-    choosing, measuring = planted(30, seed=1), planted(30, seed=2)
-    found = best_head(choosing, measuring)
+    dev, test = planted(30, seed=1), planted(30, seed=2)
+    found = best_head(dev, test)
     assert (found.layer, found.head, found.n_items) == (1, 2, 300)
     assert found.accuracy == pytest.approx(0.91, abs=0.04)
     assert found.low < found.accuracy < found.high
-    assert found.accuracy == measuring.accuracies()[1, 2] != choosing.accuracies()[1, 2]
+    assert found.accuracy == test.accuracies()[1, 2] != dev.accuracies()[1, 2]
     assert found.baseline_accuracy < 0.25
     assert found.beats_baseline
 
@@ -393,8 +393,8 @@ def test_two_heads_are_different_and_follow_different_relations() -> None:
         finding("a → b", 0, 1), finding("b → a", 1, 1), finding("c → d", 0, 1), finding("e → f", 1, 0),
         finding("g → h", 1, 2),
     ]  # fmt: skip
-    assert [each.name for each in two_heads(found)] == ["a → b", "e → f"]
-    assert two_heads([]) == []
+    assert [each.name for each in heads_to_draw(found)] == ["a → b", "e → f"]
+    assert heads_to_draw([]) == []
 
 
 def test_the_model_of_a_cpu_is_as_described() -> None:
@@ -410,7 +410,7 @@ def test_the_model_of_a_cpu_is_as_described() -> None:
 
 def test_a_verdict_has_the_deciding_numbers() -> None:
     each = HeadResult(2, 0, 68, 0.2206, 0.14, 0.33, PositionBaseline("offset", -5), 0.19)
-    assert compared(RelationResult("relative clause → noun", each, each)) == (
+    assert comparison_text(RelationResult("relative clause → noun", each, each)) == (
         "relative clause → noun, layer 3, head 1: 22 % (95 % interval 14 to 33) against 19 % for “5 words before”"
     )
 

@@ -23,7 +23,7 @@ from transduce.model.embedding import TokenEmbedding
 from transduce.model.layers import FeedForward
 from transduce.model.padding import causal_mask
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
-from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, run_through
+from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, record_forward_pass
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import check_wiring
 from transduce.tasks.word_positions import WordPositionFrontEnd
@@ -38,12 +38,12 @@ def built(**changes: Any) -> Transformer:
 
 
 def read(model: Transformer) -> Architecture:
-    return read_architecture(model, run_through(model, SRC, TGT))
+    return read_architecture(model, record_forward_pass(model, SRC, TGT))
 
 
 def failed(model: Transformer) -> set[str]:
     """The first words of what does not hold."""
-    checks = check_wiring(model, run_through(model, SRC, TGT), SRC, TGT)
+    checks = check_wiring(model, record_forward_pass(model, SRC, TGT), SRC, TGT)
     assert len(checks) == 13
     return {" ".join(check.claim.split()[:4]) for check in checks if not check.holds}
 
@@ -200,7 +200,7 @@ def test_positions_that_count_words_are_not_drawn() -> None:
 
 
 def test_every_module_is_called_on_its_side() -> None:
-    seen = run_through(built(), SRC, TGT)
+    seen = record_forward_pass(built(), SRC, TGT)
     assert [call.path for call in leaves(seen.encoder)][:2] == ["src_positions", "src_embedding"]
     assert [call.path for call in leaves(seen.decoder)][:2] == ["tgt_positions", "tgt_embedding"]
     assert all(call.output.shape[0] == SRC.shape[1] for call in leaves(seen.encoder))
@@ -208,7 +208,7 @@ def test_every_module_is_called_on_its_side() -> None:
 
 def test_hooks_do_not_stay() -> None:
     model = built()
-    run_through(model, SRC, TGT)
+    record_forward_pass(model, SRC, TGT)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 import transduce.model.attention
 from transduce.config import ModelConfig
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
-from transduce.paper.figure2 import COMPONENTS, _softmax_of, saturation, variance_of_products
+from transduce.paper.figure2 import COMPONENTS, _softmax_statistics, saturation, variance_of_products
 from transduce.paper.figure2.numpy_attention import agreements, multi_head, scaled_dot_product
 
 
@@ -37,7 +37,7 @@ def test_components_are_as_the_footnote_asks(kind: str) -> None:
 def test_the_softmax_is_measured_as_by_automatic_derivatives(scale: float) -> None:
     torch.manual_seed(1)
     q, k = torch.randn(3, 16, dtype=torch.float64), torch.randn(3, 5, 16, dtype=torch.float64)
-    measured = _softmax_of(q, k, scale)
+    measured = _softmax_statistics(q, k, scale)
     for row in range(3):
 
         def weights_of(query: Tensor, row: int = row) -> Tensor:

@@ -44,7 +44,7 @@ def test_it_is_torchs(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor) 
         torch.testing.assert_close(layer.log_p_of(states_ND, ids_N), golden(states_ND, ids_N).output)
         loss = layer.loss(states_ND, ids_N)
         torch.testing.assert_close(loss.loss_nats / loss.n_tokens, golden(states_ND, ids_N).loss)
-        assert torch.equal(layer.likeliest(states_ND), golden.log_prob(states_ND).argmax(dim=1))
+        assert torch.equal(layer.most_probable(states_ND), golden.log_prob(states_ND).argmax(dim=1))
 
 
 def test_it_is_the_composition(layer: TwoLevelSoftmax, states_ND: Tensor) -> None:
@@ -94,13 +94,13 @@ def test_the_likeliest_word_is_found_where_the_cluster_is_likelier_than_any_word
 ) -> None:
     with torch.no_grad():
         layer.head.weight[-1] += 0.6 * layer.head.weight[0] + 0.6 * layer.head.weight[1]
-        log_p_NV, found_N = layer.log_probabilities(states_ND), layer.likeliest(states_ND)
+        log_p_NV, most_probable_N = layer.log_probabilities(states_ND), layer.most_probable(states_ND)
         head_NP = layer.head(states_ND)
-    assert torch.equal(found_N, log_p_NV.argmax(dim=1))
-    is_open_N = head_NP[:, -1] > head_NP[:, :-1].amax(dim=1)
+    assert torch.equal(most_probable_N, log_p_NV.argmax(dim=1))
+    needs_tail_N = head_NP[:, -1] > head_NP[:, :-1].amax(dim=1)
     # All three cases are there: no need to look, looked in vain, found.
-    assert 0 < is_open_N.sum() < 200
-    assert 0 < (found_N[is_open_N] >= N_FREQUENT).sum() < is_open_N.sum()
+    assert 0 < needs_tail_N.sum() < 200
+    assert 0 < (most_probable_N[needs_tail_N] >= N_FREQUENT).sum() < needs_tail_N.sum()
 
 
 @pytest.mark.parametrize("n_frequent", [0, V])

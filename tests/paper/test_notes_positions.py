@@ -16,12 +16,12 @@ from transduce.paper.notes.positions import (
     error_of_best_map,
     fractions,
     integers,
-    least_distance,
-    left_by_layer_norm,
     make_positions,
+    min_distance,
     new_model,
     no_positions,
-    shift_of_a_place,
+    shift_after_layer_norm,
+    shift_of_position,
     spread_of_products,
 )
 from transduce.paper.report import Table
@@ -42,20 +42,20 @@ def test_distances_of_neighbours_are_those_of_the_formulas(n: int) -> None:
 
 
 def test_only_fractions_give_a_place_another_vector_in_another_sentence() -> None:
-    assert shift_of_a_place(integers, 50, D) == shift_of_a_place(sinusoid, 50, D) == 0
-    assert shift_of_a_place(fractions, 50, D) == pytest.approx(math.sqrt(D) * (5 / 9 - 5 / 49))
+    assert shift_of_position(integers, 50, D) == shift_of_position(sinusoid, 50, D) == 0
+    assert shift_of_position(fractions, 50, D) == pytest.approx(math.sqrt(D) * (5 / 9 - 5 / 49))
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_the_least_distance_is_that_of_all_pairs(name: str) -> None:
     rows = OPTIONS[name](30, D).tolist()
-    assert least_distance(OPTIONS[name], 30, D) == pytest.approx(
+    assert min_distance(OPTIONS[name], 30, D) == pytest.approx(
         min(math.dist(one, other) for one, other in combinations(rows, 2)), rel=1e-6
     )
 
 
 def test_places_that_look_alike_have_no_distance() -> None:
-    assert least_distance(no_positions, 5, D) == 0
+    assert min_distance(no_positions, 5, D) == 0
 
 
 def test_the_product_of_sinusoids_knows_the_offset_alone() -> None:
@@ -82,9 +82,9 @@ def test_only_sinusoids_have_a_matrix_that_moves_on() -> None:
 
 def test_a_layer_norm_takes_equal_elements_away() -> None:
     words_ND = torch.randn(20, D, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    assert left_by_layer_norm(integers(100, D)[-1], words_ND) < 1e-10
-    assert left_by_layer_norm(fractions(100, D)[-1], words_ND) < 1e-10
-    assert left_by_layer_norm(sinusoid(100, D)[-1], words_ND) > 0.2
+    assert shift_after_layer_norm(integers(100, D)[-1], words_ND) < 1e-10
+    assert shift_after_layer_norm(fractions(100, D)[-1], words_ND) < 1e-10
+    assert shift_after_layer_norm(sinusoid(100, D)[-1], words_ND) > 0.2
 
 
 def test_the_cosine_is_that_of_vectors() -> None:

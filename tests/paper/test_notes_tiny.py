@@ -68,14 +68,14 @@ def test_a_model_learns_its_text_and_leaves_nothing_behind(text: GrammarText) ->
 def test_looks_are_taken_on_the_way_and_at_the_end(text: GrammarText) -> None:
     model = LanguageModel(SMALL, vocab_size=text.tokenizer.size)
     batches = random_batches(text.train, 8)
-    looks = train(
+    validations = train(
         model,
         lambda batch, _: next_token_loss(model, batch),
         batches,
         peak_lr=1e-2,
         dev_nats=lambda: nats(model, text),
-        n_looks=4,
+        n_validations=4,
     )
-    assert [update for update, _ in looks] == [2, 4, 6, 8]
-    assert looks[-1][1] == pytest.approx(nats(model, text))
-    assert looks[-1][1] < looks[0][1]
+    assert [update for update, _ in validations] == [2, 4, 6, 8]
+    assert validations[-1][1] == pytest.approx(nats(model, text))
+    assert validations[-1][1] < validations[0][1]

@@ -17,9 +17,9 @@ from said import naming
 from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recurrent, SequenceLayer
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.growth import crossing, exponent, per_unit
-from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_settled
+from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_convergence
 from transduce.paper.table1.graph_measures import links_of, longest_chain, longest_path
-from transduce.paper.table1.layer_costs import Place, count_operations, median_times_ms
+from transduce.paper.table1.layer_costs import Case, count_operations, median_times_ms
 
 ATTENTION, _, DILATED, _, _, RESTRICTED = COMPARED
 
@@ -114,7 +114,7 @@ def chain_of(sequence_layer: SequenceLayer, n: int) -> int:
 
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
 def test_only_recurrence_has_a_chain_that_grows(layer: ComparedLayer) -> None:
-    of_6, of_12, of_24 = (chain_of(layer.make_open(8), n) for n in (6, 12, 24))
+    of_6, of_12, of_24 = (chain_of(layer.make_countable(8), n) for n in (6, 12, 24))
     if layer.sequential == "O(n)":
         assert (of_24 - of_12) / 12 == (of_12 - of_6) / 6 > 1
     else:
@@ -188,7 +188,7 @@ def test_a_broken_layer_is_found_out() -> None:
 
 def test_the_step_of_the_cell_makes_the_layer() -> None:
     torch.manual_seed(1)
-    assert rounds_until_settled(12, 8) == 12
+    assert rounds_until_convergence(12, 8) == 12
     sequence_layer = Recurrent(6, is_causal=True, kernel="reference").double()
     step = cell_step(sequence_layer, torch.randn(5, 6, dtype=torch.float64))
     links = links_of(step, torch.randn(5, 12, dtype=torch.float64))
@@ -201,7 +201,7 @@ def test_the_step_of_the_cell_makes_the_layer() -> None:
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
 def test_counts_are_what_the_layer_says_and_the_paper(layer: ComparedLayer) -> None:
     n, d, k, r = 32, 128, 3, 16
-    count = count_operations(layer.make_open(d), n, projections=layer.projections)
+    count = count_operations(layer.make_countable(d), n, projections=layer.projections)
     assert count.whole == 2 * layer.make(d).multiplications(n)
     by_hand = {
         "O(n² d)": 2 * n * n * d,
@@ -215,9 +215,9 @@ def test_counts_are_what_the_layer_says_and_the_paper(layer: ComparedLayer) -> N
 
 
 def test_times_are_of_every_place() -> None:
-    places = [Place(layer, n, 8) for layer in COMPARED for n in (4, 8)]
-    times = median_times_ms(places, n_repetitions=2, device=torch.device("cpu"))
-    assert list(times) == places
+    cases = [Case(layer, n, 8) for layer in COMPARED for n in (4, 8)]
+    times = median_times_ms(cases, n_repetitions=2, device=torch.device("cpu"))
+    assert list(times) == cases
     assert all(0 < time_ms < 10_000 for time_ms in times.values())
 
 

@@ -102,9 +102,9 @@ def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title
 
 def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     """Return the page of ``write_attention_page`` as HTML. Its heading is ``title``, cut after 72 characters."""
-    style = _part("attention_page.css")
-    script = _part("attention_drawing.js") + _part("attention_page.js")
-    return Template(_part("attention_page.html")).substitute(
+    style = _asset("attention_page.css")
+    script = _asset("attention_drawing.js") + _asset("attention_page.js")
+    return Template(_asset("attention_page.html")).substitute(
         title=html.escape(title),
         heading=html.escape(shortened_text(title, LONGEST_HEADING)),
         style=style,
@@ -115,17 +115,17 @@ def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     )
 
 
-def _part(name: str) -> str:
+def _asset(name: str) -> str:
     return (resources.files("transduce.view") / name).read_text(encoding="utf-8")
 
 
 def _content_hash(text: str) -> str:
-    """The hash with which a content security policy allows one inline script or style."""
+    """Return the content-security-policy hash of an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _script_safe_json(value: object) -> str:
-    r"""JSON that cannot end the script element around it: ASCII, with ``<`` escaped.
+    r"""Return JSON that cannot end the script element around it: ASCII, with ``<`` escaped.
 
     >>> _script_safe_json("</script>")
     '"\\u003c/script>"'

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors, is_pronoun
 from transduce.paper.attention.heads import Probe, ProbeItem, best_head, strongest_other
 from transduce.paper.attention.inputs import PAGE, FigureInputs, figure_inputs
-from transduce.paper.attention.structure import RelationResult, compared, relation_table
+from transduce.paper.attention.structure import RelationResult, comparison_text, relation_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words, untrained
 from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table, picture, verdict_line
@@ -29,7 +29,7 @@ Floats = NDArray[np.floating[Any]]
 Head = tuple[int, int]  # layer and head, both from 0
 
 N_HEADS_SHOWN, N_HEADS_DRAWN = 5, 2
-LEAST_PRONOUNS = 10  # to choose heads, and to measure them
+MIN_PRONOUNS = 10  # to choose heads, and to measure them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +66,13 @@ class Pronouns:
 def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Probe heads for attention from pronouns to antecedents, and draw two heads in the sentence."""
     inputs = figure_inputs(experiments, request)
-    choosing, measuring = (Pronouns.from_texts(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
-    is_enough = min(len(choosing.anaphors), len(measuring.anaphors)) >= LEAST_PRONOUNS
-    result = _probed(inputs, choosing, measuring) if is_enough else None
+    dev, test = (Pronouns.from_texts(inputs.translator, texts) for texts in (inputs.dev, inputs.test))
+    is_enough = min(len(dev.anaphors), len(test.anaphors)) >= MIN_PRONOUNS
+    result = _probed(inputs, dev, test) if is_enough else None
     pronoun = pronoun_to_draw(inputs.sentence.words[:-1])
     heads: list[Head] = []
     if is_enough:
-        heads = _heads_by_gain(choosing)
+        heads = _heads_by_gain(dev)
     elif pronoun is not None:
         heads = _heads_by_sentence(inputs.sentence, pronoun)
     drawn = heads[:N_HEADS_DRAWN] if pronoun is not None else []
@@ -91,9 +91,9 @@ def make_figure4(experiments: Experiments, request: Request) -> Report:
         (
             verdict_line(_verdict(inputs, result)),
             *pictures,
-            *_of_the_sentence(inputs, pronoun, drawn, is_enough=is_enough),
+            *_sentence_sections(inputs, pronoun, drawn, is_enough=is_enough),
             inputs.how_measured(),
-            *(_measured(inputs, choosing, measuring, heads, result) if result is not None else [_too_few(inputs)]),
+            *(_measured(inputs, dev, test, heads, result) if result is not None else [_too_few(inputs)]),
             picture("figure4-all-heads", inputs.grid_alt() + ("; frames mark the heads drawn above" if drawn else "")),
             inputs.ending("figure4"),
         ),
@@ -111,7 +111,7 @@ def pronoun_to_draw(words: Sequence[str]) -> Anaphor | None:
     with_noun = [each for each in find_anaphors(words) if each.nouns]
     if with_noun:
         return with_noun[0]
-    return next((Anaphor(place, ()) for place, word in enumerate(words) if place and is_pronoun(word)), None)
+    return next((Anaphor(position, ()) for position, word in enumerate(words) if position and is_pronoun(word)), None)
 
 
 def _heads_by_gain(pronouns: Pronouns) -> list[Head]:
@@ -149,7 +149,7 @@ def _panels(sentence: WordAttention, pronoun: Anaphor, heads: Sequence[Head]) ->
     return [whole, alone]
 
 
-def _of_the_sentence(
+def _sentence_sections(
     inputs: FigureInputs, pronoun: Anaphor | None, heads: Sequence[Head], *, is_enough: bool
 ) -> list[str | Table]:
     if pronoun is None:
@@ -174,7 +174,7 @@ def _of_the_sentence(
     )
     rows = [sentence.weights[layer, head, pronoun.pronoun] for layer, head in heads]
     earlier = [int(row[: pronoun.pronoun].argmax()) for row in rows]
-    to_words = [f"{sentence.words[place]} {row[place]:.2f}" for row, place in zip(rows, earlier, strict=True)]
+    to_words = [f"{sentence.words[position]} {row[position]:.2f}" for row, position in zip(rows, earlier, strict=True)]
     to_nouns = [", ".join(f"{sentence.words[noun]} {row[noun]:.2f}" for noun in pronoun.nouns) for row in rows]
     paper, ours = inputs.sizes
     return [
@@ -194,31 +194,29 @@ def _of_the_sentence(
 
 def _too_few(inputs: FigureInputs) -> str:
     return (
-        f"{inputs.record.dev_text} and {inputs.record.test_text} have fewer than {LEAST_PRONOUNS} pronouns with exactly"
+        f"{inputs.record.dev_text} and {inputs.record.test_text} have fewer than {MIN_PRONOUNS} pronouns with exactly"
         " one agreeing earlier noun: there are no statistics over sentences."
     )
 
 
-def _probed(inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns) -> RelationResult:
+def _probed(inputs: FigureInputs, dev: Pronouns, test: Pronouns) -> RelationResult:
     initial = untrained(inputs.translator)
-    initial_choosing, initial_measuring = (
-        Pronouns.from_texts(initial, texts).probe() for texts in (inputs.dev, inputs.test)
-    )
+    initial_dev, initial_test = (Pronouns.from_texts(initial, texts).probe() for texts in (inputs.dev, inputs.test))
     return RelationResult(
         "pronoun → noun",
-        best_head(choosing.probe(), measuring.probe()),
-        best_head(initial_choosing, initial_measuring),
+        best_head(dev.probe(), test.probe()),
+        best_head(initial_dev, initial_test),
     )
 
 
 def _measured(
-    inputs: FigureInputs, choosing: Pronouns, measuring: Pronouns, heads: Sequence[Head], result: RelationResult
+    inputs: FigureInputs, dev: Pronouns, test: Pronouns, heads: Sequence[Head], result: RelationResult
 ) -> list[str | Table]:
-    where = f"{inputs.record.dev_text} ({len(choosing.anaphors)} pronouns)"
+    where = f"{inputs.record.dev_text} ({len(dev.anaphors)} pronouns)"
     return [
         "Antecedents come from word lists: a pronoun counts if exactly one earlier noun of the lists agrees with it in"
         " gender and number. (Of 60 such pairs in Multi30k's captions, drawn at random and read by hand, 56 were"
-        f" right.) Heads and baseline are chosen on {where} and measured on {len(measuring.anaphors)} pronouns of"
+        f" right.) Heads and baseline are chosen on {where} and measured on {len(test.anaphors)} pronouns of"
         f" {inputs.record.test_text}.",
         "Accuracy: the share of pronouns whose greatest weight, other than on the pronoun itself and EOS, is on the"
         " antecedent; beside it the best position baseline, which ignores the words, and the same search in the"
@@ -226,13 +224,13 @@ def _measured(
         relation_table([result], name="-share"),
         "Weight: the heads with the largest lead of pronouns over the other words after the antecedent, in the mean"
         " weight on the antecedent:",
-        _table_of_heads(measuring, heads[:N_HEADS_SHOWN]),
-        _remarks(measuring, heads[0]),
+        _table_of_heads(test, heads[:N_HEADS_SHOWN]),
+        _remarks(test, heads[0]),
     ]
 
 
-def _table_of_heads(measuring: Pronouns, heads: Sequence[Head]) -> Table:
-    (from_pronoun, from_others), accuracies = measuring.noun_mass(), measuring.probe().accuracies()
+def _table_of_heads(test: Pronouns, heads: Sequence[Head]) -> Table:
+    (from_pronoun, from_others), accuracies = test.noun_mass(), test.probe().accuracies()
     rows: list[tuple[Cell, ...]] = [
         (
             layer + 1,
@@ -252,21 +250,21 @@ def _verdict(inputs: FigureInputs, result: RelationResult | None) -> str:
     if result is None:
         return (
             f"Undecided: {inputs.record.dev_text} and {inputs.record.test_text} have too few pronouns with a known"
-            f" antecedent (fewer than {LEAST_PRONOUNS} each)."
+            f" antecedent (fewer than {MIN_PRONOUNS} each)."
         )
     if result.trained.beats_baseline:
         return (
             f"{inputs.this_model} shows what figure 4 shows: a head finds the antecedents of pronouns better than the"
-            f" best position baseline ({compared(result)})."
+            f" best position baseline ({comparison_text(result)})."
         )
     return (
         f"{inputs.this_model} does not show what figure 4 shows: no head finds the antecedents of pronouns better than"
-        f" the best position baseline ({compared(result)})."
+        f" the best position baseline ({comparison_text(result)})."
     )
 
 
-def _remarks(measuring: Pronouns, best: Head) -> str:
-    from_pronoun, from_others = measuring.noun_mass()
+def _remarks(test: Pronouns, best: Head) -> str:
+    from_pronoun, from_others = test.noun_mass()
     gain = 100 * float((from_pronoun - from_others)[best])
     more = "more" if gain > 0 else "less"
     return (

@@ -27,15 +27,15 @@ __all__ = [
     "Probe",
     "ProbeItem",
     "best_head",
-    "commonest_offsets",
     "head_statistics",
+    "most_frequent_offsets",
     "strongest_other",
     "uniform_attention",
     "wilson",
 ]
 
 DISTANT = 3  # words further apart than this are distant
-WIDEST_OFFSET = 12
+MAX_OFFSET = 12
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
@@ -48,8 +48,8 @@ class HeadStatistics:
     entropy_nats: Floats  # of a row of weights
     distance: Floats  # in words, of the weight on words
     distant_mass: Floats  # weight on words more than DISTANT away
-    end_mass: Floats  # weight on EOS
-    own_mass: Floats  # weight on the query word itself
+    eos_mass: Floats  # weight on EOS
+    self_mass: Floats  # weight on the query word itself
     previous_mass: Floats
     next_mass: Floats
 
@@ -69,13 +69,13 @@ def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT)
         total = sum(of_sample(sample.weights[:, :, :-1].astype(np.float64)).sum(axis=-1) for sample in samples)
         return np.asarray(total / n_words)
 
-    end_mass = mean(lambda weights: weights[..., -1])
+    eos_mass = mean(lambda weights: weights[..., -1])
     return HeadStatistics(
         entropy_nats=mean(_entropy),
-        distance=mean(lambda weights: (weights[..., :-1] * _distances(weights)).sum(axis=-1)) / (1 - end_mass),
+        distance=mean(lambda weights: (weights[..., :-1] * _distances(weights)).sum(axis=-1)) / (1 - eos_mass),
         distant_mass=mean(lambda weights: (weights[..., :-1] * (_distances(weights) > distant)).sum(axis=-1)),
-        end_mass=end_mass,
-        own_mass=mean(lambda weights: _diagonal(weights, 0)),
+        eos_mass=eos_mass,
+        self_mass=mean(lambda weights: _diagonal(weights, 0)),
         previous_mass=mean(lambda weights: _diagonal(weights, -1)),
         next_mass=mean(lambda weights: _diagonal(weights[..., :-1], 1)),
     )
@@ -117,12 +117,12 @@ def strongest_other(sample: WordAttention) -> Ints:
     return answers
 
 
-def commonest_offsets(answers: Sequence[Ints]) -> tuple[Ints, Floats]:
-    """Return for each head the commonest offset of its ``strongest_other``, and its share of all words; each (L, H).
+def most_frequent_offsets(answers: Sequence[Ints]) -> tuple[Ints, Floats]:
+    """Return each head's most frequent offset of ``strongest_other``, and its share of all words; each (L, H).
 
     ``answers`` has one array per sentence. Words without a neighbour at that offset count, too.
     """
-    offsets = [offset for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset]
+    offsets = [offset for offset in range(-MAX_OFFSET, MAX_OFFSET + 1) if offset]
     relative = np.concatenate([each - np.arange(each.shape[-1]) for each in answers], axis=-1)
     shares = np.stack([(relative == offset).mean(axis=-1) for offset in offsets])
     return np.array(offsets)[shares.argmax(axis=0)], shares.max(axis=0)
@@ -179,7 +179,7 @@ class PositionBaseline:
 
 
 BASELINES = (
-    *(PositionBaseline("offset", offset) for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset),
+    *(PositionBaseline("offset", offset) for offset in range(-MAX_OFFSET, MAX_OFFSET + 1) if offset),
     *(PositionBaseline("position", position) for position in (*range(12), -1, -2, -3, -4)),
 )
 
@@ -190,7 +190,7 @@ class HeadResult:
 
     layer: int  # from 0
     head: int  # from 0
-    n_items: int  # of the measuring probe
+    n_items: int  # of the test probe
     accuracy: float
     low: float  # 95 % Wilson interval of the accuracy
     high: float
@@ -203,14 +203,14 @@ class HeadResult:
         return self.low > self.baseline_accuracy
 
 
-def best_head(choosing: Probe, measuring: Probe) -> HeadResult:
-    """Choose the most accurate head and baseline on one probe, and measure both on the other."""
-    accuracies = choosing.accuracies()
-    layer, head = (int(place) for place in np.unravel_index(accuracies.argmax(), accuracies.shape))
-    baseline = max(BASELINES, key=choosing.baseline_accuracy)
-    accuracy, n_items = float(measuring.accuracies()[layer, head]), len(measuring.items)
+def best_head(dev: Probe, test: Probe) -> HeadResult:
+    """Choose the most accurate head and baseline on the dev probe, and measure both on the test probe."""
+    accuracies = dev.accuracies()
+    layer, head = (int(index) for index in np.unravel_index(accuracies.argmax(), accuracies.shape))
+    baseline = max(BASELINES, key=dev.baseline_accuracy)
+    accuracy, n_items = float(test.accuracies()[layer, head]), len(test.items)
     low, high = wilson(accuracy, n_items)
-    return HeadResult(layer, head, n_items, accuracy, low, high, baseline, measuring.baseline_accuracy(baseline))
+    return HeadResult(layer, head, n_items, accuracy, low, high, baseline, test.baseline_accuracy(baseline))
 
 
 def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:

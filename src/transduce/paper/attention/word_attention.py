@@ -54,17 +54,17 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
         raise CheckpointError(f"system = {model.config.system!r} has no self-attention; use a Transformer")
     sources = [normalise(text) for text in texts]
     ids = [translator.source_ids(source) for source in sources]
-    n_tokens = _lengths_of_tokens(tokenizer)
-    found: dict[int, WordAttention] = {}
+    token_lengths = _lengths_of_tokens(tokenizer)
+    by_row: dict[int, WordAttention] = {}
     for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=MAX_TOKENS):
         weights_BLHPP = _encoder_weights(model, [[*ids[row], EOS_ID] for row in rows])
         for row, weights_LHPP in zip(rows.tolist(), weights_BLHPP, strict=True):
-            lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_tokens[id] for id in ids[row]])
+            lengths = _lengths_of_words(tokenizer.words(sources[row]), [token_lengths[id] for id in ids[row]])
             words = _words(tokenizer, ids[row], lengths)
-            found[row] = WordAttention(
+            by_row[row] = WordAttention(
                 (*words, SPECIAL_TOKENS[EOS_ID]), merge_subwords(weights_LHPP, np.array([*lengths, 1]))
             )
-    return [found[row] for row in range(len(texts))]
+    return [by_row[row] for row in range(len(texts))]
 
 
 def untrained(translator: Translator, *, seed: int = 1) -> Translator:
@@ -85,19 +85,19 @@ def lengths_of_words(tokenizer: Tokenizer, text: str) -> list[int]:
     >>> tokenizer.pieces(tokenizer.encode("low slow.")), lengths_of_words(tokenizer, "low slow.")
     (['▁low', '▁', 's', 'lo', 'w', '.'], [1, 4, 1])
     """
-    n_tokens = _lengths_of_tokens(tokenizer)
-    return _lengths_of_words(tokenizer.words(text), [n_tokens[id] for id in tokenizer.encode(text)])
+    token_lengths = _lengths_of_tokens(tokenizer)
+    return _lengths_of_words(tokenizer.words(text), [token_lengths[id] for id in tokenizer.encode(text)])
 
 
 def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
-    """Return each token's length in symbols of the byte-level alphabet, without WordPiece's continuation mark."""
+    """Return each token's length in characters of the byte-level alphabet, without WordPiece's continuation mark."""
     return {id: len(token.removeprefix(CONTINUATION)) for token, id in tokenizer.vocabulary.items()}
 
 
-def _lengths_of_words(words: Sequence[str], n_tokens: Sequence[int]) -> list[int]:
-    """Return the number of subwords of each word, given symbol counts; no subword is part of two words."""
+def _lengths_of_words(words: Sequence[str], token_lengths: Sequence[int]) -> list[int]:
+    """Return the number of subwords of each word, given the lengths of its tokens; no subword is part of two words."""
     word_of_token = np.repeat(np.arange(len(words)), [len(word) for word in words])
-    last_tokens = np.cumsum(np.array(n_tokens, dtype=np.int64)) - 1
+    last_tokens = np.cumsum(np.array(token_lengths, dtype=np.int64)) - 1
     counts: list[int] = np.bincount(word_of_token[last_tokens]).tolist()
     return counts
 
@@ -122,9 +122,9 @@ def _encoder_weights(model: Transformer, rows: Sequence[Sequence[int]]) -> list[
     """Return the attention between the subwords of each row, (L, H, P, P)."""
     layers: list[Tensor] = []
 
-    def keep(kind: AttentionKind, layer: int, weights_BHPP: Tensor) -> None:
+    def collect(kind: AttentionKind, layer: int, weights_BHPP: Tensor) -> None:
         layers.append(weights_BHPP.float().cpu())
 
-    model.encode(pad_rows([list(row) for row in rows]).to(model.output_weight.device), attention_hook=keep)
+    model.encode(pad_rows([list(row) for row in rows]).to(model.output_weight.device), attention_hook=collect)
     weights_BLHPP = torch.stack(layers, dim=1).numpy()
     return [weights_LHPP[..., : len(row), : len(row)] for row, weights_LHPP in zip(rows, weights_BLHPP, strict=True)]

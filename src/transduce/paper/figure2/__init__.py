@@ -83,32 +83,32 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
     )
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        compared = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
+        agreement = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
     return Report(
         "figure2",
         "Figure 2: scaled dot-product attention and multi-head attention",
         (
-            verdict_line(_verdict(sizes, unscaled, scaled, compared)),
+            verdict_line(_verdict(sizes, unscaled, scaled, agreement)),
             picture("figure2", "Variance of q · k, entropy and gradients over d_k, with and without 1 / sqrt(d_k)"),
             how_to_reproduce(
                 "figure2", scale=experiments.scale, seeds="seed 1", hardware="any CPU: only roundings depend on it"
             ),
             *_about_variance(sizes, variances),
             *_about_saturation(sizes, unscaled, scaled),
-            *_about_agreement(compared),
+            *_about_agreement(agreement),
         ),
         drawings={"figure2": lambda path: _draw(sizes, variances, unscaled, scaled, path)},
     )
 
 
 def _verdict(
-    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], compared: Sequence[Agreement]
+    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], agreement: Sequence[Agreement]
 ) -> str:
     return (
         f"Footnote 4 holds for random vectors: at d_k = {sizes.d_k[-1]:,}, {unscaled[-1].vanished_share:.0%} of the"
         f" queries have a softmax gradient below {VANISHED} without the factor 1 / sqrt(d_k), and"
         f" {scaled[-1].vanished_share:.0%} with it; our attention layers match the formulas to"
-        f" {max(each.difference for each in compared):.1e}."
+        f" {max(each.difference for each in agreement):.1e}."
     )
 
 
@@ -127,7 +127,7 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
         n = min(50, n_queries - start)
         q_NK = COMPONENTS["normal"]((n, d_k), generator)
         k_NSK = COMPONENTS["normal"]((n, N_KEYS, d_k), generator)
-        parts.append(_softmax_of(q_NK, k_NSK, scale))
+        parts.append(_softmax_statistics(q_NK, k_NSK, scale))
     entropy, largest, gradient, query_gradient = torch.cat(parts, dim=1)
     return Saturation(
         float(entropy.mean()),
@@ -140,7 +140,7 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
     )
 
 
-def _softmax_of(q_NK: Tensor, k_NSK: Tensor, scale: float) -> Tensor:
+def _softmax_statistics(q_NK: Tensor, k_NSK: Tensor, scale: float) -> Tensor:
     """Return entropy, largest weight and gradient norms with respect to scores and to the query, (4, N)."""
     weights_NS = (torch.einsum("nk,nsk->ns", q_NK, k_NSK) * scale).softmax(dim=1)
     entropy_N = -torch.special.xlogy(weights_NS, weights_NS).sum(dim=1)
@@ -217,8 +217,8 @@ is for random vectors, as at the start of training; training itself is not measu
     )
 
 
-def _about_agreement(compared: Sequence[Agreement]) -> tuple[str | Table, ...]:
-    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in compared)
+def _about_agreement(agreement: Sequence[Agreement]) -> tuple[str | Table, ...]:
+    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in agreement)
     names = ("largest difference", "largest difference without the factor")
     return (
         """\

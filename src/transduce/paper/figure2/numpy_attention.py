@@ -72,13 +72,13 @@ class Sentences:
 
     x_ND: Tensor
     lengths: tuple[int, ...]
-    layout: PaddingInfo
+    padding: PaddingInfo
 
     @staticmethod
     def random(lengths: tuple[int, ...], d_model: int) -> Sentences:
         """Draw states of sentences of these lengths from torch's global generator."""
-        layout = PaddingInfo.from_mask(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
-        return Sentences(torch.randn(len(layout.index_N), d_model, dtype=torch.float64), lengths, layout)
+        padding = PaddingInfo.from_mask(torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1))
+        return Sentences(torch.randn(len(padding.index_N), d_model, dtype=torch.float64), lengths, padding)
 
     def one_by_one(self) -> list[Matrix]:
         """Return each sentence by itself, without padding."""
@@ -88,26 +88,31 @@ class Sentences:
 def agreements(config: TransformerConfig) -> list[Agreement]:
     """Compare the three uses of attention with each kernel, over sentences of several lengths, in float64."""
     tgt, src = Sentences.random((9, 5), config.d_model), Sentences.random((7, 8), config.d_model)
-    widths, found = StackConfig.from_config(config, n_layers=1), []
+    stack_config, results = StackConfig.from_config(config, n_layers=1), []
     for kernel in KERNELS:
-        own, cross = SelfAttention(widths, kernel=kernel).double(), CrossAttention(widths, kernel=kernel).double()
+        self_attention, cross_attention = (
+            SelfAttention(stack_config, kernel=kernel).double(),
+            CrossAttention(stack_config, kernel=kernel).double(),
+        )
         causal_1TT = causal_mask(max(tgt.lengths), tgt.x_ND.device)
         with torch.no_grad():
-            encoder_ND = own(src.x_ND, src.layout, allow_BTS=src.layout.allow_B1S())
-            decoder_ND = own(tgt.x_ND, tgt.layout, allow_BTS=causal_1TT)
-            cross_ND = cross(tgt.x_ND, tgt.layout, EncoderOutput(src.x_ND, src.layout))
-        found += [
-            Agreement("encoder self-attention", kernel, *_differences(encoder_ND, own, src, src)),
+            encoder_ND = self_attention(src.x_ND, src.padding, allow_BTS=src.padding.allow_B1S())
+            decoder_ND = self_attention(tgt.x_ND, tgt.padding, allow_BTS=causal_1TT)
+            cross_ND = cross_attention(tgt.x_ND, tgt.padding, EncoderOutput(src.x_ND, src.padding))
+        results += [
+            Agreement("encoder self-attention", kernel, *_differences(encoder_ND, self_attention, src, src)),
             Agreement(
-                "masked decoder self-attention", kernel, *_differences(decoder_ND, own, tgt, tgt, is_causal=True)
+                "masked decoder self-attention",
+                kernel,
+                *_differences(decoder_ND, self_attention, tgt, tgt, is_causal=True),
             ),
-            Agreement("encoder-decoder attention", kernel, *_differences(cross_ND, cross, tgt, src)),
+            Agreement("encoder-decoder attention", kernel, *_differences(cross_ND, cross_attention, tgt, src)),
         ]
-    return found
+    return results
 
 
 def _differences(
-    got_ND: Tensor,
+    output_ND: Tensor,
     module: SelfAttention | CrossAttention,
     queries: Sentences,
     keys: Sentences,
@@ -115,13 +120,15 @@ def _differences(
     is_causal: bool = False,
 ) -> tuple[float, float]:
     """Return the largest differences from the formulas with and without their factor."""
-    got = got_ND[: queries.layout.n_real].numpy()
-    wanted = [_by_hand(module, queries, keys, is_causal=is_causal, is_scaled=is_scaled) for is_scaled in (True, False)]
-    scaled, unscaled = (float(np.abs(got - each).max()) for each in wanted)
+    output = output_ND[: queries.padding.n_real].numpy()
+    expected = [
+        _by_formula(module, queries, keys, is_causal=is_causal, is_scaled=is_scaled) for is_scaled in (True, False)
+    ]
+    scaled, unscaled = (float(np.abs(output - each).max()) for each in expected)
     return scaled, unscaled
 
 
-def _by_hand(
+def _by_formula(
     module: SelfAttention | CrossAttention, queries: Sentences, keys: Sentences, *, is_causal: bool, is_scaled: bool
 ) -> Matrix:
     w_q, w_k, w_v = _weights(module)

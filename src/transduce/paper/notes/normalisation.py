@@ -24,17 +24,17 @@ from transduce.paper.report import Cell, Table, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
-# Three instances of four features. The copy of the notes is damaged; ``HOW_IT_WAS_READ`` says what is sure.
+# Three instances of four features. Our copy is damaged; ``ABOUT_THE_TABLE`` says which numbers are certain.
 NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
 
-HOW_IT_WAS_READ = """\
+ABOUT_THE_TABLE = """\
 The notes draw three instances of four features and leave mean and standard deviation to be worked out. Our copy of
 that drawing is damaged. Ten of the twelve numbers are legible; f2 of the second instance looks like a 2, and f1 of the
 third has a stroke before the 8. Two of the four means are legible, 4.3 and 2.0: they are the means of f3 and f4 over
 the three instances, so the drawing shows batch norm. The standard deviations are blank; ours divide by the number of
 values, as both norms do."""
 
-WHAT_WAS_MEASURED = """\
+ABOUT_MEASUREMENT = """\
 Two small causal language models (2 layers, d_model 64; grammar corpus, {vocab_size} tokens) are trained for
 {sizes.n_updates} updates of {batch_size} sentences: one with layer norm as in the paper, one with batch norm instead,
 over all positions of the padded batch. Then a sentence of {length} tokens is put in a batch with {n_others} others of
@@ -42,7 +42,7 @@ the same length, the batch is changed, and its states are compared: the relative
 {n_trials} sentences), and the share of its predicted next tokens that change. In evaluation mode, batch norm uses
 running statistics from training."""
 
-WHY_LAYER_NORM = """\
+CONCLUSION = """\
 With layer norm, and with batch norm in evaluation mode, only roundings remain: the order of a sum depends on the batch
 size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch and on padding, and
 a position sees later tokens of its own sentence through the batch statistics, which no causal mask prevents. Training
@@ -130,9 +130,9 @@ def make_normalisation(*, is_short: bool) -> Part:
         f"In training mode, batch norm makes the loss depend on the batch ({alone.training:.2f} nats per token with one"
         f" sentence, {among.training:.2f} with {among.batch_size}); layer norm does not ({among.layer:.2f}).",
         (
-            HOW_IT_WAS_READ,
+            ABOUT_THE_TABLE,
             _worked_table(),
-            WHAT_WAS_MEASURED.format(
+            ABOUT_MEASUREMENT.format(
                 vocab_size=text.tokenizer.size,
                 sizes=sizes,
                 batch_size=BATCH_SIZE,
@@ -142,7 +142,7 @@ def make_normalisation(*, is_short: bool) -> Part:
             ),
             _table_of_changes(changes),
             _table_of_losses(losses),
-            WHY_LAYER_NORM.format(alone=alone, among=among),
+            CONCLUSION.format(alone=alone, among=among),
             picture("notes-normalisation", "Loss and difference of states over the batch size, for both norms"),
         ),
         {"notes-normalisation": lambda path: _draw(losses, path)},
@@ -175,18 +175,18 @@ def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
     """Yield sentences of the most frequent length, each with randomly drawn others."""
     lengths = [len(row) for row in rows]
     length = max(set(lengths), key=lambda each: (lengths.count(each), each))
-    alike = [row for row in rows if len(row) == length]
+    same_length = [row for row in rows if len(row) == length]
     generator = torch.Generator().manual_seed(2)
-    n_others = min(sizes.n_others, (len(alike) - 1) // 2)
-    for place in range(min(sizes.n_trials, len(alike))):
-        others = [alike[n] for n in torch.randperm(len(alike), generator=generator).tolist() if n != place]
+    n_others = min(sizes.n_others, (len(same_length) - 1) // 2)
+    for index in range(min(sizes.n_trials, len(same_length))):
+        others = [same_length[n] for n in torch.randperm(len(same_length), generator=generator).tolist() if n != index]
         any_length = [rows[n] for n in torch.randperm(len(rows), generator=generator)[: 2 * n_others].tolist()]
-        yield Trial(alike[place], others[:n_others], others[n_others : 2 * n_others], any_length)
+        yield Trial(same_length[index], others[:n_others], others[n_others : 2 * n_others], any_length)
 
 
 REPLACED, PADDING, ALONE = "other sentences in the batch", f"{N_PADDING} more columns of padding", "alone in the batch"
-LAST_WORD, MODE = "another last token; states before it", "the other mode, training or evaluation"
-CHANGES = (REPLACED, PADDING, ALONE, LAST_WORD, MODE)
+LAST_TOKEN, MODE = "another last token; states before it", "the other mode, training or evaluation"
+CHANGES = (REPLACED, PADDING, ALONE, LAST_TOKEN, MODE)
 
 
 def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
@@ -202,17 +202,17 @@ def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: 
     """Return the median relative difference of states, and the share of next tokens that change."""
     relative, shares = [], []
     for trial in trials:
-        row, others, n_padding, n_seen = trial.row, trial.others, 0, len(trial.row) + 1
+        row, others, n_padding, n_compared = trial.row, trial.others, 0, len(trial.row) + 1
         if name == REPLACED:
             others = trial.replacements
         elif name == PADDING:
             n_padding = N_PADDING
         elif name == ALONE:
             others = []
-        elif name == LAST_WORD:
-            row, n_seen = [*row[:-1], trial.others[0][1]], len(row)
-        old_TD = _states(before, [trial.row, *trial.others])[:n_seen]
-        new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_seen]
+        elif name == LAST_TOKEN:
+            row, n_compared = [*row[:-1], trial.others[0][1]], len(row)
+        old_TD = _states(before, [trial.row, *trial.others])[:n_compared]
+        new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_compared]
         relative.append(float((new_TD - old_TD).norm() / old_TD.norm()))
         old_T, new_T = (before.output.logits(states_TD).argmax(dim=1) for states_TD in (old_TD, new_TD))
         shares.append(float((old_T != new_T).double().mean()))
@@ -236,8 +236,8 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
 
     def difference(row: list[int], others: Sequence[list[int]]) -> float:
         among = [row, *islice(others, batch_size - 1)]
-        n_seen = len(row) + 1
-        new_TD, old_TD = (_states(model, among)[:n_seen] for model in (in_training, models.batch))
+        n_compared = len(row) + 1
+        new_TD, old_TD = (_states(model, among)[:n_compared] for model in (in_training, models.batch))
         return float((new_TD - old_TD).norm() / old_TD.norm())
 
     return Losses(

@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "distance_of_neighbours", "fractions", "integers", "make_positions"]
 
-WHAT_THE_NOTES_SAY = """\
+ABOUT_THE_NOTES = """\
 The notes discuss three encodings of a position. Integers: every element of the vector is the position. Fractions:
 every element is the position divided by the length, from 0 to 1. Sinusoids. They give one reason against each of the
 first two: large numbers distort the token, and with fractions one position has a different vector in each sentence.
 (They also say that the vector is concatenated to the embedding; the paper adds it, and so do we.) The numbers below
 are computed at d_model {d_model}, for embeddings with variance 1."""
 
-TWO_REASONS_MORE = """\
+FURTHER_REASONS = """\
 The numbers confirm the notes' two reasons and show two more. First, layer norm subtracts the mean of the elements, so
 nothing is left of a vector whose elements are all equal. Second, the score q · k is linear in what is added to the
 key: with all elements equal it is linear in the position and largest at one end of the sentence, so no head can find
 the previous token by position alone."""
 
-WHAT_WAS_LEARNED = """\
+ABOUT_TRAINING = """\
 A bidirectional Transformer of one layer (d_model 64, 4 heads) learns to predict, at each position, the previous token,
 in sentences of {shortest} to {longest} of {n_tokens} random tokens; {n_updates} updates of {batch_size} sentences,
-seed 1. Accuracy (chance: {guess:.0%}):"""
+seed 1. Accuracy (chance: {chance:.0%}):"""
 
-WHAT_IT_CANNOT_SHOW = """\
+LIMITATIONS = """\
 Lengths above {longest} show how far sinusoids extrapolate; the paper only hypothesises that they may. One seed, one
 layer and one task are no proof."""
 
@@ -91,8 +91,8 @@ class OptionPositions(nn.Module):
 
 
 OPTIONS: Mapping[str, Option] = {"integers": integers, "fractions": fractions, "sinusoids": sinusoid}
-SHORTER = 10  # length of the sentence to compare with
-SAME_PLACE = 5  # position to compare
+SHORT_LENGTH = 10  # length of the sentence to compare with
+COMPARED_POSITION = 5  # position to compare
 
 
 def distance_of_neighbours(positions: Option, n_positions: int, d_model: int) -> float:
@@ -101,14 +101,17 @@ def distance_of_neighbours(positions: Option, n_positions: int, d_model: int) ->
     return float((last_2D[1] - last_2D[0]).norm())
 
 
-def shift_of_a_place(positions: Option, n_positions: int, d_model: int) -> float:
+def shift_of_position(positions: Option, n_positions: int, d_model: int) -> float:
     """Return the distance of position 5 from position 5 in a sentence of 10."""
-    here_D, there_D = positions(n_positions, d_model)[SAME_PLACE], positions(SHORTER, d_model)[SAME_PLACE]
-    return float((here_D - there_D).norm())
+    long_D, short_D = (
+        positions(n_positions, d_model)[COMPARED_POSITION],
+        positions(SHORT_LENGTH, d_model)[COMPARED_POSITION],
+    )
+    return float((long_D - short_D).norm())
 
 
-def least_distance(positions: Option, n_positions: int, d_model: int) -> float:
-    """Return the least distance of any two positions of a sentence; 0 if two are equal."""
+def min_distance(positions: Option, n_positions: int, d_model: int) -> float:
+    """Return the minimum distance of any two positions of a sentence; 0 if two are equal."""
     encoding_TD = positions(n_positions, d_model).contiguous()
     distance_TT = torch.cdist(encoding_TD, encoding_TD)
     return float(distance_TT.fill_diagonal_(math.inf).min())
@@ -135,8 +138,8 @@ def cosine_with_word(encoding_TD: Tensor, words_ND: Tensor) -> Tensor:
     return F.cosine_similarity(summed_TND, words_ND.unsqueeze(0), dim=2).mean(dim=1)
 
 
-def left_by_layer_norm(encoding_D: Tensor, words_ND: Tensor) -> float:
-    """Return how far a position moves embeddings after layer norm, relative to their norm."""
+def shift_after_layer_norm(encoding_D: Tensor, words_ND: Tensor) -> float:
+    """Return the distance by which a position moves embeddings after layer norm, relative to their norm."""
     before_ND, after_ND = (
         F.layer_norm(each_ND, each_ND.shape[1:], eps=LAYER_NORM_EPS) for each_ND in (words_ND, words_ND + encoding_D)
     )
@@ -175,20 +178,20 @@ def make_positions(*, is_short: bool) -> Part:
         f"A one-layer Transformer finds the previous token only with sinusoids (at length {sizes.tested_lengths[last]}:"
         f" {at_last}).",
         (
-            WHAT_THE_NOTES_SAY.format(d_model=sizes.d_model),
+            ABOUT_THE_NOTES.format(d_model=sizes.d_model),
             _table_by_length(sizes),
             _table_of_properties(sizes),
-            TWO_REASONS_MORE,
-            WHAT_WAS_LEARNED.format(
+            FURTHER_REASONS,
+            ABOUT_TRAINING.format(
                 n_tokens=N_TOKENS,
                 shortest=SHORTEST,
                 longest=LONGEST,
                 n_updates=sizes.n_updates,
                 batch_size=BATCH_SIZE,
-                guess=1 / N_TOKENS,
+                chance=1 / N_TOKENS,
             ),
             _table_of_accuracies(accuracies, sizes),
-            WHAT_IT_CANNOT_SHOW.format(longest=LONGEST),
+            LIMITATIONS.format(longest=LONGEST),
             picture("notes-positions", "Distances, cosines, dot products and accuracy of the encodings"),
         ),
         {"notes-positions": lambda path: _draw(accuracies, sizes, path)},
@@ -212,12 +215,12 @@ def _accuracies(option: Option, sizes: Sizes) -> list[float]:
         return states_BTD[:, 1:].flatten(0, 1)
 
     lengths = torch.randint(SHORTEST, LONGEST + 1, (sizes.n_updates,), generator=generator).tolist()
-    batches = ListedBatches([sentences(BATCH_SIZE, length) for length in lengths], _word_before)
+    batches = ListedBatches([sentences(BATCH_SIZE, length) for length in lengths], _previous_token_batch)
     train(model, lambda batch, _: model.output.loss(states(batch), batch.targets_N), batches, peak_lr=1e-2)
     accuracies = []
     with torch.no_grad():
         for length in sizes.tested_lengths:
-            batch = _word_before(sentences(sizes.n_tested, length))
+            batch = _previous_token_batch(sentences(sizes.n_tested, length))
             is_right_N = model.output.logits(states(batch)).argmax(dim=1) == batch.targets_N
             accuracies.append(float(is_right_N.double().mean()))
     return accuracies
@@ -229,7 +232,7 @@ def new_model(vocab_size: int, option: Option) -> LanguageModel:
     return LanguageModel(replace(TINY, n_layers=1), vocab_size=vocab_size, is_causal=False, positions=positions)
 
 
-def _word_before(rows: Rows) -> LanguageBatch:
+def _previous_token_batch(rows: Rows) -> LanguageBatch:
     """Return sentences of one length; the target of each token but the first is the previous one."""
     ids_BT = torch.tensor(rows)
     return LanguageBatch(ids_BT, ids_BT[:, :-1].flatten())
@@ -252,7 +255,7 @@ def _table_by_length(sizes: Sizes) -> Table:
                     name,
                     length,
                     distance_of_neighbours(option, length, sizes.d_model),
-                    shift_of_a_place(option, length, sizes.d_model),
+                    shift_of_position(option, length, sizes.d_model),
                     float(last_1D.norm() / words_ND.norm(dim=1).mean()),
                     float(cosine_with_word(last_1D, words_ND)),
                 )
@@ -261,7 +264,7 @@ def _table_by_length(sizes: Sizes) -> Table:
         "option",
         "length of the sentence",
         "distance of its last two positions",
-        f"distance of position {SAME_PLACE} from position {SAME_PLACE} in a sentence of {SHORTER}",
+        f"distance of position {COMPARED_POSITION} from position {COMPARED_POSITION} in a sentence of {SHORT_LENGTH}",
         "norm of the last position over that of a word",
         "cosine of the last word with and without its position",
     )
@@ -277,7 +280,7 @@ def _table_of_properties(sizes: Sizes) -> Table:
     words_ND = _words(sizes)
     properties: dict[str, Callable[[Option], float]] = {
         f"greatest element in a sentence of {length:,}": lambda option: float(option(length, d_model).max()),
-        f"least distance of any two positions of {length:,}": lambda option: least_distance(option, length, d_model),
+        f"least distance of any two positions of {length:,}": lambda option: min_distance(option, length, d_model),
         f"relative spread of PE(p) · PE(p + {offset}) over p (0: depends on the offset only)": (
             lambda option: spread_of_products(option, length, d_model, offset)
         ),
@@ -285,7 +288,7 @@ def _table_of_properties(sizes: Sizes) -> Table:
             lambda option: error_of_best_map(option, length, d_map, offset)
         ),
         "how far the last position moves a word after layer norm, relative": (
-            lambda option: left_by_layer_norm(option(length, d_model)[-1], words_ND)
+            lambda option: shift_after_layer_norm(option(length, d_model)[-1], words_ND)
         ),
     }
     rows: list[tuple[Cell, ...]] = [(name, *map(of, OPTIONS.values())) for name, of in properties.items()]
@@ -344,20 +347,20 @@ def _draw(accuracies: Mapping[str, Sequence[float]], sizes: Sizes, path: Path) -
 def _draw_products(panel: Axes, n_positions: int, d_model: int, colours: Mapping[str, str]) -> None:
     """Plot PE(p) · PE(p + k) over PE(p) · PE(p) for some p in a sentence of ``n_positions``."""
     reach = min(40, n_positions // 3)
-    places = (reach, 2 * reach, min(4 * reach, n_positions - reach - 1))
+    positions = (reach, 2 * reach, min(4 * reach, n_positions - reach - 1))
     for name, dashes in (("integers", "--"), ("sinusoids", "-")):
         encoding_TD = OPTIONS[name](n_positions, d_model)
-        for place in places:
-            near_TD = encoding_TD[place - reach : place + reach + 1]
-            product_T = near_TD @ encoding_TD[place] / (encoding_TD[place] @ encoding_TD[place])
-            label = f"{name}, p = {place}" if name == "integers" else f"{name}, all three p"
-            is_first = name == "integers" or place == places[0]
+        for position in positions:
+            near_TD = encoding_TD[position - reach : position + reach + 1]
+            product_T = near_TD @ encoding_TD[position] / (encoding_TD[position] @ encoding_TD[position])
+            label = f"{name}, p = {position}" if name == "integers" else f"{name}, all three p"
+            is_first = name == "integers" or position == positions[0]
             panel.plot(
                 range(-reach, reach + 1),
                 product_T.tolist(),
                 dashes,
                 color=colours[name],
-                alpha=1.0 if name == "sinusoids" else 0.4 + 0.3 * places.index(place),
+                alpha=1.0 if name == "sinusoids" else 0.4 + 0.3 * positions.index(position),
                 label=label if is_first else None,
             )
     panel.set(

@@ -61,19 +61,19 @@ class TwoLevelSoftmax(nn.Module):
         tail_M = self._tail_log_softmax(states_ND[is_rare_N]).gather(1, within_M1).squeeze(1)
         return log_p_N.masked_scatter(is_rare_N, log_p_N[is_rare_N] + tail_M)
 
-    def likeliest(self, states_ND: Tensor) -> Tensor:
+    def most_probable(self, states_ND: Tensor) -> Tensor:
         """Return the most probable word of each position, (N,).
 
         If a frequent word is at least as probable as the whole cluster, the second level is skipped.
         """
         head_NP = self.head(states_ND).log_softmax(dim=1)
         best_N, ids_N = head_NP[:, :-1].max(dim=1)
-        is_open_N = head_NP[:, -1] > best_N
-        tail_M, place_M = self._tail_log_softmax(states_ND[is_open_N]).max(dim=1)
-        wins_M = head_NP[is_open_N, -1] + tail_M > best_N[is_open_N]
-        found_M = torch.where(wins_M, place_M + self.n_frequent, ids_N[is_open_N])
-        likeliest_N: Tensor = ids_N.masked_scatter(is_open_N, found_M)
-        return likeliest_N
+        needs_tail_N = head_NP[:, -1] > best_N
+        tail_M, within_M = self._tail_log_softmax(states_ND[needs_tail_N]).max(dim=1)
+        is_rare_M = head_NP[needs_tail_N, -1] + tail_M > best_N[needs_tail_N]
+        best_M = torch.where(is_rare_M, within_M + self.n_frequent, ids_N[needs_tail_N])
+        most_probable_N: Tensor = ids_N.masked_scatter(needs_tail_N, best_M)
+        return most_probable_N
 
     def _tail_log_softmax(self, states_MD: Tensor) -> Tensor:
         """Return log P(word | cluster), (M, R)."""

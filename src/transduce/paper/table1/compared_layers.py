@@ -36,7 +36,7 @@ __all__ = [
     "ComparedLayer",
     "Widths",
     "cell_step",
-    "rounds_until_settled",
+    "rounds_until_convergence",
 ]
 
 KERNEL_WIDTH, NEIGHBOURHOOD = 3, 16  # k and r
@@ -62,7 +62,7 @@ class ComparedLayer:
     sequential: str
     path: str
     make: Callable[[int], SequenceLayer]  # with its fastest kernel
-    make_open: Callable[[int], SequenceLayer]  # with a kernel whose operations torch can count
+    make_countable: Callable[[int], SequenceLayer]  # with a kernel whose operations torch can count
     links: Callable[[int, int], Iterator[Tensor]]  # (n, d) -> links of each layer of a stack, or step of a cell
     exact_path: Callable[[int], int]
     exact_path_text: str
@@ -127,7 +127,7 @@ def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Ten
     """Return a function that applies an LSTM cell at all positions at once, from the left neighbour's current state.
 
     States are (B, T, X): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
-    converges to the output of the layer (``rounds_until_settled``).
+    converges to the output of the layer (``rounds_until_convergence``).
     """
     weights = dict(sequence_layer.directions[0].named_parameters())
     gates_x_TZ = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
@@ -141,8 +141,8 @@ def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Ten
     return step
 
 
-def rounds_until_settled(n: int, d: int) -> int | None:
-    """Return how many applications of the cell's step reach the layer's output; None if it is never reached."""
+def rounds_until_convergence(n: int, d: int) -> int | None:
+    """Return the number of applications of the cell's step until the layer's output is reached; None if it never is."""
     sequence_layer = Recurrent(d, is_causal=True, kernel="reference").double()
     x_TD = torch.randn(n, d, dtype=torch.float64)
     step = cell_step(sequence_layer, x_TD)
@@ -163,7 +163,7 @@ COMPARED = (
         "O(1)",
         "O(1)",
         make=_full,
-        make_open=_full_reference,
+        make_countable=_full_reference,
         links=_same_layer(_full_reference),
         exact_path=lambda n: 1,
         exact_path_text="1",
@@ -175,7 +175,7 @@ COMPARED = (
         "O(n)",
         "O(n)",
         make=lambda d: Recurrent(d, is_causal=True),
-        make_open=lambda d: Recurrent(d, is_causal=True, kernel="reference"),
+        make_countable=lambda d: Recurrent(d, is_causal=True, kernel="reference"),
         links=_steps_of_cell,
         exact_path=lambda n: n - 1,
         exact_path_text="n - 1",
@@ -186,7 +186,7 @@ COMPARED = (
         "O(1)",
         "O(log_k n)",
         make=_dilated,
-        make_open=_dilated,
+        make_countable=_dilated,
         links=_dilated_layers,
         exact_path=lambda n: next(depth for depth in count() if KERNEL_WIDTH**depth >= n),
         exact_path_text="⌈log_k n⌉",
@@ -198,7 +198,7 @@ COMPARED = (
         "O(1)",
         "O(n / k)",
         make=_contiguous,
-        make_open=_contiguous,
+        make_countable=_contiguous,
         links=_same_layer(_contiguous),
         exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
         exact_path_text="⌈(n - 1) / (k - 1)⌉",
@@ -210,7 +210,7 @@ COMPARED = (
         "",
         "",
         make=_separable,
-        make_open=_separable,
+        make_countable=_separable,
         links=_same_layer(_separable),
         exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
         exact_path_text="⌈(n - 1) / (k - 1)⌉",
@@ -222,7 +222,7 @@ COMPARED = (
         "O(1)",
         "O(n / r)",
         make=_restricted,
-        make_open=_restricted,
+        make_countable=_restricted,
         links=_same_layer(_restricted),
         exact_path=lambda n: math.ceil((n - 1) / (NEIGHBOURHOOD - 1)),
         exact_path_text="⌈(n - 1) / (r - 1)⌉",
