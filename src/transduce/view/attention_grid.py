@@ -60,7 +60,7 @@ def attention_grid(weights_LHTS: Weights, *, title: str, marked: Collection[tupl
 
 
 def _map(weights_TS: Weights, x: float, y: float, cell: float, head: int, *, is_marked: bool) -> Iterator[str]:
-    """The weights as unit squares; squares of equal opacity share one path."""
+    """Yield the map of one head as unit squares; squares of equal opacity share one path."""
     squares: defaultdict[int, list[str]] = defaultdict(list)
     for row, weights in enumerate(weights_TS.tolist()):
         for column, weight in enumerate(weights):

@@ -117,12 +117,12 @@ class _Layout:
         return _Layout(left, query_edge, key_edge, words, right_edge, legend, top)
 
     def y(self, row: int) -> float:
-        """The middle of a row."""
+        """Return the y coordinate of the middle of a row."""
         return self.top + ROW * (row + 0.5)
 
 
 def _width(words: Sequence[str]) -> float:
-    """Width of the widest word; East Asian wide characters count twice."""
+    """Return the width of the widest word in pixels; East Asian wide characters count twice."""
     shown = (shortened(word, LONGEST_WORD) for word in words)
     return max(sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word) for word in shown) * LETTER
 
@@ -169,7 +169,7 @@ def _legend(panel: LinePanel, layout: _Layout) -> Iterator[str]:
 
 
 def _lines(panel: LinePanel, layout: _Layout, slot: int, head: HeadLines, rows: Sequence[int]) -> Iterator[str]:
-    """The lines of a head, those of several heads beside each other."""
+    """Yield the lines of a head; lines of several heads run side by side."""
     n_heads = len(panel.heads)
     fan = ((slot + 0.5) / n_heads - 0.5) * ROW * (0.7 if n_heads > 1 else 0)
     bend = (layout.key_edge - layout.query_edge) * 0.45
@@ -191,7 +191,7 @@ def _lines(panel: LinePanel, layout: _Layout, slot: int, head: HeadLines, rows: 
 
 
 def _strip(panel: LinePanel, layout: _Layout, slot: int, head: HeadLines, row: int) -> Iterator[str]:
-    """A cell for each key, or a bar if the panel has one head."""
+    """Yield one cell per key, or one bar per key if the panel has a single head."""
     is_single = len(panel.heads) == 1
     if head.mark and not is_single:
         middle = layout.key_edge + CELL * (slot + 0.5)

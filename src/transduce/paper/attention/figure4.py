@@ -115,13 +115,13 @@ def pronoun_to_draw(words: Sequence[str]) -> Anaphor | None:
 
 
 def _heads_by_gain(pronouns: Pronouns) -> list[Head]:
-    """All heads, by how much more weight on the antecedent the pronoun has than other words have."""
+    """Return all heads, sorted by the pronoun's weight on the antecedent minus that of the other words."""
     from_pronoun, from_others = pronouns.noun_mass()
     return _in_order(from_pronoun - from_others)
 
 
 def _heads_by_sentence(sentence: WordAttention, pronoun: Anaphor) -> list[Head]:
-    """All heads, by the pronoun's greatest weight on one earlier word."""
+    """Return all heads, sorted by the pronoun's greatest weight on one earlier word."""
     return _in_order(sentence.weights[:, :, pronoun.pronoun, : pronoun.pronoun].max(axis=-1))
 
 
@@ -135,7 +135,7 @@ def _names(heads: Sequence[Head]) -> str:
 
 
 def _panels(sentence: WordAttention, pronoun: Anaphor, heads: Sequence[Head]) -> list[LinePanel]:
-    """All queries of the first head, and the pronoun alone in each head, as in the paper."""
+    """Return a panel of all queries of the first head, and one of the pronoun alone in each head, as in the paper."""
     lines = [
         HeadLines(_names([(layer, head)]), slot, sentence.weights[layer, head])
         for slot, (layer, head) in enumerate(heads)

@@ -65,7 +65,7 @@ def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT)
     n_words = sum(sample.n_words for sample in samples)
 
     def mean(of_sample: Callable[[Floats], Floats]) -> Floats:
-        """Mean over query words of a function from (L, H, T, S) to (L, H, T)."""
+        """Return the mean over query words of a function from (L, H, T, S) to (L, H, T)."""
         total = sum(of_sample(sample.weights[:, :, :-1].astype(np.float64)).sum(axis=-1) for sample in samples)
         return np.asarray(total / n_words)
 
@@ -87,14 +87,14 @@ def _entropy(weights: Floats) -> Floats:
 
 
 def _distances(weights: Floats) -> Ints:
-    """Distances between words, (T, T)."""
+    """Return the distances between words, (T, T)."""
     positions = np.arange(weights.shape[-2])
     distances: Ints = np.abs(positions[:, None] - positions)
     return distances
 
 
 def _diagonal(weights: Floats, offset: int) -> Floats:
-    """Weights on the words at an offset from their query, where there is one."""
+    """Return the weights on the word at an offset from the query, for queries that have one."""
     return np.diagonal(weights, offset, axis1=-2, axis2=-1)
 
 

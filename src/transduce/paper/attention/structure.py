@@ -76,7 +76,7 @@ def _is_enough(probes: Mapping[str, Probe], name: str) -> bool:
 
 
 def _probes(translator: Translator, split: Split, *, n_sentences: int, farther_than: int) -> dict[str, Probe]:
-    """Probes by relation. Sentences whose trees have other word boundaries than ours ("can not") are left out."""
+    """Return probes by relation, without sentences whose trees have other word boundaries than ours ("can not")."""
     pairs = list(generate_pairs(split, n_pairs=n_sentences, seed=SEED))
     samples = attention_between_words(translator, [pair.en for pair in pairs])
     trees = [parse_tree(pair.tree) for pair in pairs]

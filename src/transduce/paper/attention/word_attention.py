@@ -68,7 +68,7 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
 
 
 def untrained(translator: Translator, *, seed: int = 1) -> Translator:
-    """Return the same model with its initial weights: the control for what a search finds without training."""
+    """Return the same model with its initial weights: a control for probes of the trained one."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = make_model(translator.model.config)

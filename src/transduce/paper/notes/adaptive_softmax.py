@@ -124,7 +124,7 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
 
 @torch.no_grad()
 def _deviation_from_one(sizes: Sizes) -> dict[str, float]:
-    """Return how far the sum of probabilities over all words is from one, at most."""
+    """Return the largest deviation of the sum of probabilities from one, and the sizes of that check."""
     torch.manual_seed(1)
     n_words = sizes.timed[-1]
     layer = _new_two_level(sizes.d_model, n_words)

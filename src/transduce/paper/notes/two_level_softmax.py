@@ -1,7 +1,7 @@
 """Adaptive softmax with two levels (Grave et al., 2017, with one cluster).
 
-The first level has the frequent words and one entry for all others; the second level has those. So P(word) is that of
-its entry, or P(others) P(word | others), and few positions need the second level.
+The first level has the frequent words and one cluster entry for all others; the second level has the words of the
+cluster. P(word) is the first level's, or P(cluster) P(word | cluster); only rare words need the second level.
 
 Shapes: N positions, M positions with a rare word, D d_model, V vocabulary, P entries of the first level,
 R rare words.
@@ -37,7 +37,7 @@ class TwoLevelSoftmax(nn.Module):
         if not 0 < n_frequent < vocab_size:
             raise ConfigError(f"n_frequent must be from 1 to {vocab_size - 1} (vocab_size - 1), got {n_frequent}")
         self.n_frequent = n_frequent
-        self.head = nn.Linear(d_model, n_frequent + 1, bias=False)  # the last entry stands for all others
+        self.head = nn.Linear(d_model, n_frequent + 1, bias=False)  # the last entry is the cluster
         self.projection = nn.Linear(d_model, d_tail, bias=False)
         self.tail = nn.Linear(d_tail, vocab_size - n_frequent, bias=False)
 

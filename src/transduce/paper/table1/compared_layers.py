@@ -1,7 +1,7 @@
 """The rows of Table 1: the paper's formulas of each layer, and how to build it.
 
-All layers are causal, as in a decoder, so that the same positions must be linked in each, and bidirectional kernels do
-not lose links beyond the ends of a sentence.
+All layers are causal, as in a decoder: every layer must link the same pairs of positions, and no kernel loses links
+beyond the end of a sentence.
 
 Shapes: B sentences, T positions (n in the paper), D d_model (d in the paper), R width of a recurrent state, X = 2 R
 hidden and cell state, Z = 4 R gate units.
