@@ -91,10 +91,10 @@ def test_attention_between_words_is_a_sum_over_keys_and_a_mean_over_queries() ->
 def test_word_attention_matches_the_model_and_is_independent_of_the_batch(micro_model: Path) -> None:
     translator = Translator.load(micro_model)
     texts = ["The dogs sleep.", DEFAULT_SENTENCE, "  A\tteacher reads  the book. ", "Yes"]
-    found = attention_between_words(translator, texts)
-    assert found[2].words == ("A", "teacher", "reads", "the", "book", ".", "</s>")
-    assert [each.n_words for each in found] == [4, 20, 6, 1]
-    for text, each in zip(texts, found, strict=True):
+    results = attention_between_words(translator, texts)
+    assert results[2].words == ("A", "teacher", "reads", "the", "book", ".", "</s>")
+    assert [each.n_words for each in results] == [4, 20, 6, 1]
+    for text, each in zip(texts, results, strict=True):
         (alone,) = attention_between_words(translator, [text])
         np.testing.assert_allclose(each.weights, alone.weights, atol=1e-5)
         np.testing.assert_allclose(each.weights.sum(axis=-1), 1, atol=1e-5)
@@ -105,7 +105,7 @@ def test_word_attention_matches_the_model_and_is_independent_of_the_batch(micro_
     translator.model.encode(torch.tensor([ids]), attention_hook=lambda kind, layer, weights: layers.append(weights[0]))
     lengths = lengths_of_words(translator.tokenizers.src, texts[0])
     by_hand = torch.stack(layers)[:, :, -1, : lengths[0]].sum(dim=-1).detach().numpy()
-    np.testing.assert_allclose(found[0].weights[:, :, -1, 0], by_hand, atol=1e-5)
+    np.testing.assert_allclose(results[0].weights[:, :, -1, 0], by_hand, atol=1e-5)
 
 
 def test_untrained_model_has_fixed_initial_weights_and_keeps_the_rng_state(micro_model: Path) -> None:
@@ -172,9 +172,9 @@ def test_strongest_other_excludes_the_word_itself_and_eos() -> None:
     each = sample(7, seed=4)
     chosen = strongest_other(each)
     assert chosen.shape == (N_LAYERS, N_HEADS, 7)
-    for (layer, head, word), found in np.ndenumerate(chosen):
+    for (layer, head, word), answer in np.ndenumerate(chosen):
         row = each.weights[layer, head, word]
-        assert found == max((other for other in range(7) if other != word), key=row.__getitem__)
+        assert answer == max((other for other in range(7) if other != word), key=row.__getitem__)
     assert strongest_other(sample(1, seed=1)).tolist() == [[[-1]] * N_HEADS] * N_LAYERS
 
 
@@ -206,22 +206,22 @@ def planted(n_sentences: int, *, seed: int) -> Probe:
 
 def test_best_head_is_chosen_on_dev_and_measured_on_test() -> None:
     dev, test = planted(30, seed=1), planted(30, seed=2)
-    found = best_head(dev, test)
-    assert (found.layer, found.head, found.n_items) == (1, 2, 300)
-    assert found.accuracy == pytest.approx(0.91, abs=0.04)
-    assert found.low < found.accuracy < found.high
-    assert found.accuracy == test.accuracies()[1, 2] != dev.accuracies()[1, 2]
-    assert found.baseline_accuracy < 0.25
-    assert found.beats_baseline
+    result = best_head(dev, test)
+    assert (result.layer, result.head, result.n_items) == (1, 2, 300)
+    assert result.accuracy == pytest.approx(0.91, abs=0.04)
+    assert result.low < result.accuracy < result.high
+    assert result.accuracy == test.accuracies()[1, 2] != dev.accuracies()[1, 2]
+    assert result.baseline_accuracy < 0.25
+    assert result.beats_baseline
 
 
 def test_a_next_word_head_does_not_beat_the_offset_baseline() -> None:
     probe = planted(20, seed=3)
     next_word = Probe(probe.answers, [ProbeItem(item.sentence, item.word, (item.word + 1,)) for item in probe.items])
-    found = best_head(next_word, next_word)
-    assert (found.layer, found.head, found.accuracy) == (0, 0, 1.0)
-    assert (found.baseline, found.baseline_accuracy) == (PositionBaseline("offset", 1), 1.0)
-    assert not found.beats_baseline
+    result = best_head(next_word, next_word)
+    assert (result.layer, result.head, result.accuracy) == (0, 0, 1.0)
+    assert (result.baseline, result.baseline_accuracy) == (PositionBaseline("offset", 1), 1.0)
+    assert not result.beats_baseline
 
 
 def test_any_target_of_a_probe_item_counts_as_correct() -> None:
@@ -265,8 +265,8 @@ def test_dependencies_of_a_sentence() -> None:
         " (NP (NP (PRP$ her) (NN coat)) (CC and) (NP (NNS boots))) (PP (IN in) (NP (DT the) (NN garden))))) (. .)))"
     )
     words = [str(leaf.word) for leaf in tree.leaves()]
-    found = {(words[each.dependent], words[each.governor]): each.relation for each in dependencies(tree)}
-    assert found == {
+    relations = {(words[each.dependent], words[each.governor]): each.relation for each in dependencies(tree)}
+    assert relations == {
         ("The", "aunt"): "determiner",
         ("brave", "aunt"): "adjective",
         ("who", "hid"): "subordinator",
@@ -287,25 +287,25 @@ def test_dependencies_of_a_sentence() -> None:
 
 
 def test_dependencies_of_the_grammar_are_acyclic_with_one_governor_per_word() -> None:
-    n_words = n_found = 0
+    n_words = n_edges = 0
     for pair in generate_pairs("train", n_pairs=500, seed=5):
         tree = parse_tree(pair.tree)
-        leaves, found = list(tree.leaves()), dependencies(tree)
-        governor = {each.dependent: each.governor for each in found}
-        assert len(governor) == len(found)
+        leaves, edges = list(tree.leaves()), dependencies(tree)
+        governor = {each.dependent: each.governor for each in edges}
+        assert len(governor) == len(edges)
         for word in governor:
             seen = [word]
             while (word := governor.get(word, -1)) >= 0:
                 assert word not in seen
                 seen.append(word)
-        for each in found:
+        for each in edges:
             if each.relation in ("determiner", "adjective") and leaves[each.governor].label != "WP":
                 assert each.dependent < each.governor
             if each.relation in ("auxiliary", "particle"):
                 assert leaves[each.governor].label.startswith("V")
         n_words += sum(leaf.label not in (",", ".") for leaf in leaves)
-        n_found += len(found)
-    assert n_found > 0.83 * n_words  # all but heads of sentences, conjunctions and a few others
+        n_edges += len(edges)
+    assert n_edges > 0.83 * n_words  # all but heads of sentences, conjunctions and a few others
 
 
 def test_relation_probes_cover_both_directions_and_respect_farther_than() -> None:
@@ -375,15 +375,15 @@ def test_most_distant_attention_ignores_punctuation_and_eos() -> None:
     weights[0, :, 0, 7] = 0.9  # nor does EOS
     weights[0, :, 5, 3] = 0.9  # nor do near words
     weights[1, 0, 5, 0], weights[1, 2, 5, 0] = 0.6, 0.5
-    found = most_distant_attention(WordAttention(words, weights))
-    assert found is not None
-    assert (found.layer, found.query) == (1, 5)
-    assert found.keys[[0, 2]].tolist() == [0, 0]
-    np.testing.assert_allclose(found.weights, [0.6, 0.01, 0.5], rtol=1e-5)
+    distant = most_distant_attention(WordAttention(words, weights))
+    assert distant is not None
+    assert (distant.layer, distant.query) == (1, 5)
+    assert distant.keys[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(distant.weights, [0.6, 0.01, 0.5], rtol=1e-5)
     assert most_distant_attention(sample(4, seed=1)) is None
-    found = most_distant_attention(sample(5, seed=1))
-    assert found is not None
-    assert {found.query, *found.keys.tolist()} == {0, 4}  # of five words only the first and the last are far apart
+    distant = most_distant_attention(sample(5, seed=1))
+    assert distant is not None
+    assert {distant.query, *distant.keys.tolist()} == {0, 4}  # of five words only the first and the last are far apart
 
 
 def test_heads_to_draw_differ_in_head_and_relation() -> None:
@@ -391,11 +391,11 @@ def test_heads_to_draw_differ_in_head_and_relation() -> None:
         each = HeadResult(layer, head, 50, 0.9, 0.8, 0.95, PositionBaseline("offset", 1), 0.5)
         return RelationResult(name, each, each)
 
-    found = [
+    results = [
         result("a → b", 0, 1), result("b → a", 1, 1), result("c → d", 0, 1), result("e → f", 1, 0),
         result("g → h", 1, 2),
     ]  # fmt: skip
-    assert [each.name for each in heads_to_draw(found)] == ["a → b", "e → f"]
+    assert [each.name for each in heads_to_draw(results)] == ["a → b", "e → f"]
     assert heads_to_draw([]) == []
 
 

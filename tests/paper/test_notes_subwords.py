@@ -20,9 +20,9 @@ def test_pairs_are_counted() -> None:
         for _ in range(count):
             letters.update(spelled)
             pairs.update(spelled[n : n + 2] for n in range(len(spelled) - 1))
-    found = {(each.left + each.right).replace("…", ""): each for each in pair_counts(EXAMPLE_WORDS)}
-    assert {pair: each.pair_count for pair, each in found.items()} == dict(pairs)
-    for pair, each in found.items():
+    counts = {(each.left + each.right).replace("…", ""): each for each in pair_counts(EXAMPLE_WORDS)}
+    assert {pair: each.pair_count for pair, each in counts.items()} == dict(pairs)
+    for pair, each in counts.items():
         assert (each.left_count, each.right_count) == (letters[pair[0]], letters[pair[1]])
         probabilities = pairs[pair] / letters.total(), letters[pair[0]] / letters.total(), letters[pair[1]]
         assert each.ratio == pytest.approx(probabilities[0] / (probabilities[1] * probabilities[2]) * letters.total())

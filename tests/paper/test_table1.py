@@ -174,8 +174,8 @@ def test_longest_path_is_none_if_the_layers_do_not_suffice() -> None:
 def test_the_paths_of_the_paper(layer: ComparedLayer) -> None:
     torch.manual_seed(1)
     for n in (9, 10, 28, 40):
-        found = longest_path(layer.links(n, 4), is_causal=layer.make(4).is_causal)
-        assert found == layer.exact_path(n), n
+        length = longest_path(layer.links(n, 4), is_causal=layer.make(4).is_causal)
+        assert length == layer.exact_path(n), n
 
 
 def test_a_broken_layer_has_other_paths() -> None:

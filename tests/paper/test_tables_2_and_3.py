@@ -145,9 +145,9 @@ def test_systems_have_similar_flops(tmp_path: Path, scale: Scale) -> None:
 
 def test_fitting_vocabularies_round_to_the_printed_counts() -> None:
     names = [name for name in PRINTED if name != "big"]
-    found = vocabularies_that_fit(names)
-    assert found is not None
-    for size, is_inside in ((found[0] - 1, False), (found[0], True), (found[1], True), (found[1] + 1, False)):
+    sizes = vocabularies_that_fit(names)
+    assert sizes is not None
+    for size, is_inside in ((sizes[0] - 1, False), (sizes[0], True), (sizes[1], True), (sizes[1] + 1, False)):
         rounded = {
             name: round(cost_of(TABLE_3[name]().model.with_vocabulary(size, size)).parameters / 1e6) for name in names
         }

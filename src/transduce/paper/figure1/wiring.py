@@ -57,13 +57,13 @@ def check_wiring(model: Transformer, recorded: ForwardPass, src_1S: Tensor, tgt_
 
 
 def _order_of_sublayers(recorded: ForwardPass) -> Check:
-    found = [{_sublayers(layer) for layer in layers} for layers in _layers(recorded)]
+    orders = [{_sublayers(layer) for layer in layers} for layers in _layers(recorded)]
     return Check(
         "3.1",
         "A layer has self-attention, then a feed-forward network; in the decoder attention over the encoder's output "
         "stands between them",
-        "; ".join(" or ".join(sorted(each)) for each in found),
-        found == [{"SelfAttention, FeedForward"}, {"SelfAttention, CrossAttention, FeedForward"}],
+        "; ".join(" or ".join(sorted(each)) for each in orders),
+        orders == [{"SelfAttention, FeedForward"}, {"SelfAttention, CrossAttention, FeedForward"}],
     )
 
 
@@ -139,7 +139,7 @@ def _three_uses(recorded: ForwardPass) -> Check:
         "; ".join(
             f"{kind}: {len(weights_LHTS)} of {shape_of(weights_LHTS[0])}" for kind, weights_LHTS in weights.items()
         ),
-        all((len(found), *found.shape[2:]) == expected[kind] for kind, found in weights.items()),
+        all((len(each), *each.shape[2:]) == expected[kind] for kind, each in weights.items()),
     )
 
 
@@ -249,8 +249,8 @@ def _embeddings_are_scaled(recorded: ForwardPass) -> Check:
         rows_ND = _as_float64(call.module.weight[call.inputs[0]])  # type: ignore[index]
         largest = max(largest, float(np.abs(_as_float64(call.output) - np.sqrt(rows_ND.shape[1]) * rows_ND).max()))
     claim = "In the embedding layers the weights are multiplied by sqrt(d_model)"
-    found = f"largest difference in {len(embeddings)} embeddings: {largest:.1e}"
-    return Check("3.4", claim, found, largest < ROUNDING and len(embeddings) == 2)
+    measured = f"largest difference in {len(embeddings)} embeddings: {largest:.1e}"
+    return Check("3.4", claim, measured, largest < ROUNDING and len(embeddings) == 2)
 
 
 def _positions_are_added(recorded: ForwardPass) -> Check:

@@ -153,8 +153,8 @@ def _softmax_statistics(q_NK: Tensor, k_NSK: Tensor, scale: float) -> Tensor:
 def _about_variance(sizes: Sizes, variances: Mapping[str, Sequence[Variance]]) -> tuple[str | Table, ...]:
     kinds = list(variances)
     rows: list[tuple[Cell, ...]] = []
-    for d_k, *found in zip(sizes.d_k, *variances.values(), strict=True):
-        rows.append((d_k, *(part for each in found for part in (each.value, each.error / d_k))))
+    for d_k, *of_d_k in zip(sizes.d_k, *variances.values(), strict=True):
+        rows.append((d_k, *(part for each in of_d_k for part in (each.value, each.error / d_k))))
     columns = ("d_k", *(part for kind in kinds for part in (kind, f"{kind}: error / d_k")))
     formats = dict.fromkeys(kinds, ",.2f") | {f"{kind}: error / d_k": ".3f" for kind in kinds}
     return (
@@ -187,9 +187,9 @@ def _about_saturation(
         "by query, median",
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (d_k, factor, *astuple(found))
+        (d_k, factor, *astuple(statistics))
         for factor, side in (("none", unscaled), ("1 / sqrt(d_k)", scaled))
-        for d_k, found in zip(sizes.d_k, side, strict=True)
+        for d_k, statistics in zip(sizes.d_k, side, strict=True)
     )
     formats = dict.fromkeys(names, ".3f") | {name: ".2e" for name in names if "median" in name}
     largest, plain, divided = sizes.d_k[-1], unscaled[-1], scaled[-1]
@@ -241,8 +241,8 @@ def _draw(
     figure, (variance, entropy, gradient, by_query) = new_panels(10.5, 7.4, 2, 2)
     d_k = sizes.d_k
     variance.plot(d_k, d_k, color=GREY, linewidth=5, alpha=0.4, label="d_k")
-    for (kind, found), colour, marker in zip(variances.items(), COLOURS[2:], "osv", strict=False):
-        variance.plot(d_k, [each.value for each in found], color=colour, marker=marker, linestyle="", label=kind)
+    for (kind, values), colour, marker in zip(variances.items(), COLOURS[2:], "osv", strict=False):
+        variance.plot(d_k, [each.value for each in values], color=colour, marker=marker, linestyle="", label=kind)
     variance.set_title("Variance of q · k", loc="left")
     variance.set(ylabel="variance")
     set_log_axis(variance, "y")

@@ -169,7 +169,7 @@ def make_positions(*, is_short: bool) -> Part:
     sizes = SHORT if is_short else FULL
     accuracies = {name: _accuracies(option, sizes) for name, option in {"none": no_positions, **OPTIONS}.items()}
     last = max(number for number, length in enumerate(sizes.tested_lengths) if length <= LONGEST)
-    at_last = ", ".join(f"{name} {found[last]:.0%}" for name, found in reversed(accuracies.items()))
+    at_last = ", ".join(f"{name} {values[last]:.0%}" for name, values in reversed(accuracies.items()))
     return Part(
         "Three positional encodings",
         "which of integers, fractions and sinusoids lets a model use word order?",
@@ -300,7 +300,7 @@ def _table_of_properties(sizes: Sizes) -> Table:
 
 def _table_of_accuracies(accuracies: Mapping[str, Sequence[float]], sizes: Sizes) -> Table:
     columns = ("positions", *(f"length {length}" for length in sizes.tested_lengths))
-    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *found) for name, found in accuracies.items())
+    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *values) for name, values in accuracies.items())
     return Table("-positions-learned", columns, rows, formats=dict.fromkeys(columns[1:], ".0%"))
 
 

@@ -68,11 +68,11 @@ def _verdict(measured: Measured) -> str:
     fits = _exponents(measured)
     (own_n, own_d, *_, time_n, _), (lstm_n, lstm_d, *_) = fits[ATTENTION], fits[RECURRENT]
     d = measured.sizes.crossing_d[-1]
-    found = _crossings(measured, d)[-1]
-    if isinstance(found, float):
-        crossing = f"self-attention becomes slower than the LSTM only at n = {found:,.0f}"
+    n_crossing = _crossings(measured, d)[-1]
+    if isinstance(n_crossing, float):
+        crossing = f"self-attention becomes slower than the LSTM only at n = {n_crossing:,.0f}"
     else:
-        crossing = f"self-attention becomes slower than the LSTM {found or 'at no measured n'}"
+        crossing = f"self-attention becomes slower than the LSTM {n_crossing or 'at no measured n'}"
     return (
         f"Counted operations grow as the paper says (self-attention n^{own_n:.2f} d^{own_d:.2f}, LSTM n^{lstm_n:.2f}"
         f" d^{lstm_d:.2f}), and so do sequential operations and path lengths; time does not: self-attention takes"
@@ -298,5 +298,5 @@ def _crossings(measured: Measured, d: int) -> tuple[Cell, ...]:
         [(operations[attention].whole, operations[recurrent].whole) for attention, recurrent in cases],
         [(times_ms[attention], times_ms[recurrent]) for attention, recurrent in cases],
     )
-    found = [crossing(n, *zip(*each, strict=True)) for each in pairs]
-    return tuple(f"below {n[0]:,}" if size == 0 else size for size in found)
+    crossings = [crossing(n, *zip(*each, strict=True)) for each in pairs]
+    return tuple(f"below {n[0]:,}" if size == 0 else size for size in crossings)
