@@ -1,4 +1,4 @@
-"""Figures 3 to 5: the numbers of heads against plain loops, the searches with planted heads, the short form whole."""
+"""Figures 3 to 5: head statistics against plain loops, probes with planted heads, the short reports end to end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
 from transduce.paper.attention.figure3 import most_distant_attention
 from transduce.paper.attention.figure4 import Pronouns, pronoun_to_draw
-from transduce.paper.attention.figure5 import two_heads
+from transduce.paper.attention.figure5 import heads_to_draw
 from transduce.paper.attention.heads import (
     DISTANT,
     HeadResult,
@@ -30,14 +30,14 @@ from transduce.paper.attention.heads import (
     Probe,
     ProbeItem,
     best_head,
-    commonest_offsets,
     head_statistics,
+    most_frequent_offsets,
     strongest_other,
     uniform_attention,
     wilson,
 )
 from transduce.paper.attention.inputs import DEFAULT_SENTENCE, PAGE, attention_experiment
-from transduce.paper.attention.structure import RelationResult, compared, relation_probes
+from transduce.paper.attention.structure import RelationResult, comparison_text, relation_probes
 from transduce.paper.attention.word_attention import (
     WordAttention,
     attention_between_words,
@@ -54,17 +54,17 @@ N_LAYERS, N_HEADS = 2, 3
 
 
 def sample(n_words: int, *, seed: int) -> WordAttention:
-    """Random attention in a sentence of so many words."""
+    """Return random attention in a sentence of ``n_words`` words."""
     weights = np.random.default_rng(seed).random((N_LAYERS, N_HEADS, n_words + 1, n_words + 1)) ** 3
     words = (*(f"w{n}" for n in range(n_words)), "</s>")
     return WordAttention(words, (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32))
 
 
-# Words out of pieces
+# Words from subwords
 
 
 @pytest.mark.parametrize("train", [train_bpe, train_wordpiece])
-def test_pieces_are_counted_word_by_word(train: Callable) -> None:
+def test_subwords_are_counted_per_word(train: Callable) -> None:
     tokenizer = train(["the quick brown fox", "Größe, naïveté; 日本語!"] * 3, vocab_size=600)
     for text in ("the quick fox.", "Größe—日本語, isn't it?", "x", "Donaudampfschifffahrt! !! 3.5"):
         ids, lengths = tokenizer.encode(text), lengths_of_words(tokenizer, text)
@@ -88,52 +88,54 @@ def test_attention_between_words_is_a_sum_over_keys_and_a_mean_over_queries() ->
             np.testing.assert_allclose(got[:, :, query, key], expected, rtol=1e-5)
 
 
-def test_attention_is_that_of_the_model_whatever_else_is_in_the_batch(micro_model: Path) -> None:
+def test_word_attention_matches_the_model_and_is_independent_of_the_batch(micro_model: Path) -> None:
     translator = Translator.load(micro_model)
     texts = ["The dogs sleep.", DEFAULT_SENTENCE, "  A\tteacher reads  the book. ", "Yes"]
-    found = attention_between_words(translator, texts)
-    assert found[2].words == ("A", "teacher", "reads", "the", "book", ".", "</s>")
-    assert [each.n_words for each in found] == [4, 20, 6, 1]
-    for text, each in zip(texts, found, strict=True):
+    results = attention_between_words(translator, texts)
+    assert results[2].words == ("A", "teacher", "reads", "the", "book", ".", "</s>")
+    assert [each.n_words for each in results] == [4, 20, 6, 1]
+    for text, each in zip(texts, results, strict=True):
         (alone,) = attention_between_words(translator, [text])
         np.testing.assert_allclose(each.weights, alone.weights, atol=1e-5)
         np.testing.assert_allclose(each.weights.sum(axis=-1), 1, atol=1e-5)
-    # One sentence by hand: the end symbol's row, which no merging of queries touches, summed over a word's pieces.
+    # One sentence by hand: the EOS row, which is one subword, summed over the first word's subwords.
     assert isinstance(translator.model, Transformer)
     ids = [*translator.source_ids(texts[0]), EOS_ID]
     layers: list[torch.Tensor] = []
     translator.model.encode(torch.tensor([ids]), attention_hook=lambda kind, layer, weights: layers.append(weights[0]))
     lengths = lengths_of_words(translator.tokenizers.src, texts[0])
     by_hand = torch.stack(layers)[:, :, -1, : lengths[0]].sum(dim=-1).detach().numpy()
-    np.testing.assert_allclose(found[0].weights[:, :, -1, 0], by_hand, atol=1e-5)
+    np.testing.assert_allclose(results[0].weights[:, :, -1, 0], by_hand, atol=1e-5)
 
 
-def test_an_untrained_model_is_another_one_and_no_generator_moves(micro_model: Path) -> None:
+def test_untrained_model_has_fixed_initial_weights_and_keeps_the_rng_state(micro_model: Path) -> None:
     translator = Translator.load(micro_model)
     before = torch.random.get_rng_state()
-    (blank,), (again,) = (attention_between_words(untrained(translator), [DEFAULT_SENTENCE]) for _ in range(2))
+    (initial,), (again,) = (attention_between_words(untrained(translator), [DEFAULT_SENTENCE]) for _ in range(2))
     (trained,) = attention_between_words(translator, [DEFAULT_SENTENCE])
     assert torch.equal(torch.random.get_rng_state(), before)
-    np.testing.assert_array_equal(blank.weights, again.weights)
-    assert blank.weights.shape == trained.weights.shape
-    assert not np.allclose(blank.weights, trained.weights, atol=1e-3)
+    np.testing.assert_array_equal(initial.weights, again.weights)
+    assert initial.weights.shape == trained.weights.shape
+    assert not np.allclose(initial.weights, trained.weights, atol=1e-3)
 
 
-# Numbers of heads
+# Head statistics
 
 
-def looks(samples: list[WordAttention], layer: int, head: int) -> Iterator[tuple[WordAttention, int, np.ndarray]]:
+def attention_rows(
+    samples: list[WordAttention], layer: int, head: int
+) -> Iterator[tuple[WordAttention, int, np.ndarray]]:
     for each in samples:
         for word in range(each.n_words):
             yield each, word, each.weights[layer, head, word].astype(float)
 
 
-def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
+def test_head_statistics_are_means_over_all_query_words() -> None:
     samples = [sample(3, seed=1), sample(9, seed=2), sample(1, seed=3)]
     numbers = head_statistics(samples)
     for layer in range(N_LAYERS):
         for head in range(N_HEADS):
-            rows = list(looks(samples, layer, head))
+            rows = list(attention_rows(samples, layer, head))
 
             def mean(of: Callable[[WordAttention, int, np.ndarray], float], rows: list = rows) -> float:
                 return sum(of(*row) for row in rows) / len(rows)
@@ -149,8 +151,8 @@ def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
                 ),
                 "distance": mean(lambda each, i, row: sum(row[j] * abs(i - j) for j in range(each.n_words)))
                 / (1 - end),
-                "end_mass": end,
-                "own_mass": mean(mass_at(0)),
+                "eos_mass": end,
+                "self_mass": mean(mass_at(0)),
                 "previous_mass": mean(mass_at(-1)),
                 "next_mass": mean(mass_at(1)),
             }
@@ -158,7 +160,7 @@ def test_numbers_of_heads_are_means_over_all_words_that_look() -> None:
                 assert float(getattr(numbers, name)[layer, head]) == pytest.approx(value, rel=1e-5), name
 
 
-def test_looking_at_everything_alike_has_the_greatest_entropy() -> None:
+def test_uniform_attention_has_maximum_entropy() -> None:
     samples = [sample(5, seed=1), sample(9, seed=2)]
     alike = head_statistics(uniform_attention(samples))
     assert alike.entropy_nats.shape == (1, 1)
@@ -166,30 +168,30 @@ def test_looking_at_everything_alike_has_the_greatest_entropy() -> None:
     assert (head_statistics(samples).entropy_nats < alike.entropy_nats).all()
 
 
-def test_the_greatest_other_weight_is_neither_on_the_word_itself_nor_on_the_end() -> None:
+def test_strongest_other_excludes_the_word_itself_and_eos() -> None:
     each = sample(7, seed=4)
     chosen = strongest_other(each)
     assert chosen.shape == (N_LAYERS, N_HEADS, 7)
-    for (layer, head, word), found in np.ndenumerate(chosen):
+    for (layer, head, word), answer in np.ndenumerate(chosen):
         row = each.weights[layer, head, word]
-        assert found == max((other for other in range(7) if other != word), key=row.__getitem__)
+        assert answer == max((other for other in range(7) if other != word), key=row.__getitem__)
     assert strongest_other(sample(1, seed=1)).tolist() == [[[-1]] * N_HEADS] * N_LAYERS
 
 
-def test_a_head_that_looks_at_a_fixed_distance_is_known_by_it() -> None:
+def test_most_frequent_offsets_find_heads_with_a_fixed_offset() -> None:
     words = np.arange(8)
     chosen = np.stack([words - 1, words + 2, np.array([5, 5, 5, 5, 5, 1, 1, 1])])[None]
-    offsets, shares = commonest_offsets([chosen, chosen[:, :, :3]])
+    offsets, shares = most_frequent_offsets([chosen, chosen[:, :, :3]])
     assert offsets[0, :2].tolist() == [-1, 2]
     assert shares[0, :2].tolist() == [1, 1]
     assert shares[0, 2] < 0.4
 
 
-# Searches
+# Probes
 
 
 def planted(n_sentences: int, *, seed: int) -> Probe:
-    """Head (1, 2) answers nine items of ten, head (0, 0) always says the next word, the others guess."""
+    """Return a probe: head (1, 2) is right in 90 % of items, head (0, 0) answers the next word, the others guess."""
     random = np.random.default_rng(seed)
     chosen, items = [], []
     for sentence in range(n_sentences):
@@ -202,27 +204,27 @@ def planted(n_sentences: int, *, seed: int) -> Probe:
     return Probe(chosen, items)
 
 
-def test_a_search_finds_the_head_that_answers_and_measures_it_elsewhere() -> None:
-    choosing, measuring = planted(30, seed=1), planted(30, seed=2)
-    found = best_head(choosing, measuring)
-    assert (found.layer, found.head, found.n_items) == (1, 2, 300)
-    assert found.accuracy == pytest.approx(0.91, abs=0.04)
-    assert found.low < found.accuracy < found.high
-    assert found.accuracy == measuring.accuracies()[1, 2] != choosing.accuracies()[1, 2]
-    assert found.baseline_accuracy < 0.25
-    assert found.beats_baseline
+def test_best_head_is_chosen_on_dev_and_measured_on_test() -> None:
+    dev, test = planted(30, seed=1), planted(30, seed=2)
+    result = best_head(dev, test)
+    assert (result.layer, result.head, result.n_items) == (1, 2, 300)
+    assert result.accuracy == pytest.approx(0.91, abs=0.04)
+    assert result.low < result.accuracy < result.high
+    assert result.accuracy == test.accuracies()[1, 2] != dev.accuracies()[1, 2]
+    assert result.baseline_accuracy < 0.25
+    assert result.beats_baseline
 
 
-def test_a_head_that_only_looks_at_the_next_word_beats_no_rule() -> None:
+def test_a_next_word_head_does_not_beat_the_offset_baseline() -> None:
     probe = planted(20, seed=3)
     next_word = Probe(probe.answers, [ProbeItem(item.sentence, item.word, (item.word + 1,)) for item in probe.items])
-    found = best_head(next_word, next_word)
-    assert (found.layer, found.head, found.accuracy) == (0, 0, 1.0)
-    assert (found.baseline, found.baseline_accuracy) == (PositionBaseline("offset", 1), 1.0)
-    assert not found.beats_baseline
+    result = best_head(next_word, next_word)
+    assert (result.layer, result.head, result.accuracy) == (0, 0, 1.0)
+    assert (result.baseline, result.baseline_accuracy) == (PositionBaseline("offset", 1), 1.0)
+    assert not result.beats_baseline
 
 
-def test_any_of_several_answers_is_right() -> None:
+def test_any_target_of_a_probe_item_counts_as_correct() -> None:
     probe = Probe([np.array([[[2, 0, 1]]])], [ProbeItem(0, 0, (1, 2)), ProbeItem(0, 1, (2,)), ProbeItem(0, 2, (0, 1))])
     assert probe.accuracies().tolist() == [[pytest.approx(2 / 3)]]
 
@@ -242,7 +244,7 @@ def test_position_baselines(baseline: PositionBaseline, answers: list[int], word
     assert str(baseline) == words
 
 
-def test_wilson_is_as_published() -> None:
+def test_wilson_interval_matches_published_values() -> None:
     # Newcombe (1998), table I, method 3
     for hits, n, low, high in (
         (81, 263, 0.2553, 0.3662),
@@ -263,8 +265,8 @@ def test_dependencies_of_a_sentence() -> None:
         " (NP (NP (PRP$ her) (NN coat)) (CC and) (NP (NNS boots))) (PP (IN in) (NP (DT the) (NN garden))))) (. .)))"
     )
     words = [str(leaf.word) for leaf in tree.leaves()]
-    found = {(words[each.dependent], words[each.governor]): each.relation for each in dependencies(tree)}
-    assert found == {
+    relations = {(words[each.dependent], words[each.governor]): each.relation for each in dependencies(tree)}
+    assert relations == {
         ("The", "aunt"): "determiner",
         ("brave", "aunt"): "adjective",
         ("who", "hid"): "subordinator",
@@ -284,29 +286,29 @@ def test_dependencies_of_a_sentence() -> None:
     }
 
 
-def test_every_word_of_the_grammar_depends_on_one_other_at_most_and_never_on_itself() -> None:
-    n_words = n_found = 0
+def test_dependencies_of_the_grammar_are_acyclic_with_one_governor_per_word() -> None:
+    n_words = n_edges = 0
     for pair in generate_pairs("train", n_pairs=500, seed=5):
         tree = parse_tree(pair.tree)
-        leaves, found = list(tree.leaves()), dependencies(tree)
-        governor = {each.dependent: each.governor for each in found}
-        assert len(governor) == len(found)
+        leaves, edges = list(tree.leaves()), dependencies(tree)
+        governor = {each.dependent: each.governor for each in edges}
+        assert len(governor) == len(edges)
         for word in governor:
             seen = [word]
             while (word := governor.get(word, -1)) >= 0:
                 assert word not in seen
                 seen.append(word)
-        for each in found:
+        for each in edges:
             if each.relation in ("determiner", "adjective") and leaves[each.governor].label != "WP":
                 assert each.dependent < each.governor
             if each.relation in ("auxiliary", "particle"):
                 assert leaves[each.governor].label.startswith("V")
         n_words += sum(leaf.label not in (",", ".") for leaf in leaves)
-        n_found += len(found)
-    assert n_found > 0.83 * n_words  # all but the head of each sentence, conjunctions and the like
+        n_edges += len(edges)
+    assert n_edges > 0.83 * n_words  # all but heads of sentences, conjunctions and a few others
 
 
-def test_questions_go_both_ways_and_only_as_far_as_asked() -> None:
+def test_relation_probes_cover_both_directions_and_respect_farther_than() -> None:
     tree = parse_tree("(S (NP (DT the) (JJ old) (JJ red) (NN car)) (VP (VBZ is) (ADJP (JJ fast))))")
     items = relation_probes([tree])
     assert items["adjective → noun"] == [ProbeItem(0, 1, (3,)), ProbeItem(0, 2, (3,))]
@@ -346,16 +348,16 @@ def test_pronouns_agree_with_earlier_nouns(sentence: str, expected: list) -> Non
         ("Two dogs run .", None),
     ],
 )
-def test_the_pronoun_that_is_drawn(sentence: str, expected: Anaphor | None) -> None:
+def test_pronoun_to_draw(sentence: str, expected: Anaphor | None) -> None:
     assert pronoun_to_draw(sentence.split()) == expected
 
 
-def test_mass_on_the_noun_is_told_apart_from_what_other_words_give_it() -> None:
+def test_noun_mass_separates_the_pronoun_from_other_words() -> None:
     words = ("A", "man", "paints", "his", "house", ".", "</s>")
     weights = np.full((1, 2, 7, 7), 0.1, dtype=np.float32)
     weights[0, :, :, 6] = 0.4
-    weights[0, 0, 3] = [0, 0.9, 0, 0.1, 0, 0, 0]  # the pronoun looks at the man
-    weights[0, 1, 2:6] = [0, 0.7, 0, 0.3, 0, 0, 0]  # and here all do
+    weights[0, 0, 3] = [0, 0.9, 0, 0.1, 0, 0, 0]  # the pronoun attends to the noun
+    weights[0, 1, 2:6] = [0, 0.7, 0, 0.3, 0, 0, 0]  # here all words do
     pronouns = Pronouns([WordAttention(words, weights)], [(0, Anaphor(3, (1,)))])
     from_pronoun, from_others = pronouns.noun_mass()
     np.testing.assert_allclose(from_pronoun, [[0.9, 0.7]], rtol=1e-5)
@@ -366,56 +368,56 @@ def test_mass_on_the_noun_is_told_apart_from_what_other_words_give_it() -> None:
 # What is drawn
 
 
-def test_the_farthest_look_is_found_among_words_alone() -> None:
+def test_most_distant_attention_ignores_punctuation_and_eos() -> None:
     words = ("Dogs", ",", "which", "the", "man", "fed", ".", "</s>")
     weights = np.full((2, 3, 8, 8), 0.01, dtype=np.float32)
-    weights[0, :, 1, 6] = 0.95  # punctuation does not count,
-    weights[0, :, 0, 7] = 0.9  # nor the end symbol,
-    weights[0, :, 5, 3] = 0.9  # nor what is near
+    weights[0, :, 1, 6] = 0.95  # punctuation does not count
+    weights[0, :, 0, 7] = 0.9  # nor does EOS
+    weights[0, :, 5, 3] = 0.9  # nor do near words
     weights[1, 0, 5, 0], weights[1, 2, 5, 0] = 0.6, 0.5
-    found = most_distant_attention(WordAttention(words, weights))
-    assert found is not None
-    assert (found.layer, found.query) == (1, 5)
-    assert found.keys[[0, 2]].tolist() == [0, 0]
-    np.testing.assert_allclose(found.weights, [0.6, 0.01, 0.5], rtol=1e-5)
+    distant = most_distant_attention(WordAttention(words, weights))
+    assert distant is not None
+    assert (distant.layer, distant.query) == (1, 5)
+    assert distant.keys[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(distant.weights, [0.6, 0.01, 0.5], rtol=1e-5)
     assert most_distant_attention(sample(4, seed=1)) is None
-    found = most_distant_attention(sample(5, seed=1))
-    assert found is not None
-    assert {found.query, *found.keys.tolist()} == {0, 4}  # of five words only the first and the last are far apart
+    distant = most_distant_attention(sample(5, seed=1))
+    assert distant is not None
+    assert {distant.query, *distant.keys.tolist()} == {0, 4}  # of five words only the first and the last are far apart
 
 
-def test_two_heads_are_different_and_follow_different_relations() -> None:
-    def finding(name: str, layer: int, head: int) -> RelationResult:
+def test_heads_to_draw_differ_in_head_and_relation() -> None:
+    def result(name: str, layer: int, head: int) -> RelationResult:
         each = HeadResult(layer, head, 50, 0.9, 0.8, 0.95, PositionBaseline("offset", 1), 0.5)
         return RelationResult(name, each, each)
 
-    found = [
-        finding("a → b", 0, 1), finding("b → a", 1, 1), finding("c → d", 0, 1), finding("e → f", 1, 0),
-        finding("g → h", 1, 2),
+    results = [
+        result("a → b", 0, 1), result("b → a", 1, 1), result("c → d", 0, 1), result("e → f", 1, 0),
+        result("g → h", 1, 2),
     ]  # fmt: skip
-    assert [each.name for each in two_heads(found)] == ["a → b", "e → f"]
-    assert two_heads([]) == []
+    assert [each.name for each in heads_to_draw(results)] == ["a → b", "e → f"]
+    assert heads_to_draw([]) == []
 
 
-def test_the_model_of_a_cpu_is_as_described() -> None:
+def test_attention_experiment_at_each_scale() -> None:
     experiment = attention_experiment("cpu", is_short=False)
     model, training = experiment.config.model, experiment.config.training
     assert (model.n_encoder_layers, model.n_heads, model.d_k, model.norm) == (4, 8, 32, "pre")
     assert (training.max_updates, training.optimiser, training.decay) == (900, "muon", "linear")
     names = {attention_experiment(scale, is_short=False).name for scale in ("cpu", "gpu", "paper")}
     assert names == {"attention", "table3-base-seed1"}
-    for scale in ("gpu", "paper"):  # nothing is trained twice
+    for scale in ("gpu", "paper"):  # the same run as Table 3
         assert attention_experiment(scale, is_short=False) == row_experiment("base", scale, seed=1)
 
 
-def test_a_verdict_has_the_deciding_numbers() -> None:
+def test_comparison_text_has_accuracy_interval_and_baseline() -> None:
     each = HeadResult(2, 0, 68, 0.2206, 0.14, 0.33, PositionBaseline("offset", -5), 0.19)
-    assert compared(RelationResult("relative clause → noun", each, each)) == (
+    assert comparison_text(RelationResult("relative clause → noun", each, each)) == (
         "relative clause → noun, layer 3, head 1: 22 % (95 % interval 14 to 33) against 19 % for “5 words before”"
     )
 
 
-# The short form, whole
+# Short reports, end to end
 
 
 @pytest.fixture(scope="module")
@@ -429,9 +431,7 @@ def made(experiments: Experiments, name: str, sentence: str | None = None) -> Re
 
 
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
-def test_the_short_form_makes_a_report_with_drawings_and_a_page(
-    experiments: Experiments, name: str, tmp_path: Path
-) -> None:
+def test_short_report_has_drawings_and_a_page(experiments: Experiments, name: str, tmp_path: Path) -> None:
     report = made(experiments, name)
     paths = write_report(report, tmp_path)
     assert list(report.drawings) == [name, f"{name}-all-heads"]
@@ -462,7 +462,7 @@ def test_the_short_form_makes_a_report_with_drawings_and_a_page(
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence", "said"),
+    ("name", "sentence", "expected_text"),
     [
         ("figure3", "Two dogs run.", r"“Two dogs run\.”.*\b3\b"),
         ("figure4", "Two dogs run.", r"“Two dogs run\.”.*\bpronoun\b"),
@@ -470,15 +470,15 @@ def test_the_short_form_makes_a_report_with_drawings_and_a_page(
         ("figure5", "Go!", r"“Go!”.*\brelations\b"),
     ],
 )
-def test_where_a_sentence_has_nothing_to_show_the_report_says_so(
-    experiments: Experiments, name: str, sentence: str, said: str
+def test_report_says_when_nothing_can_be_drawn(
+    experiments: Experiments, name: str, sentence: str, expected_text: str
 ) -> None:
     report = made(experiments, name, sentence)
     assert list(report.drawings) == [f"{name}-all-heads"]
-    assert any(re.search(said, section) for section in report.sections if isinstance(section, str))
+    assert any(re.search(expected_text, section) for section in report.sections if isinstance(section, str))
 
 
-def test_a_pronoun_without_a_noun_that_agrees_is_drawn_and_said(experiments: Experiments) -> None:
+def test_a_pronoun_without_agreeing_noun_is_drawn_and_reported(experiments: Experiments) -> None:
     report = made(experiments, "figure4", "The law is right, but its use is not.")
     assert "figure4" in report.drawings
     assert any(re.search(r"\bnoun\b.*\bagrees\b", str(section)) for section in report.sections)

@@ -23,7 +23,7 @@ from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 
 @pytest.fixture(scope="module")
 def experiments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiments]:
-    """One for all tests: the short runs take seconds. With little text to translate at the end of each."""
+    """Experiments shared by all tests, with small dev and test texts."""
     folder = tmp_path_factory.mktemp("experiments")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", 60)
@@ -38,7 +38,7 @@ def test_the_peaks_of_equation_3() -> None:
 
 
 @pytest.mark.parametrize("k", [0, 1, 7, 500])
-def test_positions_move_by_a_rotation(k: int) -> None:
+def test_shift_matrix_is_a_rotation(k: int) -> None:
     d_model = 16
     matrix = shift_matrix(k, d_model)
     assert deviation_of_shift(matrix, k, 1000) < 1e-12
@@ -51,7 +51,7 @@ def test_positions_move_by_a_rotation(k: int) -> None:
     np.testing.assert_allclose(pe @ matrix.numpy().T, np.stack((moved.imag, moved.real), axis=-1).reshape(20, -1))
 
 
-def test_a_wrong_matrix_is_found_out() -> None:
+def test_a_wrong_matrix_has_a_large_deviation() -> None:
     assert deviation_of_shift(shift_matrix(4, 16), 3, 100) > 0.1
     assert deviation_of_shift(shift_matrix(3, 16).T, 3, 100) > 0.1
 
@@ -69,7 +69,7 @@ def test_the_two_experiments_differ_in_their_positions_only() -> None:
     assert one.config.model.n_positions > CLASSES[-1].longest + one.config.search.max_extra_tokens
 
 
-def test_pairs_are_where_their_longer_side_belongs() -> None:
+def test_pairs_are_grouped_by_their_longer_side() -> None:
     tokenizer = train_bpe(["A small dog sees the cat .", "Ein kleiner Hund sieht die Katze ."], vocab_size=300)
     classes = pairs_of_classes(Tokenizers(tokenizer, tokenizer), n_pairs=60, n_in_class=3)
     assert [each.shortest for each in CLASSES[1:]] == [each.longest + 1 for each in CLASSES[:-1]]
@@ -83,13 +83,13 @@ def test_pairs_are_where_their_longer_side_belongs() -> None:
 def test_scores_by_length_are_cached_beside_the_record(
     experiments: Experiments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(experiments, "log", told.append)
+    log: list[str] = []
+    monkeypatch.setattr(experiments, "log", log.append)
     short = experiment("sinusoidal", is_short=True)
-    found = by_length(experiments, short, is_short=True)
-    assert len(found) == len(CLASSES)
+    scores = by_length(experiments, short, is_short=True)
+    assert len(scores) == len(CLASSES)
     translator = Translator.load(experiments.model_folder(short))
-    for each, pairs in zip(found, pairs_of_classes(translator.tokenizers, n_pairs=300, n_in_class=2), strict=True):
+    for each, pairs in zip(scores, pairs_of_classes(translator.tokenizers, n_pairs=300, n_in_class=2), strict=True):
         nats, n_tokens = 0.0, 0
         for src, tgt in pairs:  # one by one, so without padding
             src_ids, tgt_ids = translator.tokenizers.src.encode(src), translator.tokenizers.tgt.encode(tgt)
@@ -100,31 +100,31 @@ def test_scores_by_length_are_cached_beside_the_record(
             n_tokens += len(tgt_ids) + 1
         assert each.sentences == 2
         assert each.perplexity == pytest.approx(math.exp(nats / n_tokens), rel=1e-4)
-    assert any(short.name in line for line in told)
-    told.clear()
-    assert by_length(experiments, short, is_short=True) == found
-    assert told == []
+    assert any(short.name in line for line in log)
+    log.clear()
+    assert by_length(experiments, short, is_short=True) == scores
+    assert log == []
     record = experiments.record_path(short)
-    kept = record.with_suffix(".by_length.json")
-    good = kept.read_text(encoding="utf-8")
+    cache = record.with_suffix(".by_length.json")
+    original = cache.read_text(encoding="utf-8")
     weights = experiments.run(short).weights_sha256
-    for other in (good.replace(weights, "0" * 64), good.replace('"n_in_class": 2', '"n_in_class": 3')):
-        assert other != good
-        kept.write_text(other, encoding="utf-8")  # of another model, or of other sizes: measured anew
-        assert by_length(experiments, short, is_short=True) == found
-        assert any(short.name in line for line in told)
-        assert kept.read_text(encoding="utf-8") == good
-        told.clear()
-    kept.write_text(good.replace('"bleu"', '"blue"'), encoding="utf-8")
+    for changed in (original.replace(weights, "0" * 64), original.replace('"n_in_class": 2', '"n_in_class": 3')):
+        assert changed != original
+        cache.write_text(changed, encoding="utf-8")  # changed weights or settings: measured again
+        assert by_length(experiments, short, is_short=True) == scores
+        assert any(short.name in line for line in log)
+        assert cache.read_text(encoding="utf-8") == original
+        log.clear()
+    cache.write_text(original.replace('"bleu"', '"blue"'), encoding="utf-8")
     with pytest.raises(DataError, match=naming(short.name, "'blue'")):
         by_length(experiments, short, is_short=True)
-    kept.write_text(good.replace('"by_length"', '"by_size"'), encoding="utf-8")
+    cache.write_text(original.replace('"by_length"', '"by_size"'), encoding="utf-8")
     with pytest.raises(DataError, match=naming("by_length")):
         by_length(experiments, short, is_short=True)
-    kept.write_text(good, encoding="utf-8")
+    cache.write_text(original, encoding="utf-8")
 
 
-def test_the_short_form(experiments: Experiments, tmp_path: Path) -> None:
+def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     report = ARTEFACTS["curves"](experiments, Request(is_short=True))
     names = {path.name for path in write_report(report, tmp_path / "out")}
     assert names == {

@@ -21,7 +21,7 @@ def words(path: Path) -> list[str]:
     return [unescape(text) for text in re.findall(r"<text[^>]*>([^<]+)</text>", path.read_text(encoding="utf-8"))]
 
 
-def test_log_ticks_are_plain_numbers() -> None:
+def test_log_axis_has_plain_numbers() -> None:
     _, (panel,) = new_panels(5, 4)
     panel.plot([0.5, 2000], [3, 40])
     panel.set_yscale("log")

@@ -65,13 +65,13 @@ def test_a_run_is_recorded_once_with_its_settings_and_scores(experiment: Experim
     assert values["name"] == "base-seed1"
     assert values["updates"] == record.updates == 6
     assert values["config"]["training"] == experiment.config.training.model_dump()
-    # Six operations for each weight of a matrix and target token: 1 + 2 layers of width 32, 48 inside.
+    # 6 FLOPs per matrix weight and target token: 1 + 2 layers, d_model 32, d_ff 48.
     attention, feed_forward = 4 * 32 * 32, 2 * 32 * 48
     weights = (
         (attention + feed_forward) + 2 * (2 * attention + feed_forward) + 32 * record.config["model"]["tgt_vocab_size"]
     )
     assert record.training_flops == 6 * weights * record.tgt_tokens
-    # Its scores are those of the model that stays.
+    # The scores are those of the kept model.
     model = experiments.model_folder(experiment)
     text = open_prepared(next((tmp_path / "work" / "stores").iterdir())).text("dev")
     assert text is not None
@@ -118,7 +118,7 @@ def test_a_model_is_trained_again_if_only_its_record_is_left(experiment: Experim
         path.unlink() if path.is_file() else path.rmdir()
     assert (experiments.model_folder(experiment) / "model.safetensors").exists()
     assert experiments.run(experiment).dev_scores == record.dev_scores
-    # A model that is not the record's is not taken for it; the record stays until there is another.
+    # A model with other weights is not used; the old record stays until the new one replaces it.
     record = experiments.run(experiment)
     weights = experiments.model_folder(experiment) / "model.safetensors"
     weights.write_bytes(weights.read_bytes() + b" ")
@@ -143,4 +143,4 @@ def test_two_processes_train_the_same_run_once(experiment: Experiment, tmp_path:
         (tmp_path / "runs" / "cpu").mkdir(parents=True)
         shutil.copy(other.record_path(experiment), tmp_path / "runs" / "cpu")
     assert waiting.result() == record
-    assert len(log) == 1  # that it waits, once, and nothing of training
+    assert len(log) == 1  # one message that it waits, none about training

@@ -23,7 +23,7 @@ from transduce.model.embedding import TokenEmbedding
 from transduce.model.layers import FeedForward
 from transduce.model.padding import causal_mask
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
-from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, run_through
+from transduce.paper.figure1.architecture import Architecture, leaves, read_architecture, record_forward_pass
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import check_wiring
 from transduce.tasks.word_positions import WordPositionFrontEnd
@@ -38,12 +38,12 @@ def built(**changes: Any) -> Transformer:
 
 
 def read(model: Transformer) -> Architecture:
-    return read_architecture(model, run_through(model, SRC, TGT))
+    return read_architecture(model, record_forward_pass(model, SRC, TGT))
 
 
 def failed(model: Transformer) -> set[str]:
-    """The first words of what does not hold."""
-    checks = check_wiring(model, run_through(model, SRC, TGT), SRC, TGT)
+    """Return the first four words of each claim that does not hold."""
+    checks = check_wiring(model, record_forward_pass(model, SRC, TGT), SRC, TGT)
     assert len(checks) == 13
     return {" ".join(check.claim.split()[:4]) for check in checks if not check.holds}
 
@@ -51,7 +51,7 @@ def failed(model: Transformer) -> set[str]:
 # ---- wiring
 
 
-def test_all_of_section_3_holds_of_the_model() -> None:
+def test_all_checks_hold_for_the_paper_model() -> None:
     assert failed(built()) == set()
 
 
@@ -59,18 +59,18 @@ MASK = "Each position in the"
 LEAK = "The predictions for position"
 
 
-def leaking(model: Transformer) -> None:
+def with_leak(model: Transformer) -> None:
     network = model.decoder[1].feed_forward
     forward = network.forward
     network.forward = lambda x, *others: forward(x) + x.mean(dim=0)  # type: ignore[assignment]
 
 
-def smooth(model: Transformer) -> None:
+def with_gelu(model: Transformer) -> None:
     network = model.encoder[0].feed_forward
     network.forward = lambda x, *others: network.w_2(F.gelu(network.w_1(x)))  # type: ignore[assignment]
 
 
-def narrow_sighted(model: Transformer) -> None:
+def with_causal_encoder(model: Transformer) -> None:
     attention = model.encoder[1].self_attention
     forward = attention.forward
     attention.forward = lambda x, padding, *, allow_BTS, hook=None: forward(  # type: ignore[assignment]
@@ -78,7 +78,7 @@ def narrow_sighted(model: Transformer) -> None:
     )
 
 
-def asking_something_else(model: Transformer) -> None:
+def with_wrong_memory(model: Transformer) -> None:
     attention = model.decoder[0].cross_attention
     forward = attention.forward
     attention.forward = lambda x, padding, memory, hook=None: forward(  # type: ignore[assignment]
@@ -96,28 +96,28 @@ def with_biases(model: Transformer) -> None:
         layer.self_attention.w_o = nn.Linear(20, 16)
 
 
-def with_one_layer_twice(model: Transformer) -> None:
+def with_shared_layers(model: Transformer) -> None:
     model.encoder.layers[1] = model.encoder[0]
 
 
 @pytest.mark.parametrize(
     ("fault", "claims"),
     [
-        (leaking, {LEAK, "FFN(x) = max(0, x"}),
-        (smooth, {"FFN(x) = max(0, x"}),
-        (narrow_sighted, {MASK}),
-        (asking_something_else, {"In encoder-decoder attention queries"}),
+        (with_leak, {LEAK, "FFN(x) = max(0, x"}),
+        (with_gelu, {"FFN(x) = max(0, x"}),
+        (with_causal_encoder, {MASK}),
+        (with_wrong_memory, {"In encoder-decoder attention queries"}),
         (with_biases, {"The projections of attention"}),
-        (with_one_layer_twice, {"Each stack is of"}),
+        (with_shared_layers, {"Each stack is of"}),
     ],
 )
-def test_a_model_with_a_fault_is_found_out(fault: Callable[[Transformer], None], claims: set[str]) -> None:
+def test_a_faulty_model_fails_the_matching_check(fault: Callable[[Transformer], None], claims: set[str]) -> None:
     model = built()
     fault(model)
     assert failed(model) == claims
 
 
-def test_a_layer_that_leaves_out_attention_is_found_out() -> None:
+def test_a_layer_without_attention_fails() -> None:
     model = built()
     without_attention(model)
     assert {"A layer has self-attention,", "Attention is used in"} <= failed(model)
@@ -132,11 +132,11 @@ def test_a_layer_that_leaves_out_attention_is_found_out() -> None:
         ({"positions": "learned"}, {"Sinusoids are added to"}),
     ],
 )
-def test_what_departs_from_the_paper_is_said(changes: dict[str, Any], claims: set[str]) -> None:
+def test_departures_from_the_paper_fail_the_matching_check(changes: dict[str, Any], claims: set[str]) -> None:
     assert failed(built(**changes)) == claims
 
 
-def test_a_decoder_without_its_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decoder_without_causal_mask_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def sees_all(n_positions: int, device: torch.device) -> Tensor:
         return torch.ones(1, n_positions, n_positions, dtype=torch.bool, device=device)
 
@@ -145,18 +145,18 @@ def test_a_decoder_without_its_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [sublayer.title for sublayer in read(built()).decoder.sublayers][:2] == ["Multi-Head Attention"] * 2
 
 
-def test_embeddings_without_their_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unscaled_embeddings_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TokenEmbedding, "forward", lambda self, ids: F.embedding(ids, self.weight))
     assert failed(built()) == {"In the embedding layers"}
 
 
-# ---- what is read off
+# ---- architecture
 
 
 def test_the_architecture_of_the_paper() -> None:
-    found = read(built())
-    assert (found.encoder.n_layers, found.decoder.n_layers, found.d_model) == (2, 3, 16)
-    titles = [sublayer.title for sublayer in (*found.encoder.sublayers, *found.decoder.sublayers)]
+    architecture = read(built())
+    assert (architecture.encoder.n_layers, architecture.decoder.n_layers, architecture.d_model) == (2, 3, 16)
+    titles = [sublayer.title for sublayer in (*architecture.encoder.sublayers, *architecture.decoder.sublayers)]
     assert titles == [
         "Multi-Head Attention",
         "Feed Forward",
@@ -164,34 +164,41 @@ def test_the_architecture_of_the_paper() -> None:
         "Multi-Head Attention",
         "Feed Forward",
     ]
-    assert [sublayer.is_cross for sublayer in found.decoder.sublayers] == [False, True, False]
-    assert {sublayer.norm for sublayer in found.decoder.sublayers} == {"after"}
-    cross = found.decoder.sublayers[1]
+    assert [sublayer.is_cross for sublayer in architecture.decoder.sublayers] == [False, True, False]
+    assert {sublayer.norm for sublayer in architecture.decoder.sublayers} == {"after"}
+    cross = architecture.decoder.sublayers[1]
     assert cross.weights == ("w_q (12, 16)", "w_kv (32, 16)", "w_o (16, 20)")
     assert cross.heads == "4 heads, d_k = 3, d_v = 5"
-    assert found.tied == ("input", "output", "linear")
-    assert found.n_parameters == cost_of(built().config).parameters
-    layers = found.encoder.n_layers * found.encoder.n_parameters + found.decoder.n_layers * found.decoder.n_parameters
-    assert found.n_parameters == layers + 20 * 16
-    assert found.encoder.n_parameters == sum(sublayer.n_parameters for sublayer in found.encoder.sublayers)
+    assert architecture.tied == ("input", "output", "linear")
+    assert architecture.n_parameters == cost_of(built().config).parameters
+    layers = (
+        architecture.encoder.n_layers * architecture.encoder.n_parameters
+        + architecture.decoder.n_layers * architecture.decoder.n_parameters
+    )
+    assert architecture.n_parameters == layers + 20 * 16
+    assert architecture.encoder.n_parameters == sum(
+        sublayer.n_parameters for sublayer in architecture.encoder.sublayers
+    )
 
 
-def test_another_architecture() -> None:
-    found = read(built(norm="pre", embeddings="separate", positions="learned", n_positions=30))
-    assert {sublayer.norm for sublayer in (*found.encoder.sublayers, *found.decoder.sublayers)} == {"before"}
-    assert found.encoder.has_last_norm
-    assert found.tied == ()
-    assert found.decoder.positions == "learned (30, 16)"
+def test_architecture_of_a_pre_norm_model() -> None:
+    architecture = read(built(norm="pre", embeddings="separate", positions="learned", n_positions=30))
+    assert {sublayer.norm for sublayer in (*architecture.encoder.sublayers, *architecture.decoder.sublayers)} == {
+        "before"
+    }
+    assert architecture.encoder.has_last_norm
+    assert architecture.tied == ()
+    assert architecture.decoder.positions == "learned (30, 16)"
 
 
-def test_unlike_layers_cannot_be_drawn_as_one() -> None:
+def test_layers_that_differ_are_refused() -> None:
     model = built()
     model.encoder[1].feed_forward = FeedForward(replace(model.encoder.config, d_ff=7))
     with pytest.raises(ShapeError, match=naming("figure 1", "2 kinds")):
         read(model)
 
 
-def test_positions_that_count_words_are_not_drawn() -> None:
+def test_word_positions_are_refused() -> None:
     model = Transformer(
         built().config, source=lambda embedding: WordPositionFrontEnd(embedding, [5], p_drop=0.0)
     ).eval()
@@ -199,16 +206,16 @@ def test_positions_that_count_words_are_not_drawn() -> None:
         read(model)
 
 
-def test_every_module_is_called_on_its_side() -> None:
-    seen = run_through(built(), SRC, TGT)
-    assert [call.path for call in leaves(seen.encoder)][:2] == ["src_positions", "src_embedding"]
-    assert [call.path for call in leaves(seen.decoder)][:2] == ["tgt_positions", "tgt_embedding"]
-    assert all(call.output.shape[0] == SRC.shape[1] for call in leaves(seen.encoder))
+def test_recorded_calls_have_the_names_of_their_side() -> None:
+    recorded = record_forward_pass(built(), SRC, TGT)
+    assert [call.path for call in leaves(recorded.encoder)][:2] == ["src_positions", "src_embedding"]
+    assert [call.path for call in leaves(recorded.decoder)][:2] == ["tgt_positions", "tgt_embedding"]
+    assert all(call.output.shape[0] == SRC.shape[1] for call in leaves(recorded.encoder))
 
 
-def test_hooks_do_not_stay() -> None:
+def test_hooks_are_removed() -> None:
     model = built()
-    run_through(model, SRC, TGT)
+    record_forward_pass(model, SRC, TGT)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
@@ -220,7 +227,7 @@ def words(svg: str) -> list[str]:
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_the_drawing_shows_what_was_read() -> None:
+def test_drawing_shows_the_architecture() -> None:
     drawn = words(architecture_svg(read(built()), title="A title & more"))
     for expected in ("A title & more", "2 ×", "3 ×", "Masked Multi-Head", "w_q (12, 16)", "4 heads, d_k = 3, d_v = 5"):
         assert expected in drawn
@@ -235,7 +242,7 @@ def test_the_drawing_shows_what_was_read() -> None:
     assert "separate matrix" in other
 
 
-def test_nothing_lies_outside_the_picture() -> None:
+def test_elements_lie_within_the_view_box() -> None:
     for changes in ({}, {"norm": "pre"}):
         root = ElementTree.fromstring(architecture_svg(read(built(**changes)), title=""))
         left, top, width, height = map(float, root.attrib["viewBox"].split())
@@ -247,7 +254,7 @@ def test_nothing_lies_outside_the_picture() -> None:
             assert top < float(element.attrib["y"]) < top + height
 
 
-def test_the_short_form(tmp_path: Path) -> None:
+def test_short_report(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     report = ARTEFACTS["figure1"](experiments, Request(is_short=True, sentence="Two words"))
     paths = write_report(report, tmp_path / "out")

@@ -14,30 +14,30 @@ from torch import Tensor
 import transduce.model.attention
 from transduce.config import ModelConfig
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
-from transduce.paper.figure2 import COMPONENTS, _softmax_of, saturation, variance_of_products
+from transduce.paper.figure2 import COMPONENTS, _softmax_statistics, saturation, variance_of_products
 from transduce.paper.figure2.numpy_attention import agreements, multi_head, scaled_dot_product
 
 
 @pytest.mark.parametrize("kind", COMPONENTS)
 @pytest.mark.parametrize("d_k", [1, 7, 128])
 def test_the_variance_is_d_k(kind: str, d_k: int) -> None:
-    found = variance_of_products(d_k, n=5000, generator=torch.Generator().manual_seed(4), kind=kind)
-    assert abs(found.value - d_k) < 4 * max(found.error, 1e-3)
-    assert found.error < 0.1 * d_k
+    measured = variance_of_products(d_k, n=5000, generator=torch.Generator().manual_seed(4), kind=kind)
+    assert abs(measured.value - d_k) < 4 * max(measured.error, 1e-3)
+    assert measured.error < 0.1 * d_k
 
 
 @pytest.mark.parametrize("kind", COMPONENTS)
-def test_components_are_as_the_footnote_asks(kind: str) -> None:
+def test_components_have_mean_0_and_variance_1(kind: str) -> None:
     drawn = COMPONENTS[kind]((50_000,), torch.Generator().manual_seed(1))
     assert float(drawn.mean()) == pytest.approx(0, abs=0.02)
     assert float(drawn.var()) == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25])
-def test_the_softmax_is_measured_as_by_automatic_derivatives(scale: float) -> None:
+def test_softmax_statistics_match_autograd(scale: float) -> None:
     torch.manual_seed(1)
     q, k = torch.randn(3, 16, dtype=torch.float64), torch.randn(3, 5, 16, dtype=torch.float64)
-    measured = _softmax_of(q, k, scale)
+    measured = _softmax_statistics(q, k, scale)
     for row in range(3):
 
         def weights_of(query: Tensor, row: int = row) -> Tensor:
@@ -47,41 +47,41 @@ def test_the_softmax_is_measured_as_by_automatic_derivatives(scale: float) -> No
         by_query = torch.autograd.functional.jacobian(weights_of, q[row])
         by_scores = torch.autograd.functional.jacobian(lambda scores: scores.softmax(dim=0), k[row] @ q[row] * scale)
         entropy = torch.distributions.Categorical(probs=weights).entropy()
-        wanted = torch.stack([entropy, weights.max(), by_scores.norm(), by_query.norm()])
-        torch.testing.assert_close(measured[:, row], wanted)
+        expected = torch.stack([entropy, weights.max(), by_scores.norm(), by_query.norm()])
+        torch.testing.assert_close(measured[:, row], expected)
 
 
-def test_without_the_factor_the_softmax_saturates_and_with_it_it_does_not() -> None:
-    def found(d_k: int, power: float) -> tuple[float, float, float]:
+def test_softmax_saturates_only_without_scaling() -> None:
+    def statistics(d_k: int, power: float) -> tuple[float, float, float]:
         generator = torch.Generator().manual_seed(1)
         each = saturation(d_k, n_queries=100, scale=d_k**power, generator=generator)
         return each.entropy_nats, each.gradient_median, each.vanished_share
 
-    small, large = found(16, 0.0), found(512, 0.0)
+    small, large = statistics(16, 0.0), statistics(512, 0.0)
     assert large[0] < 0.3 * small[0]
     assert large[1] < 0.1 * small[1]
     assert large[2] > 0.3
     for d_k in (16, 512):
-        entropy, gradient, vanished = found(d_k, -0.5)
+        entropy, gradient, vanished = statistics(d_k, -0.5)
         # Scores of N(0, 1): the mean entropy of their softmax is near log n - 1/2.
         assert entropy == pytest.approx(math.log(64) - 0.5, abs=0.1)
         assert gradient == pytest.approx(0.18, abs=0.02)
         assert vanished == 0
 
 
-def test_the_numpy_reference_is_torchs_multi_head_attention() -> None:
+def test_numpy_reference_matches_torch_multi_head_attention() -> None:
     torch.manual_seed(2)
     theirs = torch.nn.MultiheadAttention(12, 3, bias=False, batch_first=True, dtype=torch.float64)
     x, memory = torch.randn(5, 12, dtype=torch.float64), torch.randn(7, 12, dtype=torch.float64)
     parts = theirs.in_proj_weight.detach().chunk(3)
     w_q, w_k, w_v = (part.view(3, 4, 12).transpose(1, 2).numpy() for part in parts)
     w_o = theirs.out_proj.weight.detach().numpy().T
-    for asked, mask in ((memory, None), (x, torch.ones(5, 5, dtype=torch.bool).tril())):
+    for keys, mask in ((memory, None), (x, torch.ones(5, 5, dtype=torch.bool).tril())):
         with torch.no_grad():
-            wanted, _ = theirs(x, asked, asked, attn_mask=None if mask is None else ~mask)
+            expected, _ = theirs(x, keys, keys, attn_mask=None if mask is None else ~mask)
         allow = None if mask is None else mask.numpy()
-        got = multi_head(x.numpy(), asked.numpy(), w_q_HDK=w_q, w_k_HDK=w_k, w_v_HDV=w_v, w_o=w_o, allow_TS=allow)
-        np.testing.assert_allclose(got, wanted.numpy(), atol=1e-14)
+        output = multi_head(x.numpy(), keys.numpy(), w_q_HDK=w_q, w_k_HDK=w_k, w_v_HDU=w_v, w_o=w_o, allow_TS=allow)
+        np.testing.assert_allclose(output, expected.numpy(), atol=1e-14)
 
 
 def test_equation_1_by_hand() -> None:
@@ -91,7 +91,7 @@ def test_equation_1_by_hand() -> None:
     np.testing.assert_allclose(scaled_dot_product(q, k, v, is_scaled=False), [[0.9 * 1 + 0.1 * 5]])
 
 
-def test_the_layers_agree_and_a_wrong_one_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers_match_the_formulas_and_an_unscaled_kernel_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ModelConfig(d_model=32, n_heads=4, d_k=8, d_v=6)
     torch.manual_seed(1)
     right = agreements(config)
@@ -106,7 +106,7 @@ def test_the_layers_agree_and_a_wrong_one_would_not(monkeypatch: pytest.MonkeyPa
     assert all(each.difference > 1e-2 for each in wrong.values())
 
 
-def test_the_short_form(tmp_path: Path) -> None:
+def test_short_report(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     report = ARTEFACTS["figure2"](experiments, Request(is_short=True))
     names = {path.name for path in write_report(report, tmp_path / "out")}

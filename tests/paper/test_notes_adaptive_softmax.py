@@ -33,22 +33,22 @@ def ids_N() -> Tensor:
     return torch.randint(V, (200,), generator=torch.Generator().manual_seed(5))
 
 
-def test_it_is_torchs(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor) -> None:
-    golden = nn.AdaptiveLogSoftmaxWithLoss(D, V, [N_FREQUENT], div_value=4.0).double()
-    weights = (golden.head.weight, golden.tail[0][0].weight, golden.tail[0][1].weight)
+def test_two_level_softmax_matches_torch(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor) -> None:
+    reference = nn.AdaptiveLogSoftmaxWithLoss(D, V, [N_FREQUENT], div_value=4.0).double()
+    weights = (reference.head.weight, reference.tail[0][0].weight, reference.tail[0][1].weight)
     ours = (layer.head.weight, layer.projection.weight, layer.tail.weight)
     with torch.no_grad():
         for theirs, mine in zip(weights, ours, strict=True):
             theirs.copy_(mine)
-        torch.testing.assert_close(layer.log_probabilities(states_ND), golden.log_prob(states_ND))
-        torch.testing.assert_close(layer.log_p_of(states_ND, ids_N), golden(states_ND, ids_N).output)
+        torch.testing.assert_close(layer.log_probabilities(states_ND), reference.log_prob(states_ND))
+        torch.testing.assert_close(layer.log_p_of(states_ND, ids_N), reference(states_ND, ids_N).output)
         loss = layer.loss(states_ND, ids_N)
-        torch.testing.assert_close(loss.loss_nats / loss.n_tokens, golden(states_ND, ids_N).loss)
-        assert torch.equal(layer.likeliest(states_ND), golden.log_prob(states_ND).argmax(dim=1))
+        torch.testing.assert_close(loss.loss_nats / loss.n_tokens, reference(states_ND, ids_N).loss)
+        assert torch.equal(layer.most_probable(states_ND), reference.log_prob(states_ND).argmax(dim=1))
 
 
-def test_it_is_the_composition(layer: TwoLevelSoftmax, states_ND: Tensor) -> None:
-    """P(word) = P(entry), or P(cluster) P(word | cluster), each made with exponentials and sums alone."""
+def test_probabilities_match_the_definition(layer: TwoLevelSoftmax, states_ND: Tensor) -> None:
+    """P(word) = P(entry), or P(cluster) P(word | cluster), computed with exponentials and sums."""
     head, projection, tail = (each.weight.tolist() for each in (layer.head, layer.projection, layer.tail))
 
     def dot(one: list[float], other: list[float]) -> float:
@@ -72,7 +72,9 @@ def test_probabilities_sum_to_one(layer: TwoLevelSoftmax, states_ND: Tensor) -> 
 
 
 @pytest.mark.parametrize("kind", ["mixed", "frequent only", "rare only", "nothing"])
-def test_one_word_is_read_from_all(layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor, kind: str) -> None:
+def test_log_p_of_matches_log_probabilities(
+    layer: TwoLevelSoftmax, states_ND: Tensor, ids_N: Tensor, kind: str
+) -> None:
     ids_N = {
         "mixed": ids_N,
         "frequent only": ids_N.clamp(max=N_FREQUENT - 1),
@@ -89,32 +91,30 @@ def test_one_word_is_read_from_all(layer: TwoLevelSoftmax, states_ND: Tensor, id
         torch.testing.assert_close(one, other)
 
 
-def test_the_likeliest_word_is_found_where_the_cluster_is_likelier_than_any_word(
-    layer: TwoLevelSoftmax, states_ND: Tensor
-) -> None:
+def test_most_probable_word_with_a_probable_cluster(layer: TwoLevelSoftmax, states_ND: Tensor) -> None:
     with torch.no_grad():
         layer.head.weight[-1] += 0.6 * layer.head.weight[0] + 0.6 * layer.head.weight[1]
-        log_p_NV, found_N = layer.log_probabilities(states_ND), layer.likeliest(states_ND)
-        head_NF1 = layer.head(states_ND)
-    assert torch.equal(found_N, log_p_NV.argmax(dim=1))
-    is_open_N = head_NF1[:, -1] > head_NF1[:, :-1].amax(dim=1)
-    # All three cases are there: no need to look, looked in vain, found.
-    assert 0 < is_open_N.sum() < 200
-    assert 0 < (found_N[is_open_N] >= N_FREQUENT).sum() < is_open_N.sum()
+        log_p_NV, most_probable_N = layer.log_probabilities(states_ND), layer.most_probable(states_ND)
+        head_NP = layer.head(states_ND)
+    assert torch.equal(most_probable_N, log_p_NV.argmax(dim=1))
+    needs_tail_N = head_NP[:, -1] > head_NP[:, :-1].amax(dim=1)
+    # All three cases occur: second level skipped, a frequent word wins, a rare word wins.
+    assert 0 < needs_tail_N.sum() < 200
+    assert 0 < (most_probable_N[needs_tail_N] >= N_FREQUENT).sum() < needs_tail_N.sum()
 
 
 @pytest.mark.parametrize("n_frequent", [0, V])
-def test_each_level_has_a_word(n_frequent: int) -> None:
+def test_each_level_needs_a_word(n_frequent: int) -> None:
     with pytest.raises(ConfigError, match=naming("n_frequent", 1, 49, n_frequent)):
         TwoLevelSoftmax(D, V, n_frequent=n_frequent, d_tail=3)
 
 
-def test_ids_are_ranked_by_how_often_they_occur() -> None:
-    # 7 three times, the end symbol 2 twice, 5 once; the rest, which never occurs, by number.
+def test_ids_are_ranked_by_frequency() -> None:
+    # 7 occurs three times, EOS (2) twice, 5 once; unseen ids are ordered by number.
     assert _ranks([[7, 7], [7, 5]], 8).tolist() == [3, 4, 1, 5, 6, 2, 7, 0]
 
 
-def test_the_short_form() -> None:
+def test_short_report() -> None:
     part = make_adaptive_softmax(is_short=True)
     times, losses = (section for section in part.sections if isinstance(section, Table))
     assert [row[0] for row in times.rows] == [100, 200]

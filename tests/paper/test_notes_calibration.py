@@ -26,15 +26,15 @@ def test_an_example_computed_by_hand() -> None:
     assert overconfidence(bins) == pytest.approx(0.08)
 
 
-def test_who_is_right_as_often_as_he_thinks_has_no_error() -> None:
+def test_calibrated_predictions_have_no_error() -> None:
     # The 100 examples of the notes: of those with 0.9, 90 are right; of those with 0.6, 60.
     confidence = np.repeat([0.9, 0.6], 100)
     is_right = np.concatenate([np.arange(100) < 90, np.arange(100) < 60])
     assert expected_calibration_error(reliability(confidence, is_right)) == pytest.approx(0, abs=1e-12)
-    # Thinking 0.9 where 0.6 is right, as in the notes' overconfident model.
-    too_sure = reliability(np.full(100, 0.9), np.arange(100) < 60)
-    assert expected_calibration_error(too_sure) == pytest.approx(0.3)
-    assert overconfidence(too_sure) == pytest.approx(0.3)
+    # Confidence 0.9 at accuracy 0.6, as in the notes' overconfident model.
+    overconfident = reliability(np.full(100, 0.9), np.arange(100) < 60)
+    assert expected_calibration_error(overconfident) == pytest.approx(0.3)
+    assert overconfidence(overconfident) == pytest.approx(0.3)
 
 
 def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
@@ -48,7 +48,7 @@ def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
     st.lists(st.tuples(st.floats(1e-6, 1.0), st.booleans()), min_size=1, max_size=60),
     st.integers(1, 20),
 )
-def test_it_is_what_loops_give(predictions: list[tuple[float, bool]], n_bins: int) -> None:
+def test_reliability_matches_plain_loops(predictions: list[tuple[float, bool]], n_bins: int) -> None:
     confidence = np.array([each for each, _ in predictions])
     is_right = np.array([each for _, each in predictions])
     error = 0.0
@@ -63,6 +63,6 @@ def test_it_is_what_loops_give(predictions: list[tuple[float, bool]], n_bins: in
 
 
 @pytest.mark.parametrize("confidence", [[], [0.5, 0.0], [1.1], [float("nan")]])
-def test_what_is_no_confidence_is_refused(confidence: list[float]) -> None:
+def test_invalid_confidences_are_refused(confidence: list[float]) -> None:
     with pytest.raises(ValueError, match=naming(0, 1)):
         reliability(np.array(confidence), np.zeros(len(confidence), dtype=bool))

@@ -16,15 +16,15 @@ from transduce.paper.notes.tiny import grammar_text, language_batch, trained
 from transduce.paper.report import Table
 
 
-def test_both_norms_are_torchs() -> None:
-    x_NF = torch.randn(9, 5, generator=torch.Generator().manual_seed(1))
+def test_both_norms_match_torch() -> None:
+    x_ND = torch.randn(9, 5, generator=torch.Generator().manual_seed(1))
     batch = nn.BatchNorm1d(5, affine=False, eps=1e-6)
     layer = nn.LayerNorm(5, elementwise_affine=False, eps=1e-6)
-    torch.testing.assert_close(standardise(x_NF, dim=0, eps=1e-6), batch(x_NF))
-    torch.testing.assert_close(standardise(x_NF, dim=1, eps=1e-6), layer(x_NF))
+    torch.testing.assert_close(standardise(x_ND, dim=0, eps=1e-6), batch(x_ND))
+    torch.testing.assert_close(standardise(x_ND, dim=1, eps=1e-6), layer(x_ND))
 
 
-def test_the_table_of_the_notes() -> None:
+def test_worked_table_of_the_notes() -> None:
     part = make_normalisation(is_short=True)
     worked, changes, losses = (section for section in part.sections if isinstance(section, Table))
     cells = {row[0]: row[1:] for row in worked.rows}
@@ -34,7 +34,7 @@ def test_the_table_of_the_notes() -> None:
     # Of f4, 3 2 1: mean 2, deviation sqrt(2 / 3).
     f4 = [cells[f"instance {n}, batch norm"][3] for n in (1, 2, 3)]
     assert f4 == pytest.approx([math.sqrt(1.5), 0, -math.sqrt(1.5)])
-    # Where the notes can be read, they print what we compute.
+    # The legible means of the notes are the computed ones.
     printed, computed = cells["as the notes print it"], cells["mean (batch norm)"]
     legible = [(one, round(other, 1)) for one, other in zip(printed, computed, strict=True) if isinstance(one, float)]
     assert legible == [(4.3, 4.3), (2.0, 2.0)]
@@ -59,38 +59,38 @@ def test_only_the_norms_differ() -> None:
     assert not any(isinstance(module, nn.LayerNorm) for module in batch.modules())
 
 
-def test_batch_norm_sees_all_cells_of_the_grid() -> None:
+def test_batch_norm_statistics_include_padding() -> None:
     model = BatchNormLanguageModel(SMALL, vocab_size=40)
-    seen: list[Tensor] = []
+    inputs_of_norm: list[Tensor] = []
     norm = model.decoder[0].self_attention_residual.norm
-    norm.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    norm.register_forward_hook(lambda module, inputs, output: inputs_of_norm.append(inputs[0]))
     ids_BT = torch.tensor([[1, 5, 6, 7], [1, 8, 0, 0]])
     states_ND = model(ids_BT)
     assert states_ND.shape == (6, 16)
-    assert seen[0].shape == (8, 16)
-    torch.testing.assert_close(norm.running_mean, 0.1 * seen[0].mean(dim=0))
+    assert inputs_of_norm[0].shape == (8, 16)
+    torch.testing.assert_close(norm.running_mean, 0.1 * inputs_of_norm[0].mean(dim=0))
 
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, LanguageModel]:
-    """One with each norm, after some updates, and the second in training mode too."""
+    """A model with each norm after some updates; the one with batch norm in both modes."""
     text = grammar_text(n_train=60, n_dev=1, vocab_size=300)
-    found = {
+    models = {
         name: trained(text, kind=kind, config=SMALL, n_updates=5, peak_lr=1e-2)
         for name, kind in (("layer", LanguageModel), ("batch, evaluation", BatchNormLanguageModel))
     }
-    return found | {"batch, training": copy.deepcopy(found["batch, evaluation"]).train()}
+    return models | {"batch, training": copy.deepcopy(models["batch, evaluation"]).train()}
 
 
 SENTENCE, OTHERS = [10, 11, 12, 13, 14], [[20, 21, 22, 23, 24], [30, 31, 32, 33, 34]]
 
 
 @pytest.mark.parametrize(
-    ("name", "is_alone"), [("layer", True), ("batch, evaluation", True), ("batch, training", False)]
+    ("name", "is_independent"), [("layer", True), ("batch, evaluation", True), ("batch, training", False)]
 )
 @pytest.mark.parametrize("change", ["others", "padding", "alone", "last token"])
-def test_what_a_sentence_sees_of_its_batch(
-    models: dict[str, LanguageModel], name: str, is_alone: bool, change: str
+def test_states_depend_on_the_batch_only_with_batch_norm_in_training_mode(
+    models: dict[str, LanguageModel], name: str, is_independent: bool, change: str
 ) -> None:
     def states(rows: list[list[int]], n_padding: int = 0) -> Tensor:
         return models[name](language_batch(rows, n_padding=n_padding).ids_BT)[: len(SENTENCE)].detach()
@@ -103,5 +103,5 @@ def test_what_a_sentence_sees_of_its_batch(
         "last token": lambda: states([[*SENTENCE[:-1], 99], *OTHERS]),  # only positions before it are compared
     }[change]()
     difference = float((after_TD - before_TD).norm() / before_TD.norm())
-    assert (difference < 1e-5) == is_alone
-    assert is_alone or difference > 1e-3
+    assert (difference < 1e-5) == is_independent
+    assert is_independent or difference > 1e-3

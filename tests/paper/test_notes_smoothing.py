@@ -37,7 +37,7 @@ def test_the_worked_example_of_the_notes() -> None:
 
 @pytest.mark.parametrize("eps_ls", [0.05, 0.1, 0.2, 0.5])
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
-def test_the_best_logits_are_where_torchs_loss_is_flat(eps_ls: float, n_classes: int) -> None:
+def test_best_logits_have_zero_gradient_under_torch_loss(eps_ls: float, n_classes: int) -> None:
     logits_V = best_logits(eps_ls, n_classes, "uniform").requires_grad_()
     loss = F.cross_entropy(logits_V.unsqueeze(0), torch.tensor([0]), label_smoothing=eps_ls)
     [gradient_V] = torch.autograd.grad(loss, logits_V)
@@ -52,7 +52,7 @@ def experiments_in(folder: Path, *, scale: Scale = "cpu") -> Experiments:
     return Experiments(folder / "runs", folder / "work", scale=scale)
 
 
-def test_the_runs_differ_in_epsilon_alone(tmp_path: Path) -> None:
+def test_the_runs_differ_in_epsilon_only(tmp_path: Path) -> None:
     for scale in ("cpu", "gpu", "paper"):
         runs = [experiment_with(eps_ls, experiments_in(tmp_path, scale=scale), is_short=False) for eps_ls in EPSILONS]
         assert len({run.name for run in runs}) == 3
@@ -63,13 +63,13 @@ def test_the_runs_differ_in_epsilon_alone(tmp_path: Path) -> None:
         assert len(trainings) == 1
 
 
-def test_they_are_the_rows_of_table_3() -> None:
+def test_epsilons_match_the_rows_of_table_3() -> None:
     assert {eps_ls: TABLE_3[row]().training.eps_ls for eps_ls, row in EPSILONS.items()} == {e: e for e in EPSILONS}
 
 
 @pytest.fixture
 def finished(tmp_path: Path, micro_model: Path) -> Experiments:
-    """A experiments in which the run of the short form is over; its model is one that other tests look at, too."""
+    """Experiments with a finished short run; its model is a copy of the shared micro model."""
     experiments = experiments_in(tmp_path)
     experiment = experiment_with(0.1, experiments, is_short=True)
     record = RunRecord(
@@ -98,7 +98,7 @@ def finished(tmp_path: Path, micro_model: Path) -> Experiments:
     return experiments
 
 
-def test_the_short_form_of_all(finished: Experiments, tmp_path: Path) -> None:
+def test_short_report(finished: Experiments, tmp_path: Path) -> None:
     experiments = finished
     report = make_notes(experiments, Request(is_short=True))
     paths = write_report(report, tmp_path / "out")
@@ -111,7 +111,7 @@ def test_the_short_form_of_all(finished: Experiments, tmp_path: Path) -> None:
         "## Adaptive softmax",
         "## BPE and WordPiece",
     ]
-    assert "{" not in text  # nothing was left unfilled
+    assert "{" not in text  # every template is filled
     drawings = {path.name for path in paths if path.suffix == ".svg"}
     assert drawings == {
         f"notes-{name}.svg" for name in ("normalisation", "positions", "calibration", "adaptive-softmax", "subwords")
@@ -119,14 +119,14 @@ def test_the_short_form_of_all(finished: Experiments, tmp_path: Path) -> None:
     again = {path.name: path.read_bytes() for path in write_report(report, tmp_path / "again")}
     assert all(again[path.name] == path.read_bytes() for path in paths)
 
-    # Bins of another model are not taken for those of this one.
-    [kept] = (tmp_path / "runs" / "cpu").glob("*.calibration.json")
-    as_made = kept.read_bytes()
-    kept.write_text('{"weights_sha256": "0", "settings": {"n_bins": 10}, "calibration": []}', encoding="utf-8")
+    # Cached bins of another model are not used.
+    [cache] = (tmp_path / "runs" / "cpu").glob("*.calibration.json")
+    original = cache.read_bytes()
+    cache.write_text('{"weights_sha256": "0", "settings": {"n_bins": 10}, "calibration": []}', encoding="utf-8")
     make_smoothing(experiments, is_short=True)
-    assert kept.read_bytes() == as_made
+    assert cache.read_bytes() == original
 
-    # The next time, the record and the bins beside it are enough.
+    # With the record and the cached bins, no model is needed.
     shutil.rmtree(tmp_path / "work")
     part = make_smoothing(experiments, is_short=True)
     assert not experiments.run_folder(experiment_with(0.1, experiments, is_short=True)).exists()
@@ -137,27 +137,27 @@ def test_the_short_form_of_all(finished: Experiments, tmp_path: Path) -> None:
     assert first == second
 
 
-def test_predictions_are_those_of_writing_token_by_token(micro_model: Path) -> None:
-    """All target positions at once, against the decoder's steps with the reference as its past."""
+def test_predictions_match_incremental_decoding(micro_model: Path) -> None:
+    """Teacher forcing over all target positions, against decoder steps fed with the reference."""
     translator = Translator.load(micro_model)
     model, tokenizers = translator.model, translator.tokenizers
     pairs = [
         ("The man sleeps.", "Der Mann schläft."),
         ("A woman reads the old book.", "Eine Frau liest das alte Buch."),
     ]
-    found = []
+    expected = []
     for src, tgt in pairs:
         state = model.start(torch.tensor([[*tokenizers.src.encode(src), EOS_ID]]))
         last = BOS_ID
-        for symbol in [*tokenizers.tgt.encode(tgt), EOS_ID]:
+        for id in [*tokenizers.tgt.encode(tgt), EOS_ID]:
             with torch.no_grad():
                 logits_1V, state = model.step(torch.tensor([last]), state)
             p_V = logits_1V[0].softmax(dim=0)
-            found.append((float(p_V.max()), int(p_V.argmax()) == symbol))
-            last = symbol
+            expected.append((float(p_V.max()), int(p_V.argmax()) == id))
+            last = id
     batches = list(_predictions(translator, pairs))
     together = [(float(p), bool(hit)) for batch in batches for p, hit in zip(*batch, strict=True)]
-    assert len(together) == len(found)
-    for (p, hit), (expected_p, expected_hit) in zip(sorted(together), sorted(found), strict=True):
+    assert len(together) == len(expected)
+    for (p, hit), (expected_p, expected_hit) in zip(sorted(together), sorted(expected), strict=True):
         assert p == pytest.approx(expected_p, rel=1e-4)
         assert hit == expected_hit

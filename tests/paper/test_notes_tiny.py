@@ -32,13 +32,13 @@ def nats(model: LanguageModel, text: GrammarText) -> float:
     return float(loss.nll_nats) / loss.n_tokens
 
 
-def test_a_batch_reads_a_sentence_after_its_beginning_and_says_it_to_its_end() -> None:
+def test_language_batch_has_bos_in_inputs_and_eos_in_targets() -> None:
     batch = language_batch([[7, 8, 9], [5]], n_padding=1)
     assert batch.ids_BT.tolist() == [[1, 7, 8, 9, 0], [1, 5, 0, 0, 0]]
     assert batch.targets_N.tolist() == [7, 8, 9, 2, 5, 2]
 
 
-def test_batches_are_drawn_without_replacement_and_always_the_same(text: GrammarText) -> None:
+def test_random_batches_are_reproducible_and_without_replacement(text: GrammarText) -> None:
     first, second = random_batches(text.train, 3), random_batches(text.train, 3)
     assert first.n_batches(0) == 3
     assert first.rows == second.rows
@@ -47,7 +47,7 @@ def test_batches_are_drawn_without_replacement_and_always_the_same(text: Grammar
     assert all(len({tuple(row) for row in rows}) == BATCH_SIZE for rows in numbered.rows)
 
 
-def test_a_part_of_a_batch_is_every_other_row() -> None:
+def test_a_shard_is_every_nth_row_of_a_batch() -> None:
     batches = ListedBatches([[[5], [6, 7], [8]]])
     assert (batches.n_rows(0, 0), batches.n_tokens(0, 0)) == (3, (7, 7))
     assert batches.batch(0, 0, part=1, n_parts=2).targets_N.tolist() == [6, 7, 2]
@@ -55,7 +55,7 @@ def test_a_part_of_a_batch_is_every_other_row() -> None:
     assert sum(map(len, parts)) == len(batches.batch(0, 0).targets_N)
 
 
-def test_a_model_learns_its_text_and_leaves_nothing_behind(text: GrammarText) -> None:
+def test_training_lowers_the_loss_and_keeps_the_rng_state(text: GrammarText) -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
@@ -65,17 +65,17 @@ def test_a_model_learns_its_text_and_leaves_nothing_behind(text: GrammarText) ->
     assert nats(after_40, text) < nats(after_2, text) - 0.5
 
 
-def test_looks_are_taken_on_the_way_and_at_the_end(text: GrammarText) -> None:
+def test_validations_are_evenly_spaced_up_to_the_end(text: GrammarText) -> None:
     model = LanguageModel(SMALL, vocab_size=text.tokenizer.size)
     batches = random_batches(text.train, 8)
-    looks = train(
+    validations = train(
         model,
         lambda batch, _: next_token_loss(model, batch),
         batches,
         peak_lr=1e-2,
         dev_nats=lambda: nats(model, text),
-        n_looks=4,
+        n_validations=4,
     )
-    assert [update for update, _ in looks] == [2, 4, 6, 8]
-    assert looks[-1][1] == pytest.approx(nats(model, text))
-    assert looks[-1][1] < looks[0][1]
+    assert [update for update, _ in validations] == [2, 4, 6, 8]
+    assert validations[-1][1] == pytest.approx(nats(model, text))
+    assert validations[-1][1] < validations[0][1]

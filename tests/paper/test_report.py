@@ -11,7 +11,7 @@ from said import naming
 from transduce.paper import Report, Table, write_report
 
 
-def test_a_report_is_written_whole(tmp_path: Path) -> None:
+def test_report_files(tmp_path: Path) -> None:
     table = Table("-times", ("layer", "paper", "ms"), (("a | b", None, 1.2345), ("c", 3, 2)), "Times:", {"ms": ".2f"})
     report = Report(
         "table9",

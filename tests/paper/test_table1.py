@@ -1,4 +1,4 @@
-"""Table 1: its measures against known quantities, and the paper's formulas recovered."""
+"""Table 1: measures against known quantities and against the paper's formulas."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from said import naming
 from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recurrent, SequenceLayer
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.growth import crossing, exponent, per_unit
-from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_settled
+from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_convergence
 from transduce.paper.table1.graph_measures import links_of, longest_chain, longest_path
-from transduce.paper.table1.layer_costs import Place, count_operations, median_times_ms
+from transduce.paper.table1.layer_costs import Case, count_operations, median_times_ms
 
 ATTENTION, _, DILATED, _, _, RESTRICTED = COMPARED
 
@@ -40,14 +40,14 @@ def test_the_slope_of_a_line(slope: float, start: float) -> None:
 
 
 @pytest.mark.parametrize(("sizes", "values"), [([2], [1]), ([2, 2], [1, 3]), ([1, 2], [1])])
-def test_no_slope_of_less_than_two_points(sizes: list[float], values: list[float]) -> None:
+def test_fewer_than_two_sizes_are_refused(sizes: list[float], values: list[float]) -> None:
     with pytest.raises(ValueError, match=naming("two", "sizes")):
         exponent(sizes, values)
     with pytest.raises(ValueError, match=naming("two", "sizes")):
         per_unit(sizes, values)
 
 
-def test_no_power_law_through_zero() -> None:
+def test_power_law_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match=naming("positive")):
         exponent([1, 2], [0, 1])
 
@@ -79,13 +79,13 @@ def test_chains_of_known_length() -> None:
         return made
 
     assert longest_chain(lambda: x) == 0
-    assert longest_chain(lambda: x.t().reshape(2, 8)[0]) == 1  # reshaping what is turned copies it
+    assert longest_chain(lambda: x.t().reshape(2, 8)[0]) == 1  # reshaping a transposed tensor copies it
     assert longest_chain(lambda: x.view(16)[3:5].unsqueeze(0)) == 0
     assert longest_chain(lambda: ((x + 1) * 2).exp()) == 3
     assert longest_chain(lambda: (x + 1) @ (x * 2).exp()) == 3  # the longer of two
     assert longest_chain(in_place) == 3
     assert longest_chain(written_piecewise) == 2
-    assert longest_chain(lambda: torch.arange(3)) == 0  # made of nothing
+    assert longest_chain(lambda: torch.arange(3)) == 0  # no input tensors
 
 
 def test_a_loop_is_a_chain_and_a_tree_is_not() -> None:
@@ -114,7 +114,7 @@ def chain_of(sequence_layer: SequenceLayer, n: int) -> int:
 
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
 def test_only_recurrence_has_a_chain_that_grows(layer: ComparedLayer) -> None:
-    of_6, of_12, of_24 = (chain_of(layer.make_open(8), n) for n in (6, 12, 24))
+    of_6, of_12, of_24 = (chain_of(layer.make_countable(8), n) for n in (6, 12, 24))
     if layer.sequential == "O(n)":
         assert (of_24 - of_12) / 12 == (of_12 - of_6) / 6 > 1
     else:
@@ -124,13 +124,13 @@ def test_only_recurrence_has_a_chain_that_grows(layer: ComparedLayer) -> None:
 # ---- links and paths
 
 
-def test_links_of_a_function_that_is_known() -> None:
-    wanted = torch.tensor([[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=torch.float64)
-    links = links_of(lambda x: torch.einsum("ts,bsd->btd", wanted, x).exp(), torch.rand(4, 3, dtype=torch.float64))
-    assert torch.equal(links, wanted > 0)
+def test_links_of_a_known_function() -> None:
+    weights = torch.tensor([[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=torch.float64)
+    links = links_of(lambda x: torch.einsum("ts,bsd->btd", weights, x).exp(), torch.rand(4, 3, dtype=torch.float64))
+    assert torch.equal(links, weights > 0)
 
 
-def test_links_agree_with_what_a_layer_says_of_itself() -> None:
+def test_links_match_the_receptive_field() -> None:
     for sequence_layer in (Convolution(4, k=3, dilation=2), FullSelfAttention(4, n_heads=2, is_causal=True)):
         torch.manual_seed(3)
         is_real = torch.ones(9, 9, dtype=torch.bool)
@@ -144,12 +144,12 @@ def test_links_agree_with_what_a_layer_says_of_itself() -> None:
 
 def by_floyd_and_warshall(links: Tensor) -> list[list[float]]:
     n = len(links)
-    far = [[0 if i == j else (1 if links[i, j] else math.inf) for j in range(n)] for i in range(n)]
+    distance = [[0 if i == j else (1 if links[i, j] else math.inf) for j in range(n)] for i in range(n)]
     for k in range(n):
         for i in range(n):
             for j in range(n):
-                far[i][j] = min(far[i][j], far[i][k] + far[k][j])
-    return far
+                distance[i][j] = min(distance[i][j], distance[i][k] + distance[k][j])
+    return distance
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -158,12 +158,12 @@ def test_the_longest_shortest_path_against_all_pairs(seed: int, is_causal: bool)
     links = torch.rand(7, 7, generator=torch.Generator().manual_seed(seed)) < 0.3
     if is_causal:
         links = links.tril() | torch.diag(torch.ones(6), -1).bool()
-    far = by_floyd_and_warshall(links)
-    longest = max(far[i][j] for i in range(7) for j in range(7) if j < i or not is_causal)
+    distance = by_floyd_and_warshall(links)
+    longest = max(distance[i][j] for i in range(7) for j in range(7) if j < i or not is_causal)
     assert longest_path(repeat(links), is_causal=is_causal) == (None if longest == math.inf else longest)
 
 
-def test_layers_that_do_not_suffice() -> None:
+def test_longest_path_is_none_if_the_layers_do_not_suffice() -> None:
     to_the_next = torch.diag(torch.ones(4), -1) > 0
     assert longest_path([to_the_next] * 3, is_causal=True) is None
     assert longest_path([to_the_next] * 4, is_causal=True) == 4
@@ -174,21 +174,21 @@ def test_layers_that_do_not_suffice() -> None:
 def test_the_paths_of_the_paper(layer: ComparedLayer) -> None:
     torch.manual_seed(1)
     for n in (9, 10, 28, 40):
-        found = longest_path(layer.links(n, 4), is_causal=layer.make(4).is_causal)
-        assert found == layer.exact_path(n), n
+        length = longest_path(layer.links(n, 4), is_causal=layer.make(4).is_causal)
+        assert length == layer.exact_path(n), n
 
 
-def test_a_broken_layer_is_found_out() -> None:
-    """A restricted layer that would see all has another path, and a dilation that skips positions links not all."""
+def test_a_broken_layer_has_other_paths() -> None:
+    """Unrestricted links change the path length; without its first layer, a dilated stack never links all positions."""
     sees_all = next(ATTENTION.links(30, 4))
     assert longest_path(repeat(sees_all), is_causal=True) != RESTRICTED.exact_path(30)
     without_the_first = islice(DILATED.links(30, 4), 1, None)
     assert longest_path(without_the_first, is_causal=True) is None
 
 
-def test_the_step_of_the_cell_makes_the_layer() -> None:
+def test_repeated_cell_steps_give_the_layer_output() -> None:
     torch.manual_seed(1)
-    assert rounds_until_settled(12, 8) == 12
+    assert rounds_until_convergence(12, 8) == 12
     sequence_layer = Recurrent(6, is_causal=True, kernel="reference").double()
     step = cell_step(sequence_layer, torch.randn(5, 6, dtype=torch.float64))
     links = links_of(step, torch.randn(5, 12, dtype=torch.float64))
@@ -199,9 +199,9 @@ def test_the_step_of_the_cell_makes_the_layer() -> None:
 
 
 @pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
-def test_counts_are_what_the_layer_says_and_the_paper(layer: ComparedLayer) -> None:
+def test_operation_counts_match_the_layer_and_the_paper(layer: ComparedLayer) -> None:
     n, d, k, r = 32, 128, 3, 16
-    count = count_operations(layer.make_open(d), n, projections=layer.projections)
+    count = count_operations(layer.make_countable(d), n, projections=layer.projections)
     assert count.whole == 2 * layer.make(d).multiplications(n)
     by_hand = {
         "O(n² d)": 2 * n * n * d,
@@ -214,17 +214,17 @@ def test_counts_are_what_the_layer_says_and_the_paper(layer: ComparedLayer) -> N
     assert count.whole - count.own == (2 * 4 * n * d * d if layer.projections else 0)
 
 
-def test_times_are_of_every_place() -> None:
-    places = [Place(layer, n, 8) for layer in COMPARED for n in (4, 8)]
-    times = median_times_ms(places, n_repetitions=2, device=torch.device("cpu"))
-    assert list(times) == places
+def test_every_case_is_timed() -> None:
+    cases = [Case(layer, n, 8) for layer in COMPARED for n in (4, 8)]
+    times = median_times_ms(cases, n_repetitions=2, device=torch.device("cpu"))
+    assert list(times) == cases
     assert all(0 < time_ms < 10_000 for time_ms in times.values())
 
 
 # ---- the report
 
 
-def test_the_short_form(tmp_path: Path) -> None:
+def test_short_report(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     state = torch.random.get_rng_state()
     report = ARTEFACTS["table1"](experiments, Request(is_short=True))

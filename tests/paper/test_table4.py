@@ -17,7 +17,7 @@ from transduce.recipes import read_recipe
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
-def test_the_short_form(tmp_path: Path) -> None:
+def test_short_report(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     report = ARTEFACTS["table4"](experiments, Request(is_short=True))
     measured, printed = report.table(), report.table("-printed")
@@ -25,17 +25,17 @@ def test_the_short_form(tmp_path: Path) -> None:
     assert len(rows) == 2  # dev and test
     for row in rows:
         assert (row["sentences"], row["skipped"], row["errors"]) == (12, 0, 0)
-    assert printed.rows == PRINTED  # ours is of other sentences: none of it stands here
+    assert printed.rows == PRINTED  # ours was scored on other sentences, so it is not listed
     text = write_report(report, tmp_path / "out")[0].read_text(encoding="utf-8")
     assert "| Transformer (4 layers) | semi-supervised | 92.7 |" in text
-    # After six updates all is 0; so that each number is seen to stand in its column, a record with others is read.
+    # After six updates all scores are 0; a record with distinct scores checks the columns.
     (path,) = (tmp_path / "runs" / "cpu").glob("*.json")
     record = json.loads(path.read_text(encoding="utf-8"))
     columns = ("recall", "precision", "our F1", "complete match", "our F1, at most 40 words")
     for row, split in zip(rows, ("dev_scores", "test_scores"), strict=True):
         of_split = record[split]
-        said = [of_split[key] for key in ("recall", "precision", "f1", "complete_match")]
-        assert [row[column] for column in columns] == [*said, of_split["length_40"]["f1"]]
+        expected = [of_split[key] for key in ("recall", "precision", "f1", "complete_match")]
+        assert [row[column] for column in columns] == [*expected, of_split["length_40"]["f1"]]
     record["dev_scores"] |= {"recall": 60.0, "precision": 40.0, "f1": 48.0, "complete_match": 25.0, "errors": 1}
     record["test_scores"] |= {"recall": 20.0, "precision": 80.0, "f1": 32.0, "complete_match": 0.0, "skipped": 2}
     record["dev_scores"]["length_40"]["f1"], record["test_scores"]["length_40"]["f1"] = 51.0, 33.0
@@ -48,13 +48,13 @@ def test_the_short_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "recipe"), [("gum", "parsing-gum"), ("free-trees", "parsing-free-trees"), ("wsj", "parsing-wsj")]
 )
-def test_the_recipes_are_what_it_runs(name: str, recipe: str) -> None:
+def test_parsers_match_the_recipes(name: str, recipe: str) -> None:
     assert parser_at_scale(name, "gpu") == read_recipe(RECIPES / f"{recipe}.toml")
     shorter, whole = parser_at_scale(name, "cpu"), parser_at_scale(name, "paper")
     assert shorter.training.max_updates == whole.training.max_updates / 4
 
 
-def test_only_what_is_of_section_23_stands_beside_the_papers(tmp_path: Path) -> None:
+def test_only_scores_on_section_23_join_the_printed_rows(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     ARTEFACTS["table4"](experiments, Request(is_short=True))
     (path,) = (tmp_path / "runs" / "cpu").glob("*.json")
@@ -64,14 +64,14 @@ def test_only_what_is_of_section_23_stands_beside_the_papers(tmp_path: Path) -> 
     assert printed_and_ours([record]).rows == PRINTED
     assert record.test_scores is not None
     section_23 = replace(record, test_text="wsj test")
-    assert printed_and_ours([section_23]).rows == PRINTED  # a dozen sentences are not the section
+    assert printed_and_ours([section_23]).rows == PRINTED  # 12 sentences are not all of section 23
     section_23.test_scores["valid"] = 2416
     *theirs, ours = printed_and_ours([section_23]).rows
     assert tuple(theirs) == PRINTED
     assert ours == ("ours, 6 updates", "WSJ only, discriminative", section_23.test_scores["f1"])
 
 
-def test_the_papers_own_runs_need_the_treebank(tmp_path: Path) -> None:
+def test_paper_scale_needs_the_treebank(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="paper")
     with pytest.raises(ConfigError, match=naming("table4", "--scale paper", "--treebank")):
         ARTEFACTS["table4"](experiments, Request())

@@ -36,12 +36,12 @@ def last_metrics(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     return {record["kind"]: record for record in map(json.loads, lines)}
 
 
-def test_table_3_in_short(folder: Path) -> None:
+def test_short_report_of_table_3(folder: Path) -> None:
     report = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
     table = report.table()
     assert table.column("row") == ["base", "C-N2"]
     assert table.column("paper PPL") == [4.92, 6.11]
-    # No checkpoint is averaged and the last was written at the last validation: its loss is the model's.
+    # Without averaging, the final model has the loss of the last validation.
     names = ("base-seed1", "base-seed2", "C-N2-seed1")
     *base, smaller = (
         math.exp(last_metrics(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
@@ -51,7 +51,7 @@ def test_table_3_in_short(folder: Path) -> None:
     effect, margin = smaller - mean(base), 12.706 * stdev(base) * math.sqrt(3 / 2)
     expected = "paper only" if abs(effect) <= margin else "as in the paper" if effect > 0 else "opposite"
     assert table.column("PPL's effect") == [None, expected]
-    # A second time all is read, not run.
+    # The second time, records are read and nothing is trained.
     again = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
     assert again.table().rows == table.rows
     paths = write_report(report, folder / "out")
@@ -80,13 +80,13 @@ def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None
     assert row[:4] == among.rows[0][:4]
 
 
-def test_table_2_in_short(folder: Path) -> None:
+def test_short_report_of_table_2(folder: Path) -> None:
     report = ARTEFACTS["table2"](experiments_in(folder), Request(is_short=True))
     measured = report.table()
     assert measured.column("system") == ["LSTM without attention", "Transformer"]
-    # Six operations for each weight of a matrix that a target token meets: width 64, 256 inside, 400 tokens.
+    # 6 FLOPs per matrix weight and target token: d_model 64, d_ff 256, a vocabulary of 400 tokens.
     attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
-    lstm = 4 * 64 * (64 + 64)  # four gates, over what comes in and the state
+    lstm = 4 * 64 * (64 + 64)  # four gates, over input and state
     weights = {
         "last-state": 2 * lstm + 2 * 64 * 64 + output,
         "transformer": (attention + feed_forward) + (2 * attention + feed_forward) + output,
@@ -106,11 +106,11 @@ def test_table_2_in_short(folder: Path) -> None:
         assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
         seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
         assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
-        assert 1e9 < each_second < 1e15  # of the products of some machine, not of none
+        assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
     printed = report.table("-printed")
     assert len(printed.rows) == len(SYSTEMS_PRINTED) == 10
     by_rule = {row[0]: row[5] for row in printed.rows}
-    assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # what the paper prints
+    assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # as printed in the paper
     assert by_rule["Transformer (big)"] == pytest.approx(2.3e19, rel=0.01)
     by_count = {row[0]: row[6] for row in printed.rows}
     assert by_count["Transformer (base)"] == pytest.approx(9.4e17, rel=0.01)
@@ -135,7 +135,7 @@ def test_every_row_keeps_the_papers_ratios() -> None:
 
 
 @pytest.mark.parametrize("scale", ["cpu", "gpu"])
-def test_systems_cost_about_as_much(tmp_path: Path, scale: Scale) -> None:
+def test_systems_have_similar_flops(tmp_path: Path, scale: Scale) -> None:
     experiments = experiments_in(tmp_path, scale)
     costs = {name: flops_per_token(system_at_scale(name, experiments)) for name in SYSTEMS}
     for name, cost in costs.items():
@@ -143,11 +143,11 @@ def test_systems_cost_about_as_much(tmp_path: Path, scale: Scale) -> None:
     assert {system_at_scale(name, experiments).training.average_last for name in SYSTEMS} == {5}
 
 
-def test_the_vocabularies_that_fit_are_those_that_round_to_what_is_printed() -> None:
+def test_fitting_vocabularies_round_to_the_printed_counts() -> None:
     names = [name for name in PRINTED if name != "big"]
-    found = vocabularies_that_fit(names)
-    assert found is not None
-    for size, is_inside in ((found[0] - 1, False), (found[0], True), (found[1], True), (found[1] + 1, False)):
+    sizes = vocabularies_that_fit(names)
+    assert sizes is not None
+    for size, is_inside in ((sizes[0] - 1, False), (sizes[0], True), (sizes[1], True), (sizes[1] + 1, False)):
         rounded = {
             name: round(cost_of(TABLE_3[name]().model.with_vocabulary(size, size)).parameters / 1e6) for name in names
         }

@@ -1,4 +1,4 @@
-"""Static drawings of attention: what is drawn, and where."""
+"""Static drawings of attention: elements and their coordinates."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def random_weights(n_heads: int, n_queries: int, n_keys: int) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def panel(weights_HQK: np.ndarray, *, query: int | None = None) -> LinePanel:
-    heads = tuple(HeadLines(f"head {n + 1}", n, weights) for n, weights in enumerate(weights_HQK))
+def panel(weights_HTS: np.ndarray, *, query: int | None = None) -> LinePanel:
+    heads = tuple(HeadLines(f"head {n + 1}", n, weights) for n, weights in enumerate(weights_HTS))
     return LinePanel(("A title", "and more"), WORDS, WORDS, heads, query=query)
 
 
@@ -45,9 +45,9 @@ def groups_of_lines(root: ElementTree.Element) -> list[ElementTree.Element]:
 
 
 def drawn_weights(row: np.ndarray) -> list[float]:
-    """The three greatest weights of a query, from 0.04 on, in the order of the keys."""
-    least = max(0.04, sorted(row.tolist())[-3])
-    return [weight for weight in row.tolist() if weight >= least]
+    """Return the three greatest weights of a query that are at least 0.04, in key order."""
+    threshold = max(0.04, sorted(row.tolist())[-3])
+    return [weight for weight in row.tolist() if weight >= threshold]
 
 
 def test_all_queries_have_lines_for_their_three_greatest_weights() -> None:
@@ -55,17 +55,17 @@ def test_all_queries_have_lines_for_their_three_greatest_weights() -> None:
     groups = groups_of_lines(parsed(attention_lines([panel(weights)], title="t")))
     assert [group.attrib["stroke"] for group in groups] == list(HEAD_COLOURS[:3])
     for group, of_head in zip(groups, weights, strict=True):
-        seen = [weight for row in of_head for weight in drawn_weights(row)]
-        assert len(seen) < (of_head >= 0.04).sum()
+        expected = [weight for row in of_head for weight in drawn_weights(row)]
+        assert len(expected) < (of_head >= 0.04).sum()
         assert [float(path.attrib["opacity"]) for path in group] == pytest.approx(
-            [weight**0.7 for weight in seen], abs=0.005
+            [weight**0.7 for weight in expected], abs=0.005
         )
         assert [float(path.attrib["stroke-width"]) for path in group] == pytest.approx(
-            [1 + 2.5 * weight for weight in seen], abs=0.005
+            [1 + 2.5 * weight for weight in expected], abs=0.005
         )
 
 
-def test_a_line_goes_from_the_word_that_looks_to_the_word_it_looks_at() -> None:
+def test_lines_run_from_query_to_key() -> None:
     weights = np.zeros((1, 6, 6))
     weights[0, range(6), [3, 0, 5, 1, 2, 4]] = 1
     root = parsed(attention_lines([panel(weights)], title="t"))
@@ -82,7 +82,7 @@ def test_a_line_goes_from_the_word_that_looks_to_the_word_it_looks_at() -> None:
         assert float(left[row].attrib["x"]) < x1 < x2 < float(right[column].attrib["x"])
 
 
-def test_a_row_that_stands_alone_has_its_lines_and_a_strip_with_a_cell_for_each_head() -> None:
+def test_a_single_query_has_lines_and_a_strip_with_one_cell_per_head() -> None:
     weights = random_weights(2, 6, 6)
     root = parsed(attention_lines([panel(weights, query=4)], title="t"))
     for group, of_head in zip(groups_of_lines(root), weights, strict=True):
@@ -94,7 +94,7 @@ def test_a_row_that_stands_alone_has_its_lines_and_a_strip_with_a_cell_for_each_
         assert [float(cell.attrib["opacity"]) for cell in strip] == pytest.approx(shown**0.7, abs=0.005)
     bold = [text.text for text in root.findall(f"{SVG}text") if text.get("font-weight") == "600"]
     strong = [WORDS[key] for key in np.flatnonzero(weights[:, 4].max(axis=0) >= 0.25)]
-    assert len(bold) == 1 + 1 + len(strong)  # title, the word itself, those it looks at
+    assert len(bold) == 1 + 1 + len(strong)  # title, query, keys with strong weights
 
 
 def test_a_single_head_has_bars_as_long_as_its_weights() -> None:
@@ -107,7 +107,7 @@ def test_a_single_head_has_bars_as_long_as_its_weights() -> None:
     assert {bar.attrib["opacity"] for bar in strip} == {"1.00"}
 
 
-def test_any_text_is_text_and_what_xml_cannot_hold_is_replaced() -> None:
+def test_text_is_escaped_and_invalid_xml_characters_are_replaced() -> None:
     drawing = attention_lines([panel(random_weights(1, 6, 6))], title='<title> & "more" \x00')
     root = parsed(drawing)
     texts = [text.text for text in root.findall(f"{SVG}text")]
@@ -124,7 +124,7 @@ def test_any_text_is_text_and_what_xml_cannot_hold_is_replaced() -> None:
     assert root.findtext(f"{SVG}title") == '<title> & "more" \ufffd'
 
 
-def test_all_of_a_drawing_is_inside_of_it_and_panels_share_their_rows() -> None:
+def test_elements_lie_within_the_drawing_and_panels_share_rows() -> None:
     many = panel(random_weights(16, 6, 6), query=0)
     drawing = attention_lines([panel(random_weights(1, 6, 6)), many], title="t")
     assert drawing == attention_lines([panel(random_weights(1, 6, 6)), many], title="t")
@@ -145,7 +145,7 @@ def test_all_of_a_drawing_is_inside_of_it_and_panels_share_their_rows() -> None:
     assert sum(text.text == "head 16" for text in root.findall(f"{SVG}text")) == 1
 
 
-def test_cells_of_a_strip_have_the_marks_of_their_heads_above_them() -> None:
+def test_strip_cells_have_head_marks_above() -> None:
     weights = random_weights(3, 6, 6)
     heads = tuple(HeadLines(f"head {n + 1}", n, of_head, mark=f"#{n + 1}") for n, of_head in enumerate(weights))
     root = parsed(attention_lines([LinePanel((), WORDS, WORDS, heads, query=1)], title="t", note="What lines mean."))
@@ -165,7 +165,7 @@ def linear(colour: str) -> np.ndarray:
 
 
 def oklab(rgb: np.ndarray) -> np.ndarray:
-    """Ottosson (2020): Euclidean distances are about those that are seen."""
+    """Convert linear RGB to Oklab (Ottosson, 2020), where Euclidean distance approximates perceived difference."""
     to_lms = [
         [0.4122214708, 0.5363325363, 0.0514459929],
         [0.2119034982, 0.6806995451, 0.1073969566],
@@ -195,28 +195,28 @@ DEFICIENCIES = {
 OKABE_ITO = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#000000")
 
 
-def least_difference(colours: tuple[str, ...], deficiency: str) -> float:
+def min_difference(colours: tuple[str, ...], deficiency: str) -> float:
     rgb = np.array([linear(colour) for colour in colours]) @ np.array(DEFICIENCIES[deficiency]).T
     lab = oklab(np.clip(rgb, 0, 1))
     return float(min(np.linalg.norm(lab[one] - lab[two]) for one, two in combinations(range(len(colours)), 2)))
 
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_heads_have_colours_that_differ_with_any_colour_vision(deficiency: str) -> None:
+def test_head_colours_differ_under_colour_vision_deficiencies(deficiency: str) -> None:
     style = (resources.files("transduce.view") / "attention_page.css").read_text(encoding="utf-8")
     colours = tuple(re.findall(r"--head-\d: (#[0-9a-f]{6})", style))
     light, dark = colours[:8], colours[8:]
     assert len(light) == len(dark) == len(HEAD_COLOURS)
-    hardest = min(least_difference(OKABE_ITO, each) for each in DEFICIENCIES)
-    assert min(least_difference(light, deficiency), least_difference(dark, deficiency)) > max(0.13, 1.5 * hardest)
+    hardest = min(min_difference(OKABE_ITO, each) for each in DEFICIENCIES)
+    assert min(min_difference(light, deficiency), min_difference(dark, deficiency)) > max(0.13, 1.5 * hardest)
 
 
-def test_colours_are_those_of_the_attention_page() -> None:
+def test_colours_match_the_attention_page() -> None:
     style = (resources.files("transduce.view") / "attention_page.css").read_text(encoding="utf-8")
     assert tuple(re.findall(r"--head-\d: (#[0-9a-f]{6})", style)[: len(HEAD_COLOURS)]) == HEAD_COLOURS
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_invalid_panels_are_refused() -> None:
     with pytest.raises(ShapeError, match=naming("'head 1'", "(6, 5)", "(6, 6)")):
         panel(random_weights(1, 6, 5))
     with pytest.raises(ShapeError, match=naming(0)):
@@ -229,11 +229,11 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         attention_grid(np.zeros((2, 0, 3, 3)), title="t")
 
 
-def test_a_grid_has_a_map_for_each_head_with_its_weights_where_they_are() -> None:
+def test_grid_has_one_map_per_head_with_weights_in_place() -> None:
     weights = np.zeros((2, 10, 4, 5))
     weights[1, 9, 3, 2] = 1.0
     weights[0, 8, 1, 4] = 0.5
-    weights[0, 0, 0, 0] = 0.001  # too weak to be seen
+    weights[0, 0, 0, 0] = 0.001  # too weak to be drawn
     root = parsed(attention_grid(weights, title="t", marked=[(1, 9)]))
     maps = root.findall(f"{SVG}g")
     assert len(maps) == 20

@@ -1,3 +1,5 @@
+"""The attention page: escaping, security policy, and weights that survive the round trip."""
+
 import base64
 import dataclasses
 import hashlib
@@ -50,7 +52,7 @@ def written(path: Path, *examples: AttentionMaps, title: str = "Attention") -> s
 
 
 def embedded(page: str) -> list[dict]:
-    """The data as a browser finds it: up to the first end tag."""
+    """Return the data as a browser parses it: up to the first end tag."""
     (text,) = re.findall(r'<script type="application/json" id="attention-data">(.*?)</script', page, flags=re.DOTALL)
     return json.loads(text)
 
@@ -60,7 +62,7 @@ def unpacked(record: dict) -> np.ndarray:
     return steps.reshape(record["shape"]) / 255
 
 
-def test_weights_come_back_within_half_a_step(tmp_path: Path):
+def test_weights_round_trip_within_half_a_step(tmp_path: Path):
     maps = example()
     (record,) = embedded(written(tmp_path / "page.html", maps))
     for kind in ("encoder", "decoder", "cross"):
@@ -81,7 +83,7 @@ def test_a_weight_just_above_one_is_one(tmp_path: Path):
 
 
 @pytest.mark.parametrize("text", HARMFUL)
-def test_any_text_is_harmless_and_comes_back(tmp_path: Path, text: str):
+def test_text_is_escaped_and_round_trips(tmp_path: Path, text: str):
     page = written(tmp_path / "page.html", example(source=text, translation=text), title=text)
     (record,) = embedded(page)
     assert record["source"] == record["translation"] == record["src"][2] == text
@@ -93,7 +95,7 @@ def test_any_text_is_harmless_and_comes_back(tmp_path: Path, text: str):
     assert "\u2029" not in data
 
 
-def test_page_needs_nothing_else(tmp_path: Path):
+def test_page_is_self_contained(tmp_path: Path):
     page = written(tmp_path / "page.html", example())
     assert re.findall(r"https?:|//[a-z]+\.[a-z]", page) == []
     assert re.findall(r'\s(?:src|href|srcset|action)="([^"]*)"', page) == ["data:,"]
@@ -111,7 +113,7 @@ def test_policy_allows_its_own_style_and_script_only(tmp_path: Path):
         assert rules[rule] == f"'sha256-{digest}'"
 
 
-def test_the_page_can_be_had_without_a_file(tmp_path: Path):
+def test_attention_page_returns_the_written_html(tmp_path: Path):
     assert attention_page([example()], title="Attention") == written(tmp_path / "page.html", example())
 
 
@@ -121,7 +123,7 @@ def test_title_is_escaped(tmp_path: Path):
     assert "<b>" not in page
 
 
-def test_a_long_title_is_cut_in_the_heading_and_whole_in_its_tooltip(tmp_path: Path):
+def test_a_long_title_is_cut_in_the_heading_and_complete_in_its_tooltip(tmp_path: Path):
     title = "Attention: " + "a rather long sentence, " * 20 + "the end"
     page = written(tmp_path / "page.html", example(), title=title)
     ((tooltip, heading),) = re.findall(r'<h1 title="([^"]*)">([^<]*)</h1>', page)
@@ -138,7 +140,7 @@ def test_all_examples_are_kept_in_order(tmp_path: Path):
     assert [record["source"] for record in embedded(page)] == ["one", "two", "three"]
 
 
-def test_no_example_is_refused_and_nothing_is_written(tmp_path: Path):
+def test_an_empty_list_is_refused_and_nothing_is_written(tmp_path: Path):
     with pytest.raises(DataError, match=r"page\.html\b"):
         write_attention_page(tmp_path / "page.html", [], title="Attention")
     assert list(tmp_path.iterdir()) == []
@@ -159,7 +161,7 @@ def test_no_example_is_refused_and_nothing_is_written(tmp_path: Path):
         ({"encoder": np.full((1, 1, N_SRC, N_SRC), np.nan)}, r"\bencoder\b.*\bnan\b.*\bnan\b"),
     ],
 )
-def test_maps_that_do_not_fit_are_refused(changes: dict, message: str):
+def test_invalid_maps_are_refused(changes: dict, message: str):
     with pytest.raises(ShapeError, match=message):
         dataclasses.replace(example(), **changes)
 

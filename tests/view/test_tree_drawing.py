@@ -1,4 +1,4 @@
-"""Trees for people."""
+"""Indented trees and tree drawings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENTENCE = parse_tree(
 )
 
 
-def test_indented_is_the_same_tree() -> None:
+def test_indented_text_parses_to_the_same_tree() -> None:
     text = indented(SENTENCE)
     assert len(text.splitlines()) > 3
     assert max(map(len, text.splitlines())) <= 100
@@ -22,7 +22,7 @@ def test_indented_is_the_same_tree() -> None:
     assert indented(parse_tree("(NN dog)")) == "(NN dog)"
 
 
-def test_a_drawing_has_every_label_and_word_where_they_belong() -> None:
+def test_drawing_has_every_label_and_the_words_in_order() -> None:
     root = ElementTree.fromstring(draw_tree(SENTENCE))
     name = "{http://www.w3.org/2000/svg}"
     texts = [(float(text.get("x", "")), float(text.get("y", "")), text.text) for text in root.iter(f"{name}text")]

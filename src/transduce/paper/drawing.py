@@ -24,7 +24,7 @@ __all__ = [
 # Distinguishable with colour vision deficiency (Okabe and Ito, 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5c00", "#444444")
 INK, GREY = "#222222", "#767676"  # grey text keeps a contrast of 4.5 on white
-LONGEST_FINE_AXIS = 2.3  # decades with ticks at 1, 2 and 5
+MAX_FINE_DECADES = 2.3  # decades with ticks at 1, 2 and 5
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -71,7 +71,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     ([2, 5, 10, 20, 50], [0.1, 1, 10, 100, 1000, 10000])
     """
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    steps = (1, 2, 5) if log10(high / low) < LONGEST_FINE_AXIS else (1,)
+    steps = (1, 2, 5) if log10(high / low) < MAX_FINE_DECADES else (1,)
     ticks = (float(f"{step}e{decade}") for decade in decades for step in steps)
     return [int(tick) if tick >= 1 else tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
 
@@ -92,7 +92,7 @@ def set_log_axis(panel: Axes, axis: Literal["x", "y"], ticks: Sequence[float] | 
 
 
 def _plain(number: float) -> str:
-    """Write a tick as one reads it: 0.5, 1,000, 10 million."""
+    """Format a tick: 0.5, 1,000, 10 million."""
     for unit, name in ((1e9, " billion"), (1e6, " million")):
         if number >= unit:
             return f"{number / unit:,g}{name}"
@@ -104,19 +104,19 @@ def label_ends(
     panel: Axes,
     labels: Sequence[tuple[float, float, str, str]],
     *,
-    least_points: float = 12,
+    min_gap_points: float = 12,
     in_column: bool = False,
 ) -> None:
     """Label points or the ends of curves instead of drawing a legend; ``labels`` are (x, y, text, colour).
 
-    Labels that would overlap are moved apart to ``least_points``. With ``in_column`` they stand to the right of the
+    Labels that would overlap are moved apart to ``min_gap_points``. With ``in_column`` they stand to the right of the
     panel, joined to their points by thin lines. Call it when limits and scales of the axes are final.
     """
-    figure.draw_without_rendering()  # settles the layout, so that data have places
+    figure.draw_without_rendering()  # computes the layout, which transData needs
     in_order = sorted(labels, key=lambda label: label[1])
     wanted = [float(panel.transData.transform(label[:2])[1]) * 72 / figure.dpi for label in in_order]
     bottom, top = (panel.transAxes.transform((0, y))[1] * 72 / figure.dpi for y in (0, 1))
-    for (x, y, text, colour), at, to in zip(in_order, wanted, spread(wanted, least_points), strict=True):
+    for (x, y, text, colour), at, to in zip(in_order, wanted, spread(wanted, min_gap_points), strict=True):
         label = panel.annotate(text, (x, y), color=colour, fontsize=9, va="center", annotation_clip=False)
         if in_column:
             label.set(position=(1.03, (to - bottom) / (top - bottom)), anncoords="axes fraction")
@@ -131,23 +131,23 @@ def label_ends(
             label.set(position=(7, to - at), anncoords="offset points")
 
 
-def spread(wanted: Sequence[float], least: float) -> list[float]:
-    """Return positions at least ``least`` apart, as near as possible to ascending ``wanted`` ones.
+def spread(wanted: Sequence[float], min_gap: float) -> list[float]:
+    """Return positions at least ``min_gap`` apart, as near as possible to ascending ``wanted`` ones.
 
     >>> spread([0, 1, 30], 10)
     [-4.5, 5.5, 30.0]
     """
-    groups: list[list[float]] = []  # labels that touch each other, by their wanted positions
+    groups: list[list[float]] = []  # wanted positions of labels that touch each other
 
-    def placed(group: Sequence[float]) -> list[float]:
-        return [mean(group) + least * (number - (len(group) - 1) / 2) for number in range(len(group))]
+    def evenly_spaced(group: Sequence[float]) -> list[float]:
+        return [mean(group) + min_gap * (number - (len(group) - 1) / 2) for number in range(len(group))]
 
     for each in wanted:
         groups.append([each])
-        while len(groups) > 1 and placed(groups[-1])[0] - placed(groups[-2])[-1] < least:
+        while len(groups) > 1 and evenly_spaced(groups[-1])[0] - evenly_spaced(groups[-2])[-1] < min_gap:
             last = groups.pop()
             groups[-1] += last
-    return [position for group in groups for position in placed(group)]
+    return [position for group in groups for position in evenly_spaced(group)]
 
 
 def save_svg(figure: Figure, path: Path) -> None:

@@ -148,9 +148,9 @@ class Experiments:
         """
         folder = self.run_folder(experiment) / "model"
         record = self.run(experiment)
-        if not _holds(folder, record):
+        if not _has_model_of(folder, record):
             with self._locked(experiment.name):
-                if not _holds(folder, record):
+                if not _has_model_of(folder, record):
                     self.log(f"{experiment.name}: found its record but not its model; training it again")
                     self._train(experiment)  # the old record stays until the new one replaces it
         return folder
@@ -169,19 +169,19 @@ class Experiments:
         repeated. Raises DataError if the cached file is damaged.
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
-        about = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
+        key = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
         if path.exists():
-            kept = migrated(read_json(path), MEASUREMENT_MIGRATIONS, where=path)
-            if {name: kept.get(name) for name in about} == about:
-                if isinstance(found := kept.get(what), list) and all(isinstance(each, dict) for each in found):
-                    return found
+            cached = migrated(read_json(path), MEASUREMENT_MIGRATIONS, where=path)
+            if {name: cached.get(name) for name in key} == key:
+                if isinstance(values := cached.get(what), list) and all(isinstance(each, dict) for each in values):
+                    return values
                 raise DataError(f"{path}: {what!r} must be a list of tables; delete the file to measure again")
         folder = self.model_folder(experiment)
         self.log(f"{experiment.name}: measuring {what}")
-        found = measure(folder)
-        about["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
-        write_json(path, {"format": len(MEASUREMENT_MIGRATIONS), **about, what: found})
-        return found
+        values = measure(folder)
+        key["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
+        write_json(path, {"format": len(MEASUREMENT_MIGRATIONS), **key, what: values})
+        return values
 
     def _train(self, experiment: Experiment) -> RunRecord:
         """Train a model, score it and write its record."""
@@ -210,7 +210,7 @@ class Experiments:
 
     @contextmanager
     def _locked(self, what: str) -> Iterator[None]:
-        """Hold the lock ``what`` so that no other process makes the same; wait for it, or raise Stopped if asked to."""
+        """Hold the lock named ``what``, waiting if another process has it. Raises Stopped if ``should_stop()``."""
         is_logged = False
         while True:
             with ExitStack() as held:
@@ -259,18 +259,18 @@ class Experiments:
             raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
         for table, fields in experiment.config.model_dump().items():
             for name, value in fields.items():
-                found = config[table].get(name)
-                if not _is_same(found, value) and (table, name) not in NOT_COMPARED:
+                recorded = config[table].get(name)
+                if not _is_same(recorded, value) and (table, name) not in NOT_COMPARED:
                     raise ConfigError(
-                        f"{path} has {table}.{name} = {found!r}, but the experiment now has {value!r}; to run it again,"
-                        f" delete that file and {self.run_folder(experiment)}"
+                        f"{path} has {table}.{name} = {recorded!r}, but the experiment now has {value!r}; to run it"
+                        f" again, delete that file and {self.run_folder(experiment)}"
                     )
         return replace(record, config=config)
 
     def _store(self, data: DataConfig) -> Path:
         """Return the token store of a text, shared by all experiments on it; prepare it if missing."""
-        places = [str(folder.resolve()) for folder in data_folders(self.data_folder)]
-        name = sha256(json.dumps([data.model_dump(), places]).encode()).hexdigest()[:16]
+        folders = [str(folder.resolve()) for folder in data_folders(self.data_folder)]
+        name = sha256(json.dumps([data.model_dump(), folders]).encode()).hexdigest()[:16]
         store = self.work / "stores" / name
         if not store.exists():
             with self._locked(name):
@@ -327,17 +327,17 @@ class Experiments:
         )
 
 
-def _holds(folder: Path, record: RunRecord) -> bool:
+def _has_model_of(folder: Path, record: RunRecord) -> bool:
     """Return whether a folder has the model of a record, by the checksum of its weights."""
     weights = folder / WEIGHTS_FILE
     return weights.exists() and sha256_of_file(weights) == record.weights_sha256
 
 
-def _is_same(found: object, value: object) -> bool:
+def _is_same(recorded: object, value: object) -> bool:
     """Compare two settings; the order of weighted corpora matters, since the first with a dev text provides it."""
-    if isinstance(found, dict) and isinstance(value, dict):
-        return list(found.items()) == list(value.items())
-    return found == value
+    if isinstance(recorded, dict) and isinstance(value, dict):
+        return list(recorded.items()) == list(value.items())
+    return recorded == value
 
 
 def sustained_flops(device: torch.device, precision: Precision) -> float:

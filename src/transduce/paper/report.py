@@ -38,8 +38,8 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """Return the cells of a column. Raises ValueError if there is no such column."""
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
+        index = self.columns.index(name)
+        return [row[index] for row in self.rows]
 
     def as_markdown(self) -> str:
         """Return a Markdown table with its caption above.
@@ -52,7 +52,7 @@ class Table:
         """
         lines = [self.caption, ""] if self.caption else []
         lines += [_row(self.columns), _row(["---"] * len(self.columns))]
-        lines += [_row([self._shown(*pair) for pair in zip(self.columns, row, strict=True)]) for row in self.rows]
+        lines += [_row([self._formatted(*pair) for pair in zip(self.columns, row, strict=True)]) for row in self.rows]
         return "\n".join(lines)
 
     def as_csv(self) -> str:
@@ -63,7 +63,7 @@ class Table:
         writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
         return out.getvalue()
 
-    def _shown(self, column: str, cell: Cell) -> str:
+    def _formatted(self, column: str, cell: Cell) -> str:
         if cell is None:
             return ""
         return cell if isinstance(cell, str) else format(cell, self.formats.get(column, ""))

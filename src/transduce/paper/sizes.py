@@ -51,5 +51,5 @@ def corpus_description(data: Mapping[str, Any]) -> str:
 def _catalogue_size(corpus: object) -> str:
     """Return the number of training pairs in the catalogue; empty for several corpora or an unknown one."""
     size = CATALOGUE[corpus].size if isinstance(corpus, str) and corpus in CATALOGUE else ""
-    found = re.match(r"(about )?[\d.,]+( million)? pairs", size)
-    return found[0] if found else ""
+    match = re.match(r"(about )?[\d.,]+( million)? pairs", size)
+    return match[0] if match else ""

@@ -136,7 +136,7 @@ def _as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> R
     """Choose the number of layers whose FLOPs are nearest to the Transformer's; leave mixtures of experts alone."""
     if config.model.system == "transformer":
         return config
-    wanted = flops_per_token(transformer)
+    target = flops_per_token(transformer)
 
     def with_layers(n: int) -> RunConfig:
         return with_settings(config, [f"model.n_encoder_layers={n}", f"model.n_decoder_layers={n}"])
@@ -144,8 +144,8 @@ def _as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> R
     def cost(n: int) -> int:
         return flops_per_token(with_layers(n))
 
-    n = next(n for n in count(1) if cost(n) >= wanted)
-    return with_layers(n if n == 1 or cost(n) - wanted < wanted - cost(n - 1) else n - 1)
+    n = next(n for n in count(1) if cost(n) >= target)
+    return with_layers(n if n == 1 or cost(n) - target < target - cost(n - 1) else n - 1)
 
 
 def flops_per_token(config: RunConfig) -> int:

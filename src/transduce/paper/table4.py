@@ -118,12 +118,12 @@ def _our_sizes(records: Sequence[RunRecord]) -> str:
 
 def _evaluated(records: Sequence[RunRecord]) -> list[tuple[RunRecord, str, dict[str, Any]]]:
     """List (record, text, scores) of every evaluation on text other than section 23."""
-    found = []
+    evaluations = []
     for record in records:
-        found.append((record, record.dev_text, record.dev_scores))
+        evaluations.append((record, record.dev_text, record.dev_scores))
         if record.test_text is not None and record.test_scores is not None and not _is_section_23(record):
-            found.append((record, record.test_text, record.test_scores))
-    return found
+            evaluations.append((record, record.test_text, record.test_scores))
+    return evaluations
 
 
 def _verdict(records: Sequence[RunRecord]) -> str:

@@ -85,28 +85,28 @@ def draw_perplexities(
     path: Path,
 ) -> None:
     """Draw the perplexity of each row of Table 3 beside base, grouped as in the paper."""
-    places, place = [], 0.0
+    positions, position = [], 0.0
     for number, row in enumerate(rows):
-        place += 1 if number == 0 or row.group == rows[number - 1].group else 1.6
-        places.append(place)
-    figure, (ours, theirs) = new_panels(10.5, 0.27 * place + 2.0, n_columns=2)
+        position += 1 if number == 0 or row.group == rows[number - 1].group else 1.6
+        positions.append(position)
+    figure, (ours, theirs) = new_panels(10.5, 0.27 * position + 2.0, n_columns=2)
     mean, low, high = base
     ours.axvspan(low, high, color=COLOURS[0], alpha=0.13, linewidth=0)
     ours.axvline(mean, color=INK, linewidth=1)
     theirs.axvline(paper_base, color=INK, linewidth=1)
-    for row, y in zip(rows, places, strict=True):
+    for row, y in zip(rows, positions, strict=True):
         colour, marker = EFFECTS[row.effect]
         ours.plot((mean, row.perplexity), (y, y), color=colour, linewidth=1.2)
         ours.plot(row.perplexity, y, marker, color=colour, markersize=7)
         theirs.plot((paper_base, row.paper_perplexity), (y, y), color=GREY, linewidth=1.2)
         theirs.plot(row.paper_perplexity, y, "o", color=INK, markersize=6)
     for panel, title, label in zip((ours, theirs), titles, labels, strict=True):
-        panel.set_ylim(place + 0.8, 0.2)
+        panel.set_ylim(position + 0.8, 0.2)
         panel.grid(visible=False, axis="y")
         panel.set_xlabel(label)
         panel.set_title(fill(title, 48, break_on_hyphens=False), loc="left", fontsize=9.5)
-    ours.set_yticks(places, [f"{row.name}: {row.change}" for row in rows])
-    theirs.set_yticks(places, [""] * len(places))
+    ours.set_yticks(positions, [f"{row.name}: {row.change}" for row in rows])
+    theirs.set_yticks(positions, [""] * len(positions))
     for panel in (ours, theirs):
         panel.tick_params(axis="y", length=0)
     shown = {row.effect.replace("none in either", "paper only") for row in rows}

@@ -1,9 +1,9 @@
-// Drawing: a weight as a line, a cell or a bar. Nothing here knows the state of the page.
+// Drawing weights as lines, cells or bars; independent of the state of the page.
 
 const N_COLOURS = 8;
-const LEAST_DRAWN = 0.04; // the weakest line of a selected query
-const LEAST_SEEN = 0.01; // the weakest cell or bar of a selected query
-const LEAST_OF_ALL = 0.05; // the weakest line while all queries are shown
+const MIN_LINE_WEIGHT = 0.04; // the weakest line of a selected query
+const MIN_CELL_WEIGHT = 0.01; // the weakest cell or bar of a selected query
+const MIN_OVERVIEW_WEIGHT = 0.05; // the weakest line while all queries are shown
 const N_STRONGEST = 3; // lines of a query while all queries are shown
 
 /** The colours of the current theme, read from the style sheet. */
@@ -37,8 +37,8 @@ function drawCells(canvas, { nRows, nColumns, weightAt, colour, theme }) {
     for (let column = 0; column < nColumns; column++, at += 4) {
       const weight = weightAt(row, column);
       const strength = weight === null ? 0 : shade(weight);
-      const ground = weight === null ? future : empty;
-      for (let c = 0; c < 3; c++) image.data[at + c] = ground[c] + (full[c] - ground[c]) * strength;
+      const background = weight === null ? future : empty;
+      for (let c = 0; c < 3; c++) image.data[at + c] = background[c] + (full[c] - background[c]) * strength;
       image.data[at + 3] = 255;
     }
   }
@@ -64,44 +64,44 @@ function drawLine(context, x1, y1, x2, y2) {
   context.stroke();
 }
 
-/** The greatest of some weights as [key, weight], at most `N_STRONGEST`, none below `LEAST_OF_ALL`. */
+/** The strongest weights as [key, weight]: at most `N_STRONGEST`, none below `MIN_OVERVIEW_WEIGHT`. */
 function strongest(weights) {
-  const seen = [...weights.entries()].filter(([, weight]) => weight >= LEAST_OF_ALL);
-  return seen.sort(([, one], [, other]) => other - one).slice(0, N_STRONGEST);
+  const visible = [...weights.entries()].filter(([, weight]) => weight >= MIN_OVERVIEW_WEIGHT);
+  return visible.sort(([, one], [, other]) => other - one).slice(0, N_STRONGEST);
 }
 
 /** The strongest lines of all queries, in one colour: of a single head, or of the mean over heads. */
-function drawAllQueries(context, { nQueries, nKeys, weightAt, colour, place }) {
+function drawAllQueries(context, { nQueries, nKeys, weightAt, colour, layout }) {
   context.strokeStyle = colour;
   for (let query = 0; query < nQueries; query++) {
     const weights = Array.from({ length: nKeys }, (_, key) => weightAt(query, key));
     for (const [key, weight] of strongest(weights)) {
       context.globalAlpha = 0.15 + 0.85 * shade(weight);
       context.lineWidth = 1 + 1.5 * weight;
-      drawLine(context, place.left, place.y(query), place.right, place.y(key));
+      drawLine(context, layout.left, layout.y(query), layout.right, layout.y(key));
     }
   }
 }
 
 /** The lines of one query, each ending in a strip before its key: one cell per head, or a bar for a single head. */
-function drawRow(context, query, { heads, nKeys, weightAt, place, theme }) {
+function drawRow(context, query, { heads, nKeys, weightAt, layout, theme }) {
   const single = heads.length === 1;
-  const cell = place.strip / heads.length;
+  const cell = layout.strip / heads.length;
   heads.forEach((head, slot) => {
-    const fan = place.fan(slot);
+    const fan = layout.fan(slot);
     context.strokeStyle = context.fillStyle = colourOfHead(theme, head);
     context.setLineDash(dashOfHead(head));
     for (let key = 0; key < nKeys; key++) {
       const weight = weightAt(head, query, key);
-      if (weight < LEAST_SEEN) continue;
-      const [y, height] = [place.y(key), place.row - 4];
+      if (weight < MIN_CELL_WEIGHT) continue;
+      const [y, height] = [layout.y(key), layout.row - 4];
       context.globalAlpha = single ? 1 : shade(weight); // a bar shows the weight by its length, a cell by its opacity
-      const width = single ? place.strip * weight : cell;
-      context.fillRect(place.right + (single ? 0 : slot * cell), y - height / 2, width, height);
+      const width = single ? layout.strip * weight : cell;
+      context.fillRect(layout.right + (single ? 0 : slot * cell), y - height / 2, width, height);
       context.globalAlpha = shade(weight);
-      if (weight < LEAST_DRAWN) continue;
+      if (weight < MIN_LINE_WEIGHT) continue;
       context.lineWidth = 1.25 + 1.75 * weight;
-      drawLine(context, place.left, place.y(query) + fan, place.right, y + fan);
+      drawLine(context, layout.left, layout.y(query) + fan, layout.right, y + fan);
     }
   });
 }

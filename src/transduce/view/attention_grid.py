@@ -1,5 +1,7 @@
-"""Attention maps of all heads and layers as small multiples: static SVG."""
-# L layers, H heads, Q query words, K key words
+"""Attention maps of all heads and layers as small multiples: static SVG.
+
+Shapes: L layers, H heads, T query positions, S key positions.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ LARGEST_MAP, LARGEST_CELL = 96, 8
 N_SHADES = 12
 
 
-def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tuple[int, int]] = ()) -> str:
+def attention_grid(weights_LHTS: Weights, *, title: str, marked: Collection[tuple[int, int]] = ()) -> str:
     """Return an SVG drawing with one row of maps per layer, the first layer at the top.
 
     Rows of a map are queries, columns are keys. ``marked`` heads, pairs of layer and head from 0, have a frame.
@@ -27,11 +29,11 @@ def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tupl
     >>> drawing.count("head 1"), drawing.count("<path")
     (1, 1)
     """
-    if weights_LHQK.ndim != 4 or 0 in weights_LHQK.shape:
+    if weights_LHTS.ndim != 4 or 0 in weights_LHTS.shape:
         raise ShapeError(
-            f"weights must have shape (layers, heads, queries, keys), none of them 0; got {weights_LHQK.shape}"
+            f"weights must have shape (layers, heads, queries, keys), none of them 0; got {weights_LHTS.shape}"
         )
-    n_layers, n_heads, n_queries, n_keys = weights_LHQK.shape
+    n_layers, n_heads, n_queries, n_keys = weights_LHTS.shape
     cell = min(LARGEST_CELL, LARGEST_MAP / max(n_queries, n_keys))
     width, height = cell * n_keys, cell * n_queries
     left, top = MARGIN + LABEL, MARGIN + 20
@@ -45,7 +47,7 @@ def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tupl
         parts.append(text(f"layer {layer + 1}", left - 10, middle, text_anchor="end", fill=QUIET, font_size=12))
         for head in range(n_heads):
             x = left + head * (width + GAP)
-            parts += _map(weights_LHQK[layer, head], x, y, cell, head, is_marked=(layer, head) in marked)
+            parts += _map(weights_LHTS[layer, head], x, y, cell, head, is_marked=(layer, head) in marked)
     note = "Rows are queries, columns are keys, from the top left; the darker a cell, the greater the weight."
     bottom = top + n_layers * (height + GAP) + 8
     parts.append(text(note, MARGIN, bottom, fill=QUIET, font_size=12))
@@ -57,14 +59,14 @@ def attention_grid(weights_LHQK: Weights, *, title: str, marked: Collection[tupl
     )
 
 
-def _map(weights_QK: Weights, x: float, y: float, cell: float, head: int, *, is_marked: bool) -> Iterator[str]:
-    """The weights as unit squares; squares of equal opacity share one path."""
+def _map(weights_TS: Weights, x: float, y: float, cell: float, head: int, *, is_marked: bool) -> Iterator[str]:
+    """Yield the map of one head as unit squares; squares of equal opacity share one path."""
     squares: defaultdict[int, list[str]] = defaultdict(list)
-    for row, weights in enumerate(weights_QK.tolist()):
+    for row, weights in enumerate(weights_TS.tolist()):
         for column, weight in enumerate(weights):
             if step := round(shade(weight) * N_SHADES):
                 squares[step].append(f"M{column} {row}h1v1h-1z")
-    n_queries, n_keys = weights_QK.shape
+    n_queries, n_keys = weights_TS.shape
     colour = HEAD_COLOURS[head % len(HEAD_COLOURS)]
     yield f'<g transform="translate({x:.2f} {y:.2f}) scale({cell:.3f})" fill="{colour}">'
     for step, paths in sorted(squares.items()):

@@ -1,5 +1,7 @@
-"""Attention as lines between query and key words, as in figures 3 to 5 of the paper: static SVG."""
-# Q query words, K key words
+"""Attention as lines between query and key words, as in figures 3 to 5 of the paper: static SVG.
+
+Shapes: T query positions, S key positions.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ ROW, MARGIN, GAP = 23, 20, 44  # height of a word; around the drawing; between p
 LINES_WIDTH, CELL, BAR = 150, 12, 54  # between the words; a cell of the strip; the strip of a single head
 LETTER, LONGEST_WORD = 7.9, 18  # pixels, an upper estimate; characters
 TITLE_LINE, LEGEND_LINE, SWATCH, HEADER = 18, 20, 23, 18
-LEAST_DRAWN = 0.04  # the weakest line
+MIN_DRAWN_WEIGHT = 0.04  # the weakest line
 N_STRONGEST = 3  # lines of each query where all queries are drawn
 STRONG = 0.25  # keys with a greater weight are printed bold where one query is drawn
 
@@ -29,7 +31,7 @@ class HeadLines:
 
     name: str  # in the legend
     colour: int  # index, from 0
-    weights: Weights  # (Q, K)
+    weights: Weights  # (T, S)
     mark: str = ""  # above its cells, where one query is drawn
 
 
@@ -41,8 +43,8 @@ class LinePanel:
     """
 
     title: tuple[str, ...]  # lines
-    queries: tuple[str, ...]  # Q, on the left
-    keys: tuple[str, ...]  # K, on the right
+    queries: tuple[str, ...]  # T, on the left
+    keys: tuple[str, ...]  # S, on the right
     heads: tuple[HeadLines, ...]
     query: int | None = None  # from 0
 
@@ -71,16 +73,18 @@ def attention_lines(panels: Sequence[LinePanel], *, title: str, note: str = "") 
     """
     if not panels:
         raise ShapeError("nothing to draw: got no panels")
-    places: list[_Place] = []
+    layouts: list[_Layout] = []
     for panel in panels:
-        places.append(_Place.of(panel, places[-1].right_edge + GAP if places else MARGIN))
-    top = max(place.top for place in places)
+        layouts.append(_Layout.from_panel(panel, layouts[-1].right_edge + GAP if layouts else MARGIN))
+    top = max(layout.top for layout in layouts)
     rows = max(max(len(panel.queries), len(panel.keys)) for panel in panels)
     parts = [
-        part for panel, place in zip(panels, places, strict=True) for part in _drawn(panel, replace(place, top=top))
+        part
+        for panel, layout in zip(panels, layouts, strict=True)
+        for part in _panel_parts(panel, replace(layout, top=top))
     ]
     bottom = top + ROW * rows
-    right_edge = places[-1].right_edge
+    right_edge = layouts[-1].right_edge
     if note:
         parts.append(text(note, MARGIN, bottom + 22, fill=QUIET, font_size=12))
         bottom, right_edge = bottom + 22, max(right_edge, MARGIN + 6.6 * len(note))
@@ -88,7 +92,7 @@ def attention_lines(panels: Sequence[LinePanel], *, title: str, note: str = "") 
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Layout:
     """Coordinates of the parts of a panel, in pixels."""
 
     left: float
@@ -100,7 +104,7 @@ class _Place:
     top: float  # of the first word
 
     @staticmethod
-    def of(panel: LinePanel, left: float) -> _Place:
+    def from_panel(panel: LinePanel, left: float) -> _Layout:
         query_edge = left + _width(panel.queries) + 18
         key_edge = query_edge + LINES_WIDTH
         strip = 0 if panel.query is None else (BAR if len(panel.heads) == 1 else CELL * len(panel.heads))
@@ -110,15 +114,15 @@ class _Place:
         legend = MARGIN + TITLE_LINE * len(panel.title) + 6
         n_lines = -(-len(panel.heads) // _heads_per_line(panel, right_edge - left)) if len(panel.heads) > 1 else 0
         top = legend + LEGEND_LINE * n_lines + HEADER + 4
-        return _Place(left, query_edge, key_edge, words, right_edge, legend, top)
+        return _Layout(left, query_edge, key_edge, words, right_edge, legend, top)
 
     def y(self, row: int) -> float:
-        """The middle of a row."""
+        """Return the y coordinate of the middle of a row."""
         return self.top + ROW * (row + 0.5)
 
 
 def _width(words: Sequence[str]) -> float:
-    """Width of the widest word; East Asian wide characters count twice."""
+    """Return the width of the widest word in pixels; East Asian wide characters count twice."""
     shown = (shortened(word, LONGEST_WORD) for word in words)
     return max(sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word) for word in shown) * LETTER
 
@@ -131,32 +135,32 @@ def _heads_per_line(panel: LinePanel, width: float) -> int:
     return max(1, int(width // _legend_item(panel)))
 
 
-def _drawn(panel: LinePanel, place: _Place) -> Iterator[str]:
+def _panel_parts(panel: LinePanel, layout: _Layout) -> Iterator[str]:
     for number, line in enumerate(panel.title):
         weight = "600" if number == 0 else "400"
-        yield text(line, place.left, MARGIN + TITLE_LINE * (number + 0.75), font_weight=weight)
-    yield text("query", place.query_edge - 8, place.top - 6, text_anchor="end", fill=QUIET, font_size=12)
-    yield text("key", place.words, place.top - 6, fill=QUIET, font_size=12)
+        yield text(line, layout.left, MARGIN + TITLE_LINE * (number + 0.75), font_weight=weight)
+    yield text("query", layout.query_edge - 8, layout.top - 6, text_anchor="end", fill=QUIET, font_size=12)
+    yield text("key", layout.words, layout.top - 6, fill=QUIET, font_size=12)
     if len(panel.heads) > 1:  # the title names a single head
-        yield from _legend(panel, place)
+        yield from _legend(panel, layout)
     rows = range(len(panel.queries)) if panel.query is None else [panel.query]
     if panel.query is not None:
         yield (
-            f'<rect x="{place.left:g}" y="{place.y(panel.query) - ROW / 2:g}" '
-            f'width="{place.query_edge - place.left:g}" height="{ROW}" rx="4" fill="#efece4"/>'
+            f'<rect x="{layout.left:g}" y="{layout.y(panel.query) - ROW / 2:g}" '
+            f'width="{layout.query_edge - layout.left:g}" height="{ROW}" rx="4" fill="#efece4"/>'
         )
     for slot, head in enumerate(panel.heads):
-        yield from _lines(panel, place, slot, head, rows)
+        yield from _lines(panel, layout, slot, head, rows)
         if panel.query is not None:
-            yield from _strip(panel, place, slot, head, panel.query)
-    yield from _words(panel, place)
+            yield from _strip(panel, layout, slot, head, panel.query)
+    yield from _words(panel, layout)
 
 
-def _legend(panel: LinePanel, place: _Place) -> Iterator[str]:
-    per_line = _heads_per_line(panel, place.right_edge - place.left)
+def _legend(panel: LinePanel, layout: _Layout) -> Iterator[str]:
+    per_line = _heads_per_line(panel, layout.right_edge - layout.left)
     for number, head in enumerate(panel.heads):
-        x = place.left + _legend_item(panel) * (number % per_line)
-        y = place.legend + LEGEND_LINE * (number // per_line) + LEGEND_LINE / 2
+        x = layout.left + _legend_item(panel) * (number % per_line)
+        y = layout.legend + LEGEND_LINE * (number // per_line) + LEGEND_LINE / 2
         yield (
             f'<line x1="{x:g}" x2="{x + 18:g}" y1="{y:g}" y2="{y:g}" stroke="{_colour(head)}" '
             f'stroke-width="4"{_dashes(head)}/>'
@@ -164,57 +168,59 @@ def _legend(panel: LinePanel, place: _Place) -> Iterator[str]:
         yield text(head.name, x + SWATCH, y + 4.5, fill=QUIET, font_size=13)
 
 
-def _lines(panel: LinePanel, place: _Place, slot: int, head: HeadLines, rows: Sequence[int]) -> Iterator[str]:
-    """The lines of a head, those of several heads beside each other."""
+def _lines(panel: LinePanel, layout: _Layout, slot: int, head: HeadLines, rows: Sequence[int]) -> Iterator[str]:
+    """Yield the lines of a head; lines of several heads run side by side."""
     n_heads = len(panel.heads)
     fan = ((slot + 0.5) / n_heads - 0.5) * ROW * (0.7 if n_heads > 1 else 0)
-    bend = (place.key_edge - place.query_edge) * 0.45
+    bend = (layout.key_edge - layout.query_edge) * 0.45
     yield f'<g fill="none" stroke="{_colour(head)}"{_dashes(head)}>'
     for row in rows:
         weights = head.weights[row]
-        least = LEAST_DRAWN if panel.query is not None else max(LEAST_DRAWN, np.sort(weights)[-N_STRONGEST:][0])
+        threshold = (
+            MIN_DRAWN_WEIGHT if panel.query is not None else max(MIN_DRAWN_WEIGHT, np.sort(weights)[-N_STRONGEST:][0])
+        )
         for column, weight in enumerate(weights.tolist()):
-            if weight >= least:
-                y1, y2 = place.y(row) + fan, place.y(column) + fan
+            if weight >= threshold:
+                y1, y2 = layout.y(row) + fan, layout.y(column) + fan
                 yield (
-                    f'<path d="M{place.query_edge:.1f} {y1:.1f}C{place.query_edge + bend:.1f} {y1:.1f} '
-                    f'{place.key_edge - bend:.1f} {y2:.1f} {place.key_edge:.1f} {y2:.1f}" '
+                    f'<path d="M{layout.query_edge:.1f} {y1:.1f}C{layout.query_edge + bend:.1f} {y1:.1f} '
+                    f'{layout.key_edge - bend:.1f} {y2:.1f} {layout.key_edge:.1f} {y2:.1f}" '
                     f'stroke-width="{1 + 2.5 * weight:.2f}" opacity="{shade(weight):.2f}"/>'
                 )
     yield "</g>"
 
 
-def _strip(panel: LinePanel, place: _Place, slot: int, head: HeadLines, row: int) -> Iterator[str]:
-    """A cell for each key, or a bar if the panel has one head."""
+def _strip(panel: LinePanel, layout: _Layout, slot: int, head: HeadLines, row: int) -> Iterator[str]:
+    """Yield one cell per key, or one bar per key if the panel has a single head."""
     is_single = len(panel.heads) == 1
     if head.mark and not is_single:
-        middle = place.key_edge + CELL * (slot + 0.5)
-        yield text(head.mark, middle, place.top - 6, text_anchor="middle", fill=QUIET, font_size=10)
+        middle = layout.key_edge + CELL * (slot + 0.5)
+        yield text(head.mark, middle, layout.top - 6, text_anchor="middle", fill=QUIET, font_size=10)
     yield f'<g fill="{_colour(head)}">'
     for column, weight in enumerate(head.weights[row].tolist()):
         width = BAR * weight if is_single else CELL
         opacity = 1.0 if is_single else shade(weight)
-        if weight >= LEAST_DRAWN / 4:
-            x, y = place.key_edge + (0 if is_single else CELL * slot), place.y(column) - ROW / 2 + 2
+        if weight >= MIN_DRAWN_WEIGHT / 4:
+            x, y = layout.key_edge + (0 if is_single else CELL * slot), layout.y(column) - ROW / 2 + 2
             yield f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{ROW - 4}" opacity="{opacity:.2f}"/>'
     yield "</g>"
 
 
-def _words(panel: LinePanel, place: _Place) -> Iterator[str]:
-    greatest = np.zeros(len(panel.keys))
+def _words(panel: LinePanel, layout: _Layout) -> Iterator[str]:
+    max_weights = np.zeros(len(panel.keys))
     if panel.query is not None:
-        greatest = np.max([head.weights[panel.query] for head in panel.heads], axis=0)
+        max_weights = np.max([head.weights[panel.query] for head in panel.heads], axis=0)
     for row, word in enumerate(panel.queries):
-        is_quiet = panel.query is not None and row != panel.query
+        is_muted = panel.query is not None and row != panel.query
         yield text(
-            shortened(word, LONGEST_WORD), place.query_edge - 8, place.y(row) + 5,
-            text_anchor="end", fill=QUIET if is_quiet else INK, font_weight="600" if row == panel.query else "400",
+            shortened(word, LONGEST_WORD), layout.query_edge - 8, layout.y(row) + 5,
+            text_anchor="end", fill=QUIET if is_muted else INK, font_weight="600" if row == panel.query else "400",
         )  # fmt: skip
     for row, word in enumerate(panel.keys):
-        is_quiet = panel.query is not None and greatest[row] < STRONG
+        is_muted = panel.query is not None and max_weights[row] < STRONG
         yield text(
-            shortened(word, LONGEST_WORD), place.words, place.y(row) + 5,
-            fill=QUIET if is_quiet else INK, font_weight="600" if greatest[row] >= STRONG else "400",
+            shortened(word, LONGEST_WORD), layout.words, layout.y(row) + 5,
+            fill=QUIET if is_muted else INK, font_weight="600" if max_weights[row] >= STRONG else "400",
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-// The page: a form of choices, the current view in the address; everything shown is a function of the two.
+// The page renders the data and the state; the form and the address (URL fragment) set the state.
 
 const KINDS = {
   encoder: {
@@ -24,9 +24,9 @@ const element = (id) => document.getElementById(id);
 const form = element("choices");
 let examples; // the sentences, weights unpacked
 let state; // { sentence, kind, layer, head (null: all), word (the selected query, null: none) }, counted from 0
-let pointed = null; // the query under the pointer or the focus; it overrides state.word
+let hovered = null; // the query under the pointer or with the focus; overrides state.word
 let theme; // the current colours
-let places; // coordinates of tokens, measured when they change: measuring at each hover would lay out the page twice
+let tokenLayout; // coordinates of tokens, measured only when they change: measuring at each hover forces a reflow
 
 window.addEventListener("error", (event) => showError(event.message));
 window.addEventListener("unhandledrejection", (event) => showError(event.reason));
@@ -37,7 +37,7 @@ function showError(error) {
   document.documentElement.dataset.error = String(error);
 }
 
-/** A new element with text, class and attributes; text is always text, never markup. */
+/** Create an element with text, class and attributes; text is never parsed as markup. */
 function create(tag, { text, children = [], ...attributes }) {
   const node = document.createElement(tag);
   if (text !== undefined) node.textContent = text;
@@ -46,14 +46,14 @@ function create(tag, { text, children = [], ...attributes }) {
   return node;
 }
 
-/** Set a text only where it changes: unchanged text costs no layout. */
+/** Set a text only if it changes, to avoid a reflow. */
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 const readable = (token) => (token.trim() === "" ? "\u2423" : token);
-/** One sentence for each kind of mark in the tokens: word begins, end and start of sentence, bytes. */
-function explainedMarks(tokens) {
+/** Explain the marks in the tokens (word beginnings, BOS, EOS, bytes), one sentence each. */
+function describeMarks(tokens) {
   const has = (test) => tokens.some(test);
   const marks = [
     [has((token) => token.startsWith("\u2581")), "\u2581 marks the beginning of a word: a token without it continues "
@@ -85,7 +85,7 @@ async function unpackedExample(example) {
   return { ...example, maps: Object.fromEntries(await Promise.all(entries)) };
 }
 
-/** What the state selects: tokens, sizes, the shown heads, and the weights of the layer. */
+/** Return what the state selects: tokens, sizes, shown heads and the weights of the layer. */
 function currentView() {
   const example = examples[state.sentence];
   const kind = KINDS[state.kind];
@@ -99,13 +99,13 @@ function currentView() {
 
 // The address: #sentence=1&kind=cross&layer=2&head=all&word=4, counted from 1. Invalid values become the default.
 
-function stateFrom(wanted) {
-  const within = (name, n, otherwise) => {
-    const number = Number(wanted.get(name));
-    return Number.isInteger(number) && number >= 1 && number <= n ? number - 1 : otherwise;
+function stateFrom(params) {
+  const within = (name, n, fallback) => {
+    const number = Number(params.get(name));
+    return Number.isInteger(number) && number >= 1 && number <= n ? number - 1 : fallback;
   };
   const sentence = within("sentence", examples.length, 0);
-  const kind = Object.hasOwn(KINDS, wanted.get("kind")) ? wanted.get("kind") : "cross";
+  const kind = Object.hasOwn(KINDS, params.get("kind")) ? params.get("kind") : "cross";
   const [nLayers, nHeads, nQueries] = examples[sentence].maps[kind].shape;
   return {
     sentence, kind,
@@ -115,17 +115,17 @@ function stateFrom(wanted) {
   };
 }
 
-/** The inverse of `stateFrom`: what the address and the form hold. */
+/** The inverse of `stateFrom`: the parameters of the address and the form. */
 function choicesOf({ sentence, kind, layer, head, word }) {
   const choices = { sentence: sentence + 1, kind, layer: layer + 1, head: head === null ? "all" : head + 1 };
   return new URLSearchParams(word === null ? choices : { ...choices, word: word + 1 });
 }
 
-const rememberInAddress = () => history.replaceState(null, "", `#${choicesOf(state)}`);
+const updateAddress = () => history.replaceState(null, "", `#${choicesOf(state)}`);
 
-function setState(wanted) {
-  state = stateFrom(wanted);
-  rememberInAddress();
+function setState(params) {
+  state = stateFrom(params);
+  updateAddress();
   render();
 }
 
@@ -134,7 +134,7 @@ function setState(wanted) {
 function radios(name, options) {
   const box = element(`${name}-options`);
   const signature = options.map(({ value }) => value).join();
-  if (box.dataset.values === signature) return; // rebuilding would take the focus away
+  if (box.dataset.values === signature) return; // rebuilding would lose the focus
   box.dataset.values = signature;
   box.replaceChildren(...options.map(({ value, text, label, children = [] }) =>
     create("label", { children: [
@@ -178,14 +178,14 @@ function renderColumns(view) {
       + "selected: all its weights, one colour and one column of cells per head."
     : `No query selected: lines show the ${N_STRONGEST} greatest weights of each query. Query selected: all of its`
       + " weights.";
-  const least = parseInt(getComputedStyle(element("columns")).getPropertyValue("--least-row")) || 20;
-  const row = Math.max(least, Math.min(30, Math.floor(760 / Math.max(queries.length, keys.length))));
+  const minRow = parseInt(getComputedStyle(element("columns")).getPropertyValue("--min-row")) || 20;
+  const row = Math.max(minRow, Math.min(30, Math.floor(760 / Math.max(queries.length, keys.length))));
   element("columns").style.setProperty("--row", `${row}px`);
   element("columns").style.setProperty("--type", `${Math.min(16, row - 6)}px`);
 }
 
-/** Where the tokens of both columns stand, in pixels of the canvas between them. */
-function measuredPlaces(view) {
+/** Measure where the tokens of both columns are, in pixels of the canvas between them. */
+function measureTokenLayout(view) {
   const box = element("lines").getBoundingClientRect();
   const queries = element("queries").getBoundingClientRect();
   const keys = element("keys").getBoundingClientRect();
@@ -199,18 +199,18 @@ function measuredPlaces(view) {
 }
 
 function drawLines(view, word) {
-  const right = word === null ? places.tokens : places.keys;
-  const place = { ...places, right, strip: places.tokens - places.keys };
+  const right = word === null ? tokenLayout.tokens : tokenLayout.keys;
+  const layout = { ...tokenLayout, right, strip: tokenLayout.tokens - tokenLayout.keys };
   const context = freshContext(element("lines"));
-  if (word !== null) return drawRow(context, word, { ...view, place, theme });
+  if (word !== null) return drawRow(context, word, { ...view, layout, theme });
   const isMean = state.head === null;
   const weightAt = (query, key) => (isMean ? meanOverHeads(view, query, key) : view.weightAt(state.head, query, key));
-  drawAllQueries(context, { ...view, weightAt, colour: isMean ? theme.mean : colourOfHead(theme, state.head), place });
+  drawAllQueries(context, { ...view, weightAt, colour: isMean ? theme.mean : colourOfHead(theme, state.head), layout });
 }
 
 /** Number the cells of the strip: every head, or every other one where the cells are too narrow. */
 function numberStrip(view) {
-  const cell = (places.tokens - places.keys) / view.heads.length;
+  const cell = (tokenLayout.tokens - tokenLayout.keys) / view.heads.length;
   const step = Math.ceil((view.heads.length < 10 ? 9 : 13) / cell); // room for one or two digits
   const numbered = state.head === null ? view.heads.filter((head) => head % step === 0) : [];
   element("strip-heads").replaceChildren(...numbered.map((head) => {
@@ -222,7 +222,7 @@ function numberStrip(view) {
 
 // Maps
 
-const LEAST_CELL = 14; // pixels: labels of 12 pixels, one per cell
+const MIN_CELL_PIXELS = 14; // pixels: labels of 12 pixels, one per cell
 
 function drawMap(canvas, view, head) {
   const weightAt = (query, key) => (view.isFuture(query, key) ? null : view.weightAt(head, query, key));
@@ -253,21 +253,21 @@ function renderMaps(view) {
   element("heat-columns").replaceChildren(...view.keys.map(label));
 }
 
-/** Size the cells of the map to its panel; it gets a panel of full width, and then scrolls, before labels overlap. */
+/** Fit the cells of the map to its panel; a map too wide for it gets the full width, and scrolls if still too wide. */
 function fitMap(view) {
   const grid = element("heat-grid").style;
-  const fits = () => element("heat").clientWidth - element("heat-rows").offsetWidth - 4 >= LEAST_CELL * view.nKeys;
+  const fits = () => element("heat").clientWidth - element("heat-rows").offsetWidth - 4 >= MIN_CELL_PIXELS * view.nKeys;
   const setCell = (cell) => {
     grid.setProperty("--cell", `${cell}px`);
     grid.setProperty("--cell-type", `${Math.min(14, cell - 2)}px`);
   };
   grid.setProperty("--columns", view.nKeys);
-  setCell(LEAST_CELL);
+  setCell(MIN_CELL_PIXELS);
   element("view").classList.remove("wide");
   if (state.head === null) return;
   element("view").classList.toggle("wide", !fits());
   const room = element("heat").clientWidth - 110; // the widest labels
-  setCell(Math.max(LEAST_CELL, Math.min(40, Math.floor(room / view.nKeys))));
+  setCell(Math.max(MIN_CELL_PIXELS, Math.min(40, Math.floor(room / view.nKeys))));
 }
 
 function titleOfMap(view, query = null, key = null) {
@@ -296,9 +296,9 @@ function meanOverHeads({ heads, weightAt }, query, key) {
   return heads.reduce((sum, head) => sum + weightAt(head, query, key), 0) / heads.length;
 }
 
-/** Show the row of the query that is pointed at or selected; all rows if there is none. */
-function isolate(view, key = null) {
-  const word = pointed ?? state.word;
+/** Show the row of the hovered or selected query; all rows if there is none. */
+function showQuery(view, key = null) {
+  const word = hovered ?? state.word;
   element("view").classList.toggle("isolated", word !== null);
   element("view").dataset.word = word === null ? "" : word + 1;
   for (const [index, button] of [...element("queries").querySelectorAll("button")].entries()) {
@@ -326,8 +326,8 @@ function isolate(view, key = null) {
   drawLines(view, word);
 }
 
-/** Reserve the height of the longest readout, so that nothing moves under the pointer. */
-function reserveRoom(view) {
+/** Reserve the height of the longest readout, so that the page does not jump while hovering. */
+function reserveReadoutHeight(view) {
   const panel = element("readout").parentElement;
   const meansOf = (word) => view.keys.map((_, key) => meanOverHeads(view, word, key));
   const nShown = (word) => meansOf(word).filter((mean) => mean > 0).length;
@@ -365,46 +365,46 @@ function renderReadout(view, word, means) {
 
 function render() {
   const view = currentView();
-  pointed = null;
+  hovered = null;
   theme = themeColours();
   element("source").textContent = view.example.source;
   element("translation").textContent = view.example.translation;
   element("explanation").textContent = view.kind.explains;
-  element("marks").textContent = explainedMarks([...view.queries, ...view.keys]);
+  element("marks").textContent = describeMarks([...view.queries, ...view.keys]);
   renderChoosers(view);
   renderColumns(view);
   renderMaps(view);
-  settle(view);
+  updateLayout(view);
 }
 
-/** Lay out what depends on the size of the window. */
-function settle(view) {
+/** Update what depends on the size of the window. */
+function updateLayout(view) {
   fitMap(view);
-  reserveRoom(view);
-  places = measuredPlaces(view);
+  reserveReadoutHeight(view);
+  tokenLayout = measureTokenLayout(view);
   numberStrip(view);
-  isolate(view);
+  showQuery(view);
 }
 
-function point(word, key = null) {
-  pointed = word;
-  isolate(currentView(), key);
+function hoverQuery(word, key = null) {
+  hovered = word;
+  showQuery(currentView(), key);
 }
 
-function listenToWords() {
+function addQueryListeners() {
   const queries = element("queries");
   const wordOf = (event) => {
     const button = event.target.closest("button");
     return button && Number(button.dataset.word);
   };
-  queries.addEventListener("pointerover", (event) => event.pointerType === "mouse" && point(wordOf(event)));
-  queries.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && point(null));
-  queries.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && point(wordOf(event)));
-  queries.addEventListener("focusout", () => point(null));
+  queries.addEventListener("pointerover", (event) => event.pointerType === "mouse" && hoverQuery(wordOf(event)));
+  queries.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hoverQuery(null));
+  queries.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && hoverQuery(wordOf(event)));
+  queries.addEventListener("focusout", () => hoverQuery(null));
   queries.addEventListener("click", (event) => {
     const word = wordOf(event);
     if (word === null) return;
-    keepWord(word === state.word ? null : word);
+    selectQuery(word === state.word ? null : word);
   });
   queries.addEventListener("keydown", (event) => {
     const buttons = [...queries.querySelectorAll("button")];
@@ -414,17 +414,17 @@ function listenToWords() {
     event.preventDefault();
     buttons[to].focus();
   });
-  document.addEventListener("keydown", (event) => event.key === "Escape" && keepWord(null));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && selectQuery(null));
 }
 
-/** Select a query, so that it stays shown when the pointer leaves. The tokens are not rebuilt: focus stays. */
-function keepWord(word) {
+/** Select a query, so that it stays shown when the pointer leaves. Tokens are not rebuilt, to keep the focus. */
+function selectQuery(word) {
   state = { ...state, word };
-  rememberInAddress();
-  point(null);
+  updateAddress();
+  hoverQuery(null);
 }
 
-function listenToMap() {
+function addMapListeners() {
   const canvas = element("heat-canvas");
   const cellOf = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -434,9 +434,9 @@ function listenToMap() {
       inside((event.clientX - box.left) / box.width, canvas.width),
     ];
   };
-  canvas.addEventListener("pointermove", (event) => point(...cellOf(event)));
-  canvas.addEventListener("pointerleave", () => point(null));
-  canvas.addEventListener("click", (event) => keepWord(cellOf(event)[0]));
+  canvas.addEventListener("pointermove", (event) => hoverQuery(...cellOf(event)));
+  canvas.addEventListener("pointerleave", () => hoverQuery(null));
+  canvas.addEventListener("click", (event) => selectQuery(cellOf(event)[0]));
 }
 
 async function start() {
@@ -453,10 +453,10 @@ async function start() {
   form.addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", fromAddress);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
-  listenToWords();
-  listenToMap();
+  addQueryListeners();
+  addMapListeners();
   fromAddress();
-  new ResizeObserver(() => settle(currentView())).observe(element("columns"));
+  new ResizeObserver(() => updateLayout(currentView())).observe(element("columns"));
   document.documentElement.dataset.ready = "true";
 }
 

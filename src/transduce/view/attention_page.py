@@ -3,8 +3,9 @@
 The template (``attention_page.html``, ``.css``, two ``.js``) lies beside this file and is inlined with the data.
 Weights are stored as bytes, ``round(255 * weight)``, deflated, in base64. The page's content security policy allows no
 network and no script but its own, so text that looks like HTML stays text.
+
+Shapes: L layers, H heads, T target or query positions, S source or key positions.
 """
-# L layers, H heads, S source length, T target length
 
 from __future__ import annotations
 
@@ -76,14 +77,14 @@ class AttentionMaps:
             raise ShapeError("decoder has weights above the diagonal; a position must not attend to later ones")
 
 
-def _check_weights(name: str, weights_LHQK: Weights, *, n_rows: int, n_columns: int) -> None:
+def _check_weights(name: str, weights_LHTS: Weights, *, n_rows: int, n_columns: int) -> None:
     """Raise ShapeError unless the array is ``(layers, heads, n_rows, n_columns)`` of weights from 0 to 1."""
-    shape = weights_LHQK.shape
+    shape = weights_LHTS.shape
     if len(shape) != 4 or 0 in shape or shape[2:] != (n_rows, n_columns):
         raise ShapeError(
             f"{name} has shape {shape}; its tokens need (layers, heads, {n_rows}, {n_columns}), none of them 0"
         )
-    low, high = float(weights_LHQK.min()), float(weights_LHQK.max())
+    low, high = float(weights_LHTS.min()), float(weights_LHTS.max())
     if not (low >= 0.0 and high <= 1.0 + ROUNDING_SLACK):  # also false for NaN
         raise ShapeError(f"{name} has weights from {low:g} to {high:g}; attention weights lie between 0 and 1")
 
@@ -101,9 +102,9 @@ def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title
 
 def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     """Return the page of ``write_attention_page`` as HTML. Its heading is ``title``, cut after 72 characters."""
-    style = _part("attention_page.css")
-    script = _part("attention_drawing.js") + _part("attention_page.js")
-    return Template(_part("attention_page.html")).substitute(
+    style = _asset("attention_page.css")
+    script = _asset("attention_drawing.js") + _asset("attention_page.js")
+    return Template(_asset("attention_page.html")).substitute(
         title=html.escape(title),
         heading=html.escape(shortened_text(title, LONGEST_HEADING)),
         style=style,
@@ -114,17 +115,17 @@ def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     )
 
 
-def _part(name: str) -> str:
+def _asset(name: str) -> str:
     return (resources.files("transduce.view") / name).read_text(encoding="utf-8")
 
 
 def _content_hash(text: str) -> str:
-    """The hash with which a content security policy allows one inline script or style."""
+    """Return the content-security-policy hash of an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _script_safe_json(value: object) -> str:
-    r"""JSON that cannot end the script element around it: ASCII, with ``<`` escaped.
+    r"""Return JSON that cannot end the script element around it: ASCII, with ``<`` escaped.
 
     >>> _script_safe_json("</script>")
     '"\\u003c/script>"'
@@ -143,7 +144,7 @@ def _record(maps: AttentionMaps) -> dict[str, object]:
     }
 
 
-def _packed(weights_LHQK: Weights) -> dict[str, object]:
-    steps = np.rint(np.clip(weights_LHQK, 0.0, 1.0) * N_STEPS).astype(np.uint8)
+def _packed(weights_LHTS: Weights) -> dict[str, object]:
+    steps = np.rint(np.clip(weights_LHTS, 0.0, 1.0) * N_STEPS).astype(np.uint8)
     deflated = zlib.compress(steps.tobytes(), level=9)
-    return {"shape": weights_LHQK.shape, "weights": base64.b64encode(deflated).decode("ascii")}
+    return {"shape": weights_LHTS.shape, "weights": base64.b64encode(deflated).decode("ascii")}

@@ -26,7 +26,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def shade(weight: float) -> float:
-    """Opacity of a weight, 0 to 1; the exponent below 1 keeps weak weights visible."""
+    """Return the opacity of a weight, 0 to 1; the exponent below 1 keeps weak weights visible."""
     return float(max(0.0, min(1.0, weight)) ** 0.7)
 
 

@@ -78,7 +78,7 @@ def find_anaphors(words: Sequence[str]) -> list[Anaphor]:
     """
     lower = [word.lower() for word in words]
     return [
-        Anaphor(place, tuple(earlier for earlier in range(place) if lower[earlier] in AGREEMENT[word]))
-        for place, word in enumerate(lower)
+        Anaphor(position, tuple(earlier for earlier in range(position) if lower[earlier] in AGREEMENT[word]))
+        for position, word in enumerate(lower)
         if word in AGREEMENT
     ]

@@ -64,24 +64,24 @@ def dependencies(tree: Tree) -> list[Dependency]:
     2 3 auxiliary
     1 3 subject
     """
-    found: list[Dependency] = []
-    _head_word(tree, 0, found)
-    return found
+    collected: list[Dependency] = []
+    _head_word(tree, 0, collected)
+    return collected
 
 
-def _head_word(node: Tree, start: int, found: list[Dependency]) -> int:
-    """Return the position of a phrase's head word; append the dependencies inside of it to ``found``."""
+def _head_word(node: Tree, start: int, collected: list[Dependency]) -> int:
+    """Return the position of a phrase's head word; append the dependencies inside of it to ``collected``."""
     if node.word is not None:
         return start
-    words, place = [], start
+    words, position = [], start
     for child in node.children:
-        words.append(_head_word(child, place, found))
-        place += sum(1 for _ in child.leaves())
+        words.append(_head_word(child, position, collected))
+        position += sum(1 for _ in child.leaves())
     head = _head_child(node)
     for number, child in enumerate(node.children):
         relation = _relation(node, child, is_before_head=number < head)
         if relation is not None and number != head:
-            found.append(Dependency(words[number], words[head], relation))
+            collected.append(Dependency(words[number], words[head], relation))
     return words[head]
 
 
@@ -89,22 +89,22 @@ def _head_child(node: Tree) -> int:
     """Return the index of the child with the head word; the last child if no head rule applies."""
     labels = [child.label for child in node.children]
 
-    def places(*wanted: str) -> list[int]:
-        return [number for number, label in enumerate(labels) if label in wanted]
+    def indices(*heads: str) -> list[int]:
+        return [number for number, label in enumerate(labels) if label in heads]
 
     match node.label:
         case label if label in NOUN_PHRASES:
-            candidates = places(*NOUNS)[-1:] or places("NP")
+            candidates = indices(*NOUNS)[-1:] or indices("NP")
         case label if label in CLAUSES:
-            candidates = places("S", "SQ") or places("VP") or places(*VERBS)
+            candidates = indices("S", "SQ") or indices("VP") or indices(*VERBS)
         case "VP":
-            candidates = places("VP") or places(*VERBS)
+            candidates = indices("VP") or indices(*VERBS)
         case "SBAR":
-            candidates = places("S")
+            candidates = indices("S")
         case "PP":
-            candidates = places("IN", "TO")
+            candidates = indices("IN", "TO")
         case "ADJP":
-            candidates = places("JJ", "JJR")
+            candidates = indices("JJ", "JJR")
         case _:
             candidates = []
     return candidates[0] if candidates else len(labels) - 1

@@ -1,5 +1,7 @@
-"""Figure 3: heads that attend to long-distance dependencies."""
-# L layers, H heads, N words of a sentence
+"""Figure 3: heads that attend to long-distance dependencies.
+
+Shapes: L layers, H heads, T word positions without EOS.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from numpy.typing import NDArray
 
 from transduce.paper.attention.heads import DISTANT, HeadStatistics, head_statistics, uniform_attention
 from transduce.paper.attention.inputs import PAGE, FigureInputs, figure_inputs
-from transduce.paper.attention.structure import ABOUT_PROBES, RelationResult, compared, probe_relations, relation_table
+from transduce.paper.attention.structure import (
+    ABOUT_PROBES,
+    RelationResult,
+    comparison_text,
+    probe_relations,
+    relation_table,
+)
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words
 from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table, picture, verdict_line
@@ -21,7 +29,7 @@ from transduce.view import HeadLines, LinePanel
 
 __all__ = ["DistantAttention", "head_table", "make_figure3", "most_distant_attention"]
 
-MUCH = 0.25  # of a query's attention
+STRONG_WEIGHT = 0.25  # of a query's attention
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,12 +47,12 @@ def make_figure3(experiments: Experiments, request: Request) -> Report:
     inputs = figure_inputs(experiments, request)
     samples = attention_between_words(inputs.translator, inputs.dev)
     results = probe_relations(inputs.translator, n_sentences=inputs.n_trees, farther_than=DISTANT)
-    found = most_distant_attention(inputs.sentence)
+    distant = most_distant_attention(inputs.sentence)
     drawings = {"figure3-all-heads": inputs.grid(())}
     pictures: list[str | Table] = []
-    if found is not None:
-        panel = _panel(inputs.sentence, found)
-        alt = f"{panel.title[0]}: where the query “{inputs.sentence.words[found.query]}” attends in each head"
+    if distant is not None:
+        panel = _panel(inputs.sentence, distant)
+        alt = f"{panel.title[0]}: where the query “{inputs.sentence.words[distant.query]}” attends in each head"
         note = "One colour and one column of cells per head; the stronger a line or cell, the greater the weight."
         drawings = {"figure3": inputs.lines(panel, alt=alt, note=note), **drawings}
         pictures.append(picture("figure3", alt))
@@ -54,7 +62,7 @@ def make_figure3(experiments: Experiments, request: Request) -> Report:
         (
             verdict_line(_verdict(inputs, results)),
             *pictures,
-            *_of_the_sentence(inputs, found),
+            *_sentence_sections(inputs, distant),
             inputs.how_measured(),
             f"Relations between words more than {DISTANT} words apart. {ABOUT_PROBES}",
             relation_table(results, name="-dependencies") if results else "No relation has enough such pairs of words.",
@@ -81,14 +89,14 @@ def most_distant_attention(sentence: WordAttention) -> DistantAttention | None:
     """
     is_word = np.array([any(map(str.isalnum, word)) for word in sentence.words[:-1]])
     positions = np.arange(sentence.n_words)
-    is_distant_NN = (np.abs(positions[:, None] - positions) > DISTANT) & is_word & is_word[:, None]
-    if not is_distant_NN.any():
+    is_distant_TT = (np.abs(positions[:, None] - positions) > DISTANT) & is_word & is_word[:, None]
+    if not is_distant_TT.any():
         return None
-    distant_LHNN = np.where(is_distant_NN, sentence.weights[:, :, :-1, :-1], 0.0)
-    total_LN = distant_LHNN.max(axis=-1).sum(axis=1)
-    layer, query = (int(index) for index in np.unravel_index(total_LN.argmax(), total_LN.shape))
-    distant_HN = distant_LHNN[layer, :, query]
-    return DistantAttention(layer, query, distant_HN.argmax(axis=-1), distant_HN.max(axis=-1))
+    distant_LHTT = np.where(is_distant_TT, sentence.weights[:, :, :-1, :-1], 0.0)
+    total_LT = distant_LHTT.max(axis=-1).sum(axis=1)
+    layer, query = (int(index) for index in np.unravel_index(total_LT.argmax(), total_LT.shape))
+    distant_HT = distant_LHTT[layer, :, query]
+    return DistantAttention(layer, query, distant_HT.argmax(axis=-1), distant_HT.max(axis=-1))
 
 
 def head_table(statistics: HeadStatistics, uniform: HeadStatistics) -> Table:
@@ -105,69 +113,69 @@ def head_table(statistics: HeadStatistics, uniform: HeadStatistics) -> Table:
         "EOS %",
     )
 
-    def row(layer: Cell, head: Cell, of: HeadStatistics, place: tuple[int, int]) -> tuple[Cell, ...]:
-        shares = (of.own_mass, of.previous_mass, of.next_mass, of.end_mass)
+    def row(layer: Cell, head: Cell, of: HeadStatistics, index: tuple[int, int]) -> tuple[Cell, ...]:
+        shares = (of.self_mass, of.previous_mass, of.next_mass, of.eos_mass)
         return (
-            layer, head, 100 * float(of.distant_mass[place]), float(of.distance[place]), float(of.entropy_nats[place]),
-            *(100 * float(share[place]) for share in shares),
+            layer, head, 100 * float(of.distant_mass[index]), float(of.distance[index]), float(of.entropy_nats[index]),
+            *(100 * float(share[index]) for share in shares),
         )  # fmt: skip
 
-    places = [(int(layer), int(head)) for layer, head in np.ndindex(*statistics.distant_mass.shape)]
-    places.sort(key=lambda place: -statistics.distant_mass[place])
-    rows = [row(layer + 1, head + 1, statistics, (layer, head)) for layer, head in places]
+    heads_in_order = [(int(layer), int(head)) for layer, head in np.ndindex(*statistics.distant_mass.shape)]
+    heads_in_order.sort(key=lambda index: -statistics.distant_mass[index])
+    rows = [row(layer + 1, head + 1, statistics, (layer, head)) for layer, head in heads_in_order]
     rows.append(row(None, "uniform", uniform, (0, 0)))
     formats = {column: ".0f" for column in columns if column.endswith("%")}
     return Table("-heads", columns, tuple(rows), formats={**formats, "distance": ".1f", "entropy, nats": ".2f"})
 
 
-def _panel(sentence: WordAttention, found: DistantAttention) -> LinePanel:
+def _panel(sentence: WordAttention, distant: DistantAttention) -> LinePanel:
     n_layers, n_heads = sentence.weights.shape[:2]
     heads = tuple(
-        HeadLines(f"head {head + 1}", head, sentence.weights[found.layer, head], mark=str(head + 1))
+        HeadLines(f"head {head + 1}", head, sentence.weights[distant.layer, head], mark=str(head + 1))
         for head in range(n_heads)
     )
     title = (
-        f"Encoder self-attention, layer {found.layer + 1} of {n_layers}",
-        f"query “{sentence.words[found.query]}”, {n_heads} heads",
+        f"Encoder self-attention, layer {distant.layer + 1} of {n_layers}",
+        f"query “{sentence.words[distant.query]}”, {n_heads} heads",
     )
-    return LinePanel(title, sentence.words, sentence.words, heads, query=found.query)
+    return LinePanel(title, sentence.words, sentence.words, heads, query=distant.query)
 
 
-def _of_the_sentence(inputs: FigureInputs, found: DistantAttention | None) -> list[str | Table]:
-    if found is None:
+def _sentence_sections(inputs: FigureInputs, distant: DistantAttention | None) -> list[str | Table]:
+    if distant is None:
         return [
             f"In “{inputs.text}” no two words are more than {DISTANT} words apart, so nothing is drawn. Give a longer"
             " sentence."
         ]
     sentence, n_layers = inputs.sentence, inputs.sentence.weights.shape[0]
-    query, is_much = sentence.words[found.query], found.weights >= MUCH
-    keys = [sentence.words[key] for key in dict.fromkeys(found.keys[is_much].tolist())]
+    query, is_strong = sentence.words[distant.query], distant.weights >= STRONG_WEIGHT
+    keys = [sentence.words[key] for key in dict.fromkeys(distant.keys[is_strong].tolist())]
     intro = (
-        f"The sentence is “{inputs.text}” The query “{query}” (word {found.query + 1}) in layer {found.layer + 1} has"
-        f" the most attention on single words more than {DISTANT} words away, of all queries and layers."
+        f"The sentence is “{inputs.text}” The query “{query}” (word {distant.query + 1}) in layer {distant.layer + 1}"
+        f" has the most attention on single words more than {DISTANT} words away, of all queries and layers."
     )
     paper, ours = inputs.sizes
-    beside = Table(
+    comparison = Table(
         "-paper",
         ("", paper, ours),
         (
-            ("layer", "5 of 6", f"{found.layer + 1} of {n_layers}"),
+            ("layer", "5 of 6", f"{distant.layer + 1} of {n_layers}"),
             ("query", "making", query),
             ("distant keys", "more, difficult", ", ".join(keys) or "none"),
             (
                 "heads that attend to them",
                 "many (not counted)",
-                f"{int(is_much.sum())} of {len(is_much)}, with a weight of {MUCH} or more",
+                f"{int(is_strong.sum())} of {len(is_strong)}, with a weight of {STRONG_WEIGHT} or more",
             ),
         ),
     )
-    return [intro, beside, _heads_of_the_query(sentence, found)]
+    return [intro, comparison, _heads_of_the_query(sentence, distant)]
 
 
-def _heads_of_the_query(sentence: WordAttention, found: DistantAttention) -> Table:
+def _heads_of_the_query(sentence: WordAttention, distant: DistantAttention) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for head, (key, weight) in enumerate(zip(found.keys.tolist(), found.weights.tolist(), strict=True)):
-        row = sentence.weights[found.layer, head, found.query].astype(np.float64)
+    for head, (key, weight) in enumerate(zip(distant.keys.tolist(), distant.weights.tolist(), strict=True)):
+        row = sentence.weights[distant.layer, head, distant.query].astype(np.float64)
         entropy = float(-(row * np.log(np.maximum(row, 1e-30))).sum())
         best = int(row.argmax())
         rows.append(
@@ -176,14 +184,14 @@ def _heads_of_the_query(sentence: WordAttention, found: DistantAttention) -> Tab
                 sentence.words[best],
                 float(row[best]),
                 sentence.words[key],
-                abs(key - found.query),
+                abs(key - distant.query),
                 weight,
                 entropy,
             )
         )
     columns = ("head", "strongest key", "weight", "strongest distant key", "distance", "its weight", "entropy, nats")
     return Table(
-        "", columns, tuple(rows), f"The heads of layer {found.layer + 1}, query “{sentence.words[found.query]}”:",
+        "", columns, tuple(rows), f"The heads of layer {distant.layer + 1}, query “{sentence.words[distant.query]}”:",
         dict.fromkeys(("weight", "its weight", "entropy, nats"), ".2f"),
     )  # fmt: skip
 
@@ -197,9 +205,9 @@ def _verdict(inputs: FigureInputs, results: Sequence[RelationResult]) -> str:
         best = next(each for each in results if each.trained.beats_baseline)
         return (
             f"{inputs.this_model} shows what figure 3 shows: a head beats the best position baseline in {n_better} of"
-            f" {len(results)} relations between {distant}, first of all {compared(best)}."
+            f" {len(results)} relations between {distant}, first of all {comparison_text(best)}."
         )
     return (
         f"{inputs.this_model} does not show what figure 3 shows: a head beats the best position baseline in 0 of"
-        f" {len(results)} relations between {distant}; the nearest is {compared(results[0])}."
+        f" {len(results)} relations between {distant}; the nearest is {comparison_text(results[0])}."
     )

@@ -1,5 +1,7 @@
-"""Figure 4: heads that attend from a pronoun to its antecedent."""
-# L layers, H heads
+"""Figure 4: heads that attend from a pronoun to its antecedent.
+
+Shapes: L layers, H heads.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors, is_pronoun
 from transduce.paper.attention.heads import Probe, ProbeItem, best_head, strongest_other
 from transduce.paper.attention.inputs import PAGE, FigureInputs, figure_inputs
-from transduce.paper.attention.structure import RelationResult, compared, relation_table
+from transduce.paper.attention.structure import RelationResult, comparison_text, relation_table
 from transduce.paper.attention.word_attention import WordAttention, attention_between_words, untrained
 from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table, picture, verdict_line
@@ -89,7 +91,7 @@ def make_figure4(experiments: Experiments, request: Request) -> Report:
         (
             verdict_line(_verdict(inputs, result)),
             *pictures,
-            *_of_the_sentence(inputs, pronoun, drawn, is_enough=is_enough),
+            *_sentence_sections(inputs, pronoun, drawn, is_enough=is_enough),
             inputs.how_measured(),
             *(_measured(inputs, dev, test, heads, result) if result is not None else [_too_few(inputs)]),
             picture("figure4-all-heads", inputs.grid_alt() + ("; frames mark the heads drawn above" if drawn else "")),
@@ -147,7 +149,7 @@ def _panels(sentence: WordAttention, pronoun: Anaphor, heads: Sequence[Head]) ->
     return [whole, alone]
 
 
-def _of_the_sentence(
+def _sentence_sections(
     inputs: FigureInputs, pronoun: Anaphor | None, heads: Sequence[Head], *, is_enough: bool
 ) -> list[str | Table]:
     if pronoun is None:
@@ -253,11 +255,11 @@ def _verdict(inputs: FigureInputs, result: RelationResult | None) -> str:
     if result.trained.beats_baseline:
         return (
             f"{inputs.this_model} shows what figure 4 shows: a head finds the antecedents of pronouns better than the"
-            f" best position baseline ({compared(result)})."
+            f" best position baseline ({comparison_text(result)})."
         )
     return (
         f"{inputs.this_model} does not show what figure 4 shows: no head finds the antecedents of pronouns better than"
-        f" the best position baseline ({compared(result)})."
+        f" the best position baseline ({comparison_text(result)})."
     )
 
 

@@ -6,19 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transduce.paper.attention.heads import PositionBaseline, commonest_offsets, strongest_other
+from transduce.paper.attention.heads import PositionBaseline, most_frequent_offsets, strongest_other
 from transduce.paper.attention.inputs import PAGE, FigureInputs, figure_inputs
-from transduce.paper.attention.structure import ABOUT_PROBES, RelationResult, compared, probe_relations, relation_table
+from transduce.paper.attention.structure import (
+    ABOUT_PROBES,
+    RelationResult,
+    comparison_text,
+    probe_relations,
+    relation_table,
+)
 from transduce.paper.attention.word_attention import attention_between_words
 from transduce.paper.experiments import Experiments
 from transduce.paper.report import Cell, Report, Table, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.view import HeadLines, LinePanel
 
-__all__ = ["make_figure5", "two_heads"]
+__all__ = ["heads_to_draw", "make_figure5"]
 
 N_DRAWN = 2  # as in the paper
-SHORTEST = 3  # words of a sentence that is drawn
+MIN_WORDS = 3  # words of a sentence that is drawn
 
 
 def make_figure5(experiments: Experiments, request: Request) -> Report:
@@ -26,7 +32,7 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
     inputs = figure_inputs(experiments, request)
     results = probe_relations(inputs.translator, n_sentences=inputs.n_trees)
     answers = [strongest_other(sample) for sample in attention_between_words(inputs.translator, inputs.dev)]
-    drawn = two_heads(results) if inputs.sentence.n_words >= SHORTEST else []
+    drawn = heads_to_draw(results) if inputs.sentence.n_words >= MIN_WORDS else []
     drawings = {"figure5-all-heads": inputs.grid([(each.trained.layer, each.trained.head) for each in drawn])}
     pictures: list[str | Table] = []
     if drawn:
@@ -41,7 +47,7 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
         (
             verdict_line(_verdict(inputs, results)),
             *pictures,
-            *_of_the_sentence(inputs, drawn),
+            *_sentence_sections(inputs, drawn),
             inputs.how_measured(),
             f"Relations, the one with the largest lead of a head over its baseline first. {ABOUT_PROBES}",
             relation_table(results, name="") if results else "No relation has enough pairs of words.",
@@ -59,7 +65,7 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
     )
 
 
-def two_heads(results: Sequence[RelationResult]) -> list[RelationResult]:
+def heads_to_draw(results: Sequence[RelationResult]) -> list[RelationResult]:
     """Return the first two results of different heads and different relations, in the given order."""
     drawn: list[RelationResult] = []
     for each in results:
@@ -85,7 +91,7 @@ def _panel(inputs: FigureInputs, result: RelationResult) -> LinePanel:
     return LinePanel(title, sentence.words, sentence.words, (lines,))
 
 
-def _of_the_sentence(inputs: FigureInputs, drawn: Sequence[RelationResult]) -> list[str | Table]:
+def _sentence_sections(inputs: FigureInputs, drawn: Sequence[RelationResult]) -> list[str | Table]:
     if not drawn:
         return [f"“{inputs.text}” is too short, or has too few words in the probed relations: nothing is drawn."]
     heads = "; ".join(f"layer {each.trained.layer + 1}, head {each.trained.head + 1}" for each in drawn)
@@ -97,7 +103,7 @@ def _of_the_sentence(inputs: FigureInputs, drawn: Sequence[RelationResult]) -> l
     if n_below:
         text += f" {n_below} of {len(drawn)} do not beat the baseline: their patterns may be position alone."
     paper, ours = inputs.sizes
-    beside = Table(
+    comparison = Table(
         "-paper",
         ("", paper, ours),
         (
@@ -106,7 +112,7 @@ def _of_the_sentence(inputs: FigureInputs, drawn: Sequence[RelationResult]) -> l
             ("accuracy", "not given", "; ".join(f"{100 * each.trained.accuracy:.0f} %" for each in drawn)),
         ),
     )
-    return [text, beside]
+    return [text, comparison]
 
 
 def _verdict(inputs: FigureInputs, results: Sequence[RelationResult]) -> str:
@@ -117,17 +123,17 @@ def _verdict(inputs: FigureInputs, results: Sequence[RelationResult]) -> str:
         best = next(each for each in results if each.trained.beats_baseline)
         return (
             f"{inputs.this_model} shows what figure 5 shows: a head beats the best position baseline in {n_better} of"
-            f" {len(results)} relations, first of all {compared(best)}."
+            f" {len(results)} relations, first of all {comparison_text(best)}."
         )
     return (
         f"{inputs.this_model} does not show what figure 5 shows: a head beats the best position baseline in 0 of"
-        f" {len(results)} relations; the nearest is {compared(results[0])}."
+        f" {len(results)} relations; the nearest is {comparison_text(results[0])}."
     )
 
 
 def _table_of_offsets(answers: Sequence[np.ndarray]) -> Table:
-    offsets, shares = commonest_offsets(answers)
-    places = sorted(np.ndindex(*shares.shape), key=lambda place: -shares[place])[:8]
+    offsets, shares = most_frequent_offsets(answers)
+    heads = sorted(np.ndindex(*shares.shape), key=lambda index: -shares[index])[:8]
     rows: list[tuple[Cell, ...]] = [
         (
             layer + 1,
@@ -135,6 +141,6 @@ def _table_of_offsets(answers: Sequence[np.ndarray]) -> Table:
             str(PositionBaseline("offset", int(offsets[layer, head]))),
             100 * float(shares[layer, head]),
         )
-        for layer, head in places
+        for layer, head in heads
     ]
     return Table("-positions", ("layer", "head", "offset", "% of words"), tuple(rows), formats={"% of words": ".0f"})

@@ -3,8 +3,9 @@
 In a probe, a head's answer for a word is the other word with its greatest weight; EOS, on which many heads rest, is
 left out. The best of many heads is chosen on one set of sentences and measured on another, beside the best baseline
 that knows positions only.
+
+Shapes: L layers, H heads, T query positions (words without EOS), S key positions (words with EOS).
 """
-# L layers, H heads, W words of a sentence with EOS, N words without EOS
 
 from __future__ import annotations
 
@@ -26,15 +27,15 @@ __all__ = [
     "Probe",
     "ProbeItem",
     "best_head",
-    "commonest_offsets",
     "head_statistics",
+    "most_frequent_offsets",
     "strongest_other",
     "uniform_attention",
     "wilson",
 ]
 
 DISTANT = 3  # words further apart than this are distant
-WIDEST_OFFSET = 12
+MAX_OFFSET = 12
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
@@ -47,8 +48,8 @@ class HeadStatistics:
     entropy_nats: Floats  # of a row of weights
     distance: Floats  # in words, of the weight on words
     distant_mass: Floats  # weight on words more than DISTANT away
-    end_mass: Floats  # weight on EOS
-    own_mass: Floats  # weight on the query word itself
+    eos_mass: Floats  # weight on EOS
+    self_mass: Floats  # weight on the query word itself
     previous_mass: Floats
     next_mass: Floats
 
@@ -64,17 +65,17 @@ def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT)
     n_words = sum(sample.n_words for sample in samples)
 
     def mean(of_sample: Callable[[Floats], Floats]) -> Floats:
-        """Mean over query words of a function from (L, H, N, W) to (L, H, N)."""
+        """Return the mean over query words of a function from (L, H, T, S) to (L, H, T)."""
         total = sum(of_sample(sample.weights[:, :, :-1].astype(np.float64)).sum(axis=-1) for sample in samples)
         return np.asarray(total / n_words)
 
-    end_mass = mean(lambda weights: weights[..., -1])
+    eos_mass = mean(lambda weights: weights[..., -1])
     return HeadStatistics(
         entropy_nats=mean(_entropy),
-        distance=mean(lambda weights: (weights[..., :-1] * _distances(weights)).sum(axis=-1)) / (1 - end_mass),
+        distance=mean(lambda weights: (weights[..., :-1] * _distances(weights)).sum(axis=-1)) / (1 - eos_mass),
         distant_mass=mean(lambda weights: (weights[..., :-1] * (_distances(weights) > distant)).sum(axis=-1)),
-        end_mass=end_mass,
-        own_mass=mean(lambda weights: _diagonal(weights, 0)),
+        eos_mass=eos_mass,
+        self_mass=mean(lambda weights: _diagonal(weights, 0)),
         previous_mass=mean(lambda weights: _diagonal(weights, -1)),
         next_mass=mean(lambda weights: _diagonal(weights[..., :-1], 1)),
     )
@@ -86,14 +87,14 @@ def _entropy(weights: Floats) -> Floats:
 
 
 def _distances(weights: Floats) -> Ints:
-    """Distances between words, (N, N)."""
+    """Return the distances between words, (T, T)."""
     positions = np.arange(weights.shape[-2])
     distances: Ints = np.abs(positions[:, None] - positions)
     return distances
 
 
 def _diagonal(weights: Floats, offset: int) -> Floats:
-    """Weights on the words at an offset from their query, where there is one."""
+    """Return the weights on the word at an offset from the query, for queries that have one."""
     return np.diagonal(weights, offset, axis1=-2, axis2=-1)
 
 
@@ -107,7 +108,7 @@ def uniform_attention(samples: Sequence[WordAttention]) -> list[WordAttention]:
 
 
 def strongest_other(sample: WordAttention) -> Ints:
-    """Return the other word with the greatest weight of each query, (L, H, N); -1 in a sentence of one word."""
+    """Return the other word with the greatest weight of each query, (L, H, T); -1 in a sentence of one word."""
     n_words = sample.n_words
     if n_words < 2:
         return np.full((*sample.weights.shape[:2], n_words), -1)
@@ -116,12 +117,12 @@ def strongest_other(sample: WordAttention) -> Ints:
     return answers
 
 
-def commonest_offsets(answers: Sequence[Ints]) -> tuple[Ints, Floats]:
-    """Return for each head the commonest offset of its ``strongest_other``, and its share of all words; each (L, H).
+def most_frequent_offsets(answers: Sequence[Ints]) -> tuple[Ints, Floats]:
+    """Return each head's most frequent offset of ``strongest_other``, and its share of all words; each (L, H).
 
     ``answers`` has one array per sentence. Words without a neighbour at that offset count, too.
     """
-    offsets = [offset for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset]
+    offsets = [offset for offset in range(-MAX_OFFSET, MAX_OFFSET + 1) if offset]
     relative = np.concatenate([each - np.arange(each.shape[-1]) for each in answers], axis=-1)
     shares = np.stack([(relative == offset).mean(axis=-1) for offset in offsets])
     return np.array(offsets)[shares.argmax(axis=0)], shares.max(axis=0)
@@ -178,7 +179,7 @@ class PositionBaseline:
 
 
 BASELINES = (
-    *(PositionBaseline("offset", offset) for offset in range(-WIDEST_OFFSET, WIDEST_OFFSET + 1) if offset),
+    *(PositionBaseline("offset", offset) for offset in range(-MAX_OFFSET, MAX_OFFSET + 1) if offset),
     *(PositionBaseline("position", position) for position in (*range(12), -1, -2, -3, -4)),
 )
 
@@ -189,7 +190,7 @@ class HeadResult:
 
     layer: int  # from 0
     head: int  # from 0
-    n_items: int  # of the measuring probe
+    n_items: int  # of the test probe
     accuracy: float
     low: float  # 95 % Wilson interval of the accuracy
     high: float
@@ -202,14 +203,14 @@ class HeadResult:
         return self.low > self.baseline_accuracy
 
 
-def best_head(choosing: Probe, measuring: Probe) -> HeadResult:
-    """Choose the most accurate head and baseline on one probe, and measure both on the other."""
-    accuracies = choosing.accuracies()
-    layer, head = (int(place) for place in np.unravel_index(accuracies.argmax(), accuracies.shape))
-    baseline = max(BASELINES, key=choosing.baseline_accuracy)
-    accuracy, n_items = float(measuring.accuracies()[layer, head]), len(measuring.items)
+def best_head(dev: Probe, test: Probe) -> HeadResult:
+    """Choose the most accurate head and baseline on the dev probe, and measure both on the test probe."""
+    accuracies = dev.accuracies()
+    layer, head = (int(index) for index in np.unravel_index(accuracies.argmax(), accuracies.shape))
+    baseline = max(BASELINES, key=dev.baseline_accuracy)
+    accuracy, n_items = float(test.accuracies()[layer, head]), len(test.items)
     low, high = wilson(accuracy, n_items)
-    return HeadResult(layer, head, n_items, accuracy, low, high, baseline, measuring.baseline_accuracy(baseline))
+    return HeadResult(layer, head, n_items, accuracy, low, high, baseline, test.baseline_accuracy(baseline))
 
 
 def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:

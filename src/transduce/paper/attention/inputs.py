@@ -24,7 +24,7 @@ __all__ = ["DEFAULT_SENTENCE", "PAGE", "FigureInputs", "attention_experiment", "
 
 # An image caption, as in the training text of --scale cpu, with a subject far from its verb and a pronoun.
 DEFAULT_SENTENCE = "A woman in a red jacket who is standing near the lake is throwing a ball to her dog."
-MOST_WORDS = 60  # of a sentence that is drawn
+MAX_WORDS = 60  # of a sentence that is drawn
 PAGE = "attention.html"  # shared by the three figures: same model, same sentence
 PAPER = "paper (encoder of 6 layers; width and training text not stated)"  # captions of figures 3 to 5
 
@@ -115,16 +115,16 @@ def figure_inputs(experiments: Experiments, request: Request) -> FigureInputs:
     translator = Translator.load(experiments.model_folder(experiment), device=experiments.device)
     text = DEFAULT_SENTENCE if request.sentence is None else request.sentence
     (sentence,) = attention_between_words(translator, [text])
-    if sentence.n_words > MOST_WORDS:
-        raise DataError(f"figures 3 to 5 draw at most {MOST_WORDS} words; the sentence has {sentence.n_words}")
+    if sentence.n_words > MAX_WORDS:
+        raise DataError(f"figures 3 to 5 draw at most {MAX_WORDS} words; the sentence has {sentence.n_words}")
     n_sentences = 60 if request.is_short else 1000
-    dev, test = (_sentences(experiment.config.data, experiments.data_folder, split, n_sentences) for split in PARTS)
+    dev, test = (_sentences(experiment.config.data, experiments.data_folder, split, n_sentences) for split in SPLITS)
     return FigureInputs(
         record, experiments.scale, translator, text, sentence, dev, test, n_trees=60 if request.is_short else 500
     )
 
 
-PARTS: tuple[Split, ...] = ("dev", "test")
+SPLITS: tuple[Split, ...] = ("dev", "test")
 
 
 def _sentences(data: DataConfig, data_folder: Path | None, split: Split, n_sentences: int) -> tuple[str, ...]:
@@ -135,13 +135,13 @@ def _sentences(data: DataConfig, data_folder: Path | None, split: Split, n_sente
 def attention_experiment(scale: Scale, *, is_short: bool) -> Experiment:
     """Return the experiment whose heads are probed; above the scale of a CPU it is the base row of Table 3."""
     if is_short:
-        return Experiment("attention-short", _short())
+        return Experiment("attention-short", _short_config())
     if scale != "cpu":
         return row_experiment("base", scale, seed=1)
-    return Experiment("attention", _on_captions())
+    return Experiment("attention", _captions_config())
 
 
-def _on_captions() -> RunConfig:
+def _captions_config() -> RunConfig:
     """4 + 4 layers of 8 heads: about ten minutes of one CPU thread."""
     max_updates = 900
     return RunConfig(
@@ -157,7 +157,7 @@ def _on_captions() -> RunConfig:
     )  # fmt: skip
 
 
-def _short() -> RunConfig:
+def _short_config() -> RunConfig:
     """A smoke test of seconds; the model has learned next to nothing."""
     return RunConfig(
         model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=1, d_model=32, d_ff=48, n_heads=4, d_k=8, d_v=8),

@@ -16,10 +16,10 @@ from transduce.tasks import Translator
 from transduce.trees import Tree, parse_tree
 
 __all__ = [
-    "ABOUT_PROBES", "RelationResult", "compared", "probe_relations", "relation_probes", "relation_table",
+    "ABOUT_PROBES", "RelationResult", "comparison_text", "probe_relations", "relation_probes", "relation_table",
 ]  # fmt: skip
 
-LEAST_ITEMS = 20  # relations with fewer items, to choose a head or to measure it, are left out
+MIN_ITEMS = 20  # relations with fewer items, to choose a head or to measure it, are left out
 SEED = 1
 
 ABOUT_PROBES = (
@@ -40,7 +40,7 @@ class RelationResult:
     untrained: HeadResult
 
 
-def compared(result: RelationResult) -> str:
+def comparison_text(result: RelationResult) -> str:
     """Describe the head of a relation beside its baseline, as in "layer 3, head 1 finds ... in 22 % (...)"."""
     each = result.trained
     return (
@@ -60,35 +60,33 @@ def probe_relations(translator: Translator, *, n_sentences: int, farther_than: i
     def probes(each: Translator, split: Split) -> dict[str, Probe]:
         return _probes(each, split, n_sentences=n_sentences, farther_than=farther_than)
 
-    choosing, measuring = probes(translator, "dev"), probes(translator, "test")
+    dev, test = probes(translator, "dev"), probes(translator, "test")
     initial = untrained(translator)
-    initial_choosing, initial_measuring = probes(initial, "dev"), probes(initial, "test")
+    initial_dev, initial_test = probes(initial, "dev"), probes(initial, "test")
     results = [
-        RelationResult(
-            name, best_head(choosing[name], measuring[name]), best_head(initial_choosing[name], initial_measuring[name])
-        )
-        for name in choosing
-        if _is_enough(choosing, name) and _is_enough(measuring, name)
+        RelationResult(name, best_head(dev[name], test[name]), best_head(initial_dev[name], initial_test[name]))
+        for name in dev
+        if _is_enough(dev, name) and _is_enough(test, name)
     ]
     return sorted(results, key=lambda each: each.trained.baseline_accuracy - each.trained.accuracy)
 
 
 def _is_enough(probes: Mapping[str, Probe], name: str) -> bool:
-    return name in probes and len(probes[name].items) >= LEAST_ITEMS
+    return name in probes and len(probes[name].items) >= MIN_ITEMS
 
 
 def _probes(translator: Translator, split: Split, *, n_sentences: int, farther_than: int) -> dict[str, Probe]:
-    """Probes by relation. Sentences whose trees have other word boundaries than ours ("can not") are left out."""
+    """Return probes by relation, without sentences whose trees have other word boundaries than ours ("can not")."""
     pairs = list(generate_pairs(split, n_pairs=n_sentences, seed=SEED))
     samples = attention_between_words(translator, [pair.en for pair in pairs])
     trees = [parse_tree(pair.tree) for pair in pairs]
-    both = [
+    matched = [
         (sample, tree)
         for sample, tree in zip(samples, trees, strict=True)
         if sample.words[:-1] == tuple(leaf.word for leaf in tree.leaves())
     ]
-    answers = [strongest_other(sample) for sample, _ in both]
-    items = relation_probes([tree for _, tree in both], farther_than=farther_than)
+    answers = [strongest_other(sample) for sample, _ in matched]
+    items = relation_probes([tree for _, tree in matched], farther_than=farther_than)
     return {name: Probe(answers, each) for name, each in items.items()}
 
 

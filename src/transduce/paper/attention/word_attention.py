@@ -2,8 +2,9 @@
 
 As in Clark et al. (2019) for BERT: attention to a word is the sum over its subwords, attention from a word their mean,
 so that a row still sums to 1.
+
+Shapes: B sentences, L layers, H heads, P subwords with EOS, S source positions (words with EOS).
 """
-# B sentences, L layers, H heads, P subwords, W words; EOS is the last of both
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ Weights = NDArray[np.float32]
 class WordAttention:
     """The encoder self-attention of one sentence; ``weights[layer, head, i]`` is the row of query word ``i``."""
 
-    words: tuple[str, ...]  # W, EOS last
-    weights: Weights  # (L, H, W, W), rows sum to 1
+    words: tuple[str, ...]  # S, EOS last
+    weights: Weights  # (L, H, S, S), rows sum to 1
 
     @property
     def n_words(self) -> int:
@@ -53,21 +54,21 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
         raise CheckpointError(f"system = {model.config.system!r} has no self-attention; use a Transformer")
     sources = [normalise(text) for text in texts]
     ids = [translator.source_ids(source) for source in sources]
-    n_tokens = _lengths_of_tokens(tokenizer)
-    found: dict[int, WordAttention] = {}
+    token_lengths = _lengths_of_tokens(tokenizer)
+    by_row: dict[int, WordAttention] = {}
     for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=MAX_TOKENS):
         weights_BLHPP = _encoder_weights(model, [[*ids[row], EOS_ID] for row in rows])
         for row, weights_LHPP in zip(rows.tolist(), weights_BLHPP, strict=True):
-            lengths = _lengths_of_words(tokenizer.words(sources[row]), [n_tokens[id] for id in ids[row]])
+            lengths = _lengths_of_words(tokenizer.words(sources[row]), [token_lengths[id] for id in ids[row]])
             words = _words(tokenizer, ids[row], lengths)
-            found[row] = WordAttention(
+            by_row[row] = WordAttention(
                 (*words, SPECIAL_TOKENS[EOS_ID]), merge_subwords(weights_LHPP, np.array([*lengths, 1]))
             )
-    return [found[row] for row in range(len(texts))]
+    return [by_row[row] for row in range(len(texts))]
 
 
 def untrained(translator: Translator, *, seed: int = 1) -> Translator:
-    """Return the same model with its initial weights: the control for what a search finds without training."""
+    """Return the same model with its initial weights: a control for probes of the trained one."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = make_model(translator.model.config)
@@ -84,19 +85,19 @@ def lengths_of_words(tokenizer: Tokenizer, text: str) -> list[int]:
     >>> tokenizer.pieces(tokenizer.encode("low slow.")), lengths_of_words(tokenizer, "low slow.")
     (['▁low', '▁', 's', 'lo', 'w', '.'], [1, 4, 1])
     """
-    n_tokens = _lengths_of_tokens(tokenizer)
-    return _lengths_of_words(tokenizer.words(text), [n_tokens[id] for id in tokenizer.encode(text)])
+    token_lengths = _lengths_of_tokens(tokenizer)
+    return _lengths_of_words(tokenizer.words(text), [token_lengths[id] for id in tokenizer.encode(text)])
 
 
 def _lengths_of_tokens(tokenizer: Tokenizer) -> dict[int, int]:
-    """Return each token's length in symbols of the byte-level alphabet, without WordPiece's continuation mark."""
+    """Return each token's length in characters of the byte-level alphabet, without WordPiece's continuation mark."""
     return {id: len(token.removeprefix(CONTINUATION)) for token, id in tokenizer.vocabulary.items()}
 
 
-def _lengths_of_words(words: Sequence[str], n_tokens: Sequence[int]) -> list[int]:
-    """Return the number of subwords of each word, given symbol counts; no subword is part of two words."""
+def _lengths_of_words(words: Sequence[str], token_lengths: Sequence[int]) -> list[int]:
+    """Return the number of subwords of each word, given the lengths of its tokens; no subword is part of two words."""
     word_of_token = np.repeat(np.arange(len(words)), [len(word) for word in words])
-    last_tokens = np.cumsum(np.array(n_tokens, dtype=np.int64)) - 1
+    last_tokens = np.cumsum(np.array(token_lengths, dtype=np.int64)) - 1
     counts: list[int] = np.bincount(word_of_token[last_tokens]).tolist()
     return counts
 
@@ -107,12 +108,12 @@ def _words(tokenizer: Tokenizer, ids: Sequence[int], lengths: Sequence[int]) -> 
     return [tokenizer.decode(ids[start:end]) for start, end in pairwise(cuts)]
 
 
-def merge_subwords(weights_LHPP: Weights, lengths_W: NDArray[np.int64]) -> Weights:
-    """Return weights (L, H, W, W): summed over the subwords of a key, averaged over the subwords of a query."""
-    starts_W = np.cumsum(lengths_W) - lengths_W
-    to_words_LHPW = np.add.reduceat(weights_LHPP, starts_W, axis=-1)
-    summed_LHWW = np.add.reduceat(to_words_LHPW, starts_W, axis=-2)
-    weights: Weights = (summed_LHWW / lengths_W[:, None]).astype(np.float32)
+def merge_subwords(weights_LHPP: Weights, lengths_S: NDArray[np.int64]) -> Weights:
+    """Return weights (L, H, S, S): summed over the subwords of a key, averaged over the subwords of a query."""
+    starts_S = np.cumsum(lengths_S) - lengths_S
+    to_words_LHPS = np.add.reduceat(weights_LHPP, starts_S, axis=-1)
+    summed_LHSS = np.add.reduceat(to_words_LHPS, starts_S, axis=-2)
+    weights: Weights = (summed_LHSS / lengths_S[:, None]).astype(np.float32)
     return weights
 
 
@@ -121,9 +122,9 @@ def _encoder_weights(model: Transformer, rows: Sequence[Sequence[int]]) -> list[
     """Return the attention between the subwords of each row, (L, H, P, P)."""
     layers: list[Tensor] = []
 
-    def keep(kind: AttentionKind, layer: int, weights_BHPP: Tensor) -> None:
+    def collect(kind: AttentionKind, layer: int, weights_BHPP: Tensor) -> None:
         layers.append(weights_BHPP.float().cpu())
 
-    model.encode(pad_rows([list(row) for row in rows]).to(model.output_weight.device), attention_hook=keep)
+    model.encode(pad_rows([list(row) for row in rows]).to(model.output_weight.device), attention_hook=collect)
     weights_BLHPP = torch.stack(layers, dim=1).numpy()
     return [weights_LHPP[..., : len(row), : len(row)] for row, weights_LHPP in zip(rows, weights_BLHPP, strict=True)]

@@ -1,6 +1,6 @@
 """Curves of sections 3.5 and 5.3: the learning rate, sinusoids, and translation of long sentences by position encoding.
 
-Shapes: P positions, D d_model.
+Shapes: T positions, D d_model.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 def deviation_of_shift(matrix_DD: Tensor, k: int, n_positions: int) -> float:
     """Return the largest |PE(pos + k) - M PE(pos)| in any dimension, for all pos below ``n_positions``."""
-    table_PD = sinusoid(n_positions + k, len(matrix_DD))
-    return float((table_PD[k:] - table_PD[:n_positions] @ matrix_DD.T).abs().max())
+    table_TD = sinusoid(n_positions + k, len(matrix_DD))
+    return float((table_TD[k:] - table_TD[:n_positions] @ matrix_DD.T).abs().max())
 
 
 def _about_the_schedule() -> tuple[str | Table, ...]:
@@ -197,11 +197,11 @@ def _draw_sinusoids(path: Path) -> None:
     grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.7))
     sines = figure.add_subplot(grid[:, 0])
     cosines = figure.add_subplot(grid[:, 1], sharey=sines)
-    waves, likeness = (figure.add_subplot(grid[row, 2]) for row in (0, 1))
-    table_PD = sinusoid(n_shown, D_MODEL).numpy()
+    waves, similarity = (figure.add_subplot(grid[row, 2]) for row in (0, 1))
+    table_TD = sinusoid(n_shown, D_MODEL).numpy()
     for panel, first, name in ((sines, 0, "Sines, even dimensions"), (cosines, 1, "Cosines, odd dimensions")):
         extent = (0, D_MODEL, n_shown, 0)
-        values = table_PD[:, first::2]
+        values = table_TD[:, first::2]
         image = panel.imshow(values, "RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="none", extent=extent)
         panel.set_title(name, loc="left", fontsize=11)
         panel.set(xlabel="dimension", xticks=range(0, D_MODEL + 1, 128))
@@ -209,35 +209,35 @@ def _draw_sinusoids(path: Path) -> None:
     cosines.tick_params(labelleft=False)
     figure.colorbar(image, ax=(sines, cosines), location="bottom", shrink=0.5, ticks=[-1, 0, 1])
     for dimension, colour in zip(dimensions, COLOURS, strict=False):
-        waves.plot(table_PD[:, dimension], color=colour, label=f"dimension {dimension}")
+        waves.plot(table_TD[:, dimension], color=colour, label=f"dimension {dimension}")
     waves.set(xlabel="position", ylabel="PE", ylim=(-1.1, 1.9), yticks=(-1, 0, 1))
     waves.set_title("Single dimensions", loc="left", fontsize=11)
     waves.legend(frameon=False, ncols=2, loc="upper center", fontsize=9)
     # Any position may be the first of the two: the middle one has all others around it here.
-    all_PD = sinusoid(2 * n_apart + 1, D_MODEL)
-    likeness.plot(range(-n_apart, n_apart + 1), (all_PD @ all_PD[n_apart]).numpy(), color=INK)
-    likeness.set(xlabel="k, positions apart", ylabel="PE(pos) · PE(pos + k)", ylim=(0, 0.55 * D_MODEL))
-    likeness.set_title("The dot product depends on the offset alone", loc="left", fontsize=11)
-    for panel in (waves, likeness):
+    all_TD = sinusoid(2 * n_apart + 1, D_MODEL)
+    similarity.plot(range(-n_apart, n_apart + 1), (all_TD @ all_TD[n_apart]).numpy(), color=INK)
+    similarity.set(xlabel="k, positions apart", ylabel="PE(pos) · PE(pos + k)", ylim=(0, 0.55 * D_MODEL))
+    similarity.set_title("The dot product depends on the offset alone", loc="left", fontsize=11)
+    for panel in (waves, similarity):
         style(panel)
     save_svg(figure, path)
 
 
 def _draw_lengths(scores: Mapping[Positions, Sequence[ClassScores]], path: Path) -> None:
     figure, (bleu, perplexity) = new_panels(10.5, 4.2, 1, 2)
-    places = range(len(CLASSES))
-    for positions, found in scores.items():
+    x = range(len(CLASSES))
+    for positions, of_class in scores.items():
         colour, label = COLOUR_OF[positions], f"{positions} positions"
-        bleu.plot(places, [each.bleu for each in found], color=colour, marker="o", label=label)
-        perplexity.plot(places, [each.perplexity for each in found], color=colour, marker="o", label=label)
+        bleu.plot(x, [each.bleu for each in of_class], color=colour, marker="o", label=label)
+        perplexity.plot(x, [each.perplexity for each in of_class], color=colour, marker="o", label=label)
     for panel in (bleu, perplexity):
         panel.axvspan(-0.4, 0.5, color=GREY, alpha=0.15, linewidth=0)
-        panel.set_xticks(places, [str(each) for each in CLASSES])
+        panel.set_xticks(x, [str(each) for each in CLASSES])
         panel.set(xlabel="tokens of the longer side", xlim=(-0.4, len(CLASSES) - 0.6))
     for panel, height, side in ((bleu, 0.03, "bottom"), (perplexity, 0.97, "top")):  # where there are no curves
         panel.text(-0.34, height, "lengths in\ntraining", transform=panel.get_xaxis_transform(), color=GREY, va=side)
     bleu.set(ylabel="sacreBLEU", ylim=(0, 100))
-    highest = max(each.perplexity for found in scores.values() for each in found)
+    highest = max(each.perplexity for of_class in scores.values() for each in of_class)
     perplexity.set(ylabel="perplexity per token", ylim=(1, max(2.0, 1.5 * highest)))
     set_log_axis(perplexity, "y")
     bleu.set_title("BLEU by length", loc="left")

@@ -111,9 +111,9 @@ def by_length(experiments: Experiments, experiment: Experiment, *, is_short: boo
         return [asdict(_scores_of(translator, pairs)) for pairs in by_class]
 
     settings = {"n_pairs": n_pairs, "n_in_class": n_in_class}
-    found = experiments.cached_measurement(experiment, "by_length", measure, settings=settings)
+    measured = experiments.cached_measurement(experiment, "by_length", measure, settings=settings)
     try:
-        return tuple(ClassScores(**values) for values in found)
+        return tuple(ClassScores(**values) for values in measured)
     except TypeError as error:
         raise DataError(f"{experiment.name}: the cached scores by length are not of this version ({error})") from error
 

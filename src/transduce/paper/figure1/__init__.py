@@ -18,10 +18,10 @@ from transduce.paper.experiments import Experiments
 from transduce.paper.figure1.architecture import (
     Architecture,
     Call,
-    Pass,
+    ForwardPass,
     attention_kind,
     read_architecture,
-    run_through,
+    record_forward_pass,
     shape_of,
     within,
 )
@@ -48,10 +48,10 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
         model = Transformer(config).eval()
     source = request.sentence or SOURCE
     src_1S, tgt_1T = _ids(source, config, ends_with=[EOS_ID]), _ids(TARGET, config, begins_with=[BOS_ID])
-    seen = run_through(model, src_1S, tgt_1T)
-    architecture = read_architecture(model, seen)
+    recorded = record_forward_pass(model, src_1S, tgt_1T)
+    architecture = read_architecture(model, recorded)
     svg = architecture_svg(architecture, title="The Transformer as built")
-    checks = check_wiring(model, seen, src_1S, tgt_1T)
+    checks = check_wiring(model, recorded, src_1S, tgt_1T)
     return Report(
         "figure1",
         "Figure 1: the architecture of the Transformer",
@@ -65,7 +65,7 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
                 hardware="any CPU: only roundings depend on it",
             ),
             *_about_parts(architecture, config),
-            *_about_shapes(seen, source),
+            *_about_shapes(recorded, source),
             *_about_wiring(checks),
         ),
         drawings={"figure1": partial(_write, svg)},
@@ -118,9 +118,9 @@ The sizes are {config.n_encoder_layers} + {config.n_decoder_layers} layers, d_mo
     )
 
 
-def _about_shapes(seen: Pass, source: str) -> tuple[str | Table, ...]:
-    n_source, n_target = len(seen.memory_SD), len(seen.states_TD)
-    rows = (*_shapes(seen.encoder, seen), *_shapes(seen.decoder, seen), *_last_shapes(seen))
+def _about_shapes(recorded: ForwardPass, source: str) -> tuple[str | Table, ...]:
+    n_source, n_target = len(recorded.memory_SD), len(recorded.states_TD)
+    rows = (*_shapes(recorded.encoder, recorded), *_shapes(recorded.decoder, recorded), *_last_shapes(recorded))
     return (
         f"""\
 ## Shapes
@@ -132,7 +132,7 @@ have the same shapes, so only the first is shown.""",
     )
 
 
-def _shapes(calls: Sequence[Call], seen: Pass) -> Iterator[tuple[Cell, ...]]:
+def _shapes(calls: Sequence[Call], recorded: ForwardPass) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each module without children and each attention of the first layers, in order of execution."""
     for call in within(calls):
         match call.module:
@@ -141,16 +141,16 @@ def _shapes(calls: Sequence[Call], seen: Pass) -> Iterator[tuple[Cell, ...]]:
             case Dropout() | nn.Identity():
                 continue
             case SelfAttention() | CrossAttention():
-                yield from _shapes_of_attention(call, seen)
+                yield from _shapes_of_attention(call, recorded)
             case _ if not call.inside and not _is_in_attention(call):
                 yield _row(call)
 
 
-def _shapes_of_attention(call: Call, seen: Pass) -> Iterator[tuple[Cell, ...]]:
+def _shapes_of_attention(call: Call, recorded: ForwardPass) -> Iterator[tuple[Cell, ...]]:
     *projections, w_o = call.inside
     for projection in projections:
         yield _row(projection)
-    yield f"{call.path}: softmax(Q K^T / sqrt(d_k))", "", "", shape_of(seen.weights[attention_kind(call), 0])
+    yield f"{call.path}: softmax(Q K^T / sqrt(d_k))", "", "", shape_of(recorded.weights[attention_kind(call), 0])
     yield _row(w_o)
 
 
@@ -168,15 +168,15 @@ def _is_in_attention(call: Call) -> bool:
     return "attention." in call.path
 
 
-def _last_shapes(seen: Pass) -> Iterator[tuple[Cell, ...]]:
-    matrix = f"({seen.logits_TV.shape[1]}, {seen.states_TD.shape[1]})"
-    yield "logits", matrix, shape_of(seen.states_TD), shape_of(seen.logits_TV)
+def _last_shapes(recorded: ForwardPass) -> Iterator[tuple[Cell, ...]]:
+    matrix = f"({recorded.logits_TV.shape[1]}, {recorded.states_TD.shape[1]})"
+    yield "logits", matrix, shape_of(recorded.states_TD), shape_of(recorded.logits_TV)
 
 
 def _about_wiring(checks: Sequence[Check]) -> tuple[str | Table, ...]:
     n_failed = sum(not check.holds for check in checks)
     verdict = f"All {len(checks)} hold." if n_failed == 0 else f"{n_failed} of {len(checks)} DO NOT HOLD."
-    rows = tuple((check.section, check.claim, check.found, "yes" if check.holds else "NO") for check in checks)
+    rows = tuple((check.section, check.claim, check.measured, "yes" if check.holds else "NO") for check in checks)
     return (
         f"""\
 ## Statements of section 3

@@ -23,13 +23,13 @@ from transduce.model.weights import name_on_disk
 __all__ = [
     "Architecture",
     "Call",
-    "Pass",
+    "ForwardPass",
     "Stack",
     "Sublayer",
     "attention_kind",
     "leaves",
     "read_architecture",
-    "run_through",
+    "record_forward_pass",
     "shape_of",
     "sublayer_call",
     "within",
@@ -48,7 +48,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class ForwardPass:
     """A recorded forward pass of one pair."""
 
     encoder: tuple[Call, ...]
@@ -60,18 +60,18 @@ class Pass:
 
 
 @torch.no_grad()
-def run_through(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> Pass:
+def record_forward_pass(model: Transformer, src_1S: Tensor, tgt_1T: Tensor) -> ForwardPass:
     """Run a model on one pair and record every call."""
     weights: dict[tuple[AttentionKind, int], Tensor] = {}
 
-    def keep(kind: AttentionKind, layer: int, weights_1HTS: Tensor) -> None:
+    def collect(kind: AttentionKind, layer: int, weights_1HTS: Tensor) -> None:
         weights[kind, layer] = weights_1HTS[0]
 
     with _calls_of(model, "source") as encoder:
-        memory = model.encode(src_1S, attention_hook=keep)
+        memory = model.encode(src_1S, attention_hook=collect)
     with _calls_of(model, "target") as decoder:
-        states_TD = model.decode(memory, tgt_1T, attention_hook=keep)
-    return Pass(tuple(encoder), tuple(decoder), memory.states_MD, states_TD, model.logits(states_TD), weights)
+        states_TD = model.decode(memory, tgt_1T, attention_hook=collect)
+    return ForwardPass(tuple(encoder), tuple(decoder), memory.states_MD, states_TD, model.logits(states_TD), weights)
 
 
 @contextmanager
@@ -159,7 +159,7 @@ class Architecture:
     n_parameters: int
 
 
-def read_architecture(model: Transformer, seen: Pass) -> Architecture:
+def read_architecture(model: Transformer, recorded: ForwardPass) -> Architecture:
     """Return the architecture of a model, given a pass through it.
 
     Raises ShapeError if the layers of a stack differ, or if positions count words.
@@ -168,28 +168,30 @@ def read_architecture(model: Transformer, seen: Pass) -> Architecture:
     if type(source) is not TokenFrontEnd or type(target) is not TokenFrontEnd:
         fronts = sorted({type(front).__name__ for front in (source, target)})
         raise ShapeError(f"figure 1 needs positions that count tokens, got a model with {', '.join(fronts)}")
-    places = {
+    matrices = {
         "input": source.embedding.weight,
         "output": target.embedding.weight,
         "linear": model.output_weight,
     }
-    storages = {place: weight.data_ptr() for place, weight in places.items()}
-    tied = tuple(place for place, storage in storages.items() if list(storages.values()).count(storage) > 1)
+    storages = {name: weight.data_ptr() for name, weight in matrices.items()}
+    tied = tuple(name for name, storage in storages.items() if list(storages.values()).count(storage) > 1)
     return Architecture(
-        encoder=_stack(seen.encoder, source, seen),
-        decoder=_stack(seen.decoder, target, seen),
+        encoder=_stack(recorded.encoder, source, recorded),
+        decoder=_stack(recorded.decoder, target, recorded),
         output=shape_of(model.output_weight),
         tied=tied,
-        d_model=seen.states_TD.shape[-1],
+        d_model=recorded.states_TD.shape[-1],
         n_parameters=sum(weight.numel() for weight in model.parameters()),
     )
 
 
-def _stack(calls: Sequence[Call], front: TokenFrontEnd, seen: Pass) -> Stack:
+def _stack(calls: Sequence[Call], front: TokenFrontEnd, recorded: ForwardPass) -> Stack:
     *_, stack = calls
     called = [call for call in stack.inside if isinstance(call.module, Layer)]
     read = [
-        tuple(_sublayer(residual, number, seen) for residual in call.inside if isinstance(residual.module, Residual))
+        tuple(
+            _sublayer(residual, number, recorded) for residual in call.inside if isinstance(residual.module, Residual)
+        )
         for number, call in enumerate(called)
     ]
     if len(set(read)) != 1:
@@ -214,25 +216,25 @@ def sublayer_call(residual: Call) -> Call:
     )
 
 
-def _sublayer(residual: Call, number: int, seen: Pass) -> Sublayer:
+def _sublayer(residual: Call, number: int, recorded: ForwardPass) -> Sublayer:
     call = sublayer_call(residual)
     module, before = call.module, residual.inside[: residual.inside.index(call)]
     return Sublayer(
-        title=_title(call, number, seen),
+        title=_title(call, number, recorded),
         kind="attention" if isinstance(module, MultiHeadAttention) else "feed-forward",
         is_cross=isinstance(module, CrossAttention),
         norm="before" if any(isinstance(each.module, nn.LayerNorm) for each in before) else "after",
         weights=tuple(dict.fromkeys(_weights(call))),
-        heads=_heads(call, module, number, seen) if isinstance(module, SelfAttention | CrossAttention) else "",
+        heads=_heads(call, module, number, recorded) if isinstance(module, SelfAttention | CrossAttention) else "",
         n_parameters=_n_parameters(residual.module) + _n_parameters(module),
     )
 
 
-def _title(call: Call, number: int, seen: Pass) -> str:
+def _title(call: Call, number: int, recorded: ForwardPass) -> str:
     """Return the title as in figure 1; attention without weight on later positions is masked."""
     match call.module:
         case MultiHeadAttention():
-            weights_HTS = seen.weights[attention_kind(call), number]
+            weights_HTS = recorded.weights[attention_kind(call), number]
             is_masked = weights_HTS.shape[1] == weights_HTS.shape[2] and not bool(weights_HTS.triu(1).any())
             return "Masked Multi-Head Attention" if is_masked else "Multi-Head Attention"
         case FeedForward():
@@ -241,9 +243,9 @@ def _title(call: Call, number: int, seen: Pass) -> str:
             return "Mixture of Experts"
 
 
-def _heads(call: Call, module: SelfAttention | CrossAttention, number: int, seen: Pass) -> str:
+def _heads(call: Call, module: SelfAttention | CrossAttention, number: int, recorded: ForwardPass) -> str:
     """Describe the heads of an attention: their number, d_k and d_v."""
-    n_heads = len(seen.weights[attention_kind(call), number])
+    n_heads = len(recorded.weights[attention_kind(call), number])
     d_k, d_v = (width // n_heads for width in (module.widths[0], module.widths[-1]))
     return f"{n_heads} heads, " + (f"d_k = d_v = {d_k}" if d_k == d_v else f"d_k = {d_k}, d_v = {d_v}")
 

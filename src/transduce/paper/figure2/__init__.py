@@ -1,6 +1,6 @@
 """Figure 2 and footnote 4: why dot products are divided by sqrt(d_k), and whether our layers match section 3.2.
 
-Shapes: Q queries, S keys of each, K d_k.
+Shapes: N rows (one query each), S keys of each query, K d_k.
 """
 
 from __future__ import annotations
@@ -83,32 +83,32 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
     )
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        compared = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
+        agreement = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
     return Report(
         "figure2",
         "Figure 2: scaled dot-product attention and multi-head attention",
         (
-            verdict_line(_verdict(sizes, unscaled, scaled, compared)),
+            verdict_line(_verdict(sizes, unscaled, scaled, agreement)),
             picture("figure2", "Variance of q · k, entropy and gradients over d_k, with and without 1 / sqrt(d_k)"),
             how_to_reproduce(
                 "figure2", scale=experiments.scale, seeds="seed 1", hardware="any CPU: only roundings depend on it"
             ),
             *_about_variance(sizes, variances),
             *_about_saturation(sizes, unscaled, scaled),
-            *_about_agreement(compared),
+            *_about_agreement(agreement),
         ),
         drawings={"figure2": lambda path: _draw(sizes, variances, unscaled, scaled, path)},
     )
 
 
 def _verdict(
-    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], compared: Sequence[Agreement]
+    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], agreement: Sequence[Agreement]
 ) -> str:
     return (
         f"Footnote 4 holds for random vectors: at d_k = {sizes.d_k[-1]:,}, {unscaled[-1].vanished_share:.0%} of the"
         f" queries have a softmax gradient below {VANISHED} without the factor 1 / sqrt(d_k), and"
         f" {scaled[-1].vanished_share:.0%} with it; our attention layers match the formulas to"
-        f" {max(each.difference for each in compared):.1e}."
+        f" {max(each.difference for each in agreement):.1e}."
     )
 
 
@@ -125,9 +125,9 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
     parts = []
     for start in range(0, n_queries, 50):  # a block of keys fits into the cache
         n = min(50, n_queries - start)
-        q_QK = COMPONENTS["normal"]((n, d_k), generator)
-        k_QSK = COMPONENTS["normal"]((n, N_KEYS, d_k), generator)
-        parts.append(_softmax_of(q_QK, k_QSK, scale))
+        q_NK = COMPONENTS["normal"]((n, d_k), generator)
+        k_NSK = COMPONENTS["normal"]((n, N_KEYS, d_k), generator)
+        parts.append(_softmax_statistics(q_NK, k_NSK, scale))
     entropy, largest, gradient, query_gradient = torch.cat(parts, dim=1)
     return Saturation(
         float(entropy.mean()),
@@ -140,21 +140,21 @@ def saturation(d_k: int, *, n_queries: int, scale: float, generator: torch.Gener
     )
 
 
-def _softmax_of(q_QK: Tensor, k_QSK: Tensor, scale: float) -> Tensor:
-    """Return entropy, largest weight and gradient norms with respect to scores and to the query, (4, Q)."""
-    weights_QS = (torch.einsum("qk,qsk->qs", q_QK, k_QSK) * scale).softmax(dim=1)
-    entropy_Q = -torch.special.xlogy(weights_QS, weights_QS).sum(dim=1)
-    jacobian_QSS = torch.diag_embed(weights_QS) - weights_QS.unsqueeze(2) * weights_QS.unsqueeze(1)
-    by_query_QSK = jacobian_QSS @ k_QSK * scale
-    norms = [matrix.flatten(1).norm(dim=1) for matrix in (jacobian_QSS, by_query_QSK)]
-    return torch.stack([entropy_Q, weights_QS.amax(dim=1), *norms])
+def _softmax_statistics(q_NK: Tensor, k_NSK: Tensor, scale: float) -> Tensor:
+    """Return entropy, largest weight and gradient norms with respect to scores and to the query, (4, N)."""
+    weights_NS = (torch.einsum("nk,nsk->ns", q_NK, k_NSK) * scale).softmax(dim=1)
+    entropy_N = -torch.special.xlogy(weights_NS, weights_NS).sum(dim=1)
+    jacobian_NSS = torch.diag_embed(weights_NS) - weights_NS.unsqueeze(2) * weights_NS.unsqueeze(1)
+    by_query_NSK = jacobian_NSS @ k_NSK * scale
+    norms = [matrix.flatten(1).norm(dim=1) for matrix in (jacobian_NSS, by_query_NSK)]
+    return torch.stack([entropy_N, weights_NS.amax(dim=1), *norms])
 
 
 def _about_variance(sizes: Sizes, variances: Mapping[str, Sequence[Variance]]) -> tuple[str | Table, ...]:
     kinds = list(variances)
     rows: list[tuple[Cell, ...]] = []
-    for d_k, *found in zip(sizes.d_k, *variances.values(), strict=True):
-        rows.append((d_k, *(part for each in found for part in (each.value, each.error / d_k))))
+    for d_k, *of_d_k in zip(sizes.d_k, *variances.values(), strict=True):
+        rows.append((d_k, *(part for each in of_d_k for part in (each.value, each.error / d_k))))
     columns = ("d_k", *(part for kind in kinds for part in (kind, f"{kind}: error / d_k")))
     formats = dict.fromkeys(kinds, ",.2f") | {f"{kind}: error / d_k": ".3f" for kind in kinds}
     return (
@@ -187,9 +187,9 @@ def _about_saturation(
         "by query, median",
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (d_k, factor, *astuple(found))
+        (d_k, factor, *astuple(statistics))
         for factor, side in (("none", unscaled), ("1 / sqrt(d_k)", scaled))
-        for d_k, found in zip(sizes.d_k, side, strict=True)
+        for d_k, statistics in zip(sizes.d_k, side, strict=True)
     )
     formats = dict.fromkeys(names, ".3f") | {name: ".2e" for name in names if "median" in name}
     largest, plain, divided = sizes.d_k[-1], unscaled[-1], scaled[-1]
@@ -217,8 +217,8 @@ is for random vectors, as at the start of training; training itself is not measu
     )
 
 
-def _about_agreement(compared: Sequence[Agreement]) -> tuple[str | Table, ...]:
-    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in compared)
+def _about_agreement(agreement: Sequence[Agreement]) -> tuple[str | Table, ...]:
+    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in agreement)
     names = ("largest difference", "largest difference without the factor")
     return (
         """\
@@ -241,8 +241,8 @@ def _draw(
     figure, (variance, entropy, gradient, by_query) = new_panels(10.5, 7.4, 2, 2)
     d_k = sizes.d_k
     variance.plot(d_k, d_k, color=GREY, linewidth=5, alpha=0.4, label="d_k")
-    for (kind, found), colour, marker in zip(variances.items(), COLOURS[2:], "osv", strict=False):
-        variance.plot(d_k, [each.value for each in found], color=colour, marker=marker, linestyle="", label=kind)
+    for (kind, values), colour, marker in zip(variances.items(), COLOURS[2:], "osv", strict=False):
+        variance.plot(d_k, [each.value for each in values], color=colour, marker=marker, linestyle="", label=kind)
     variance.set_title("Variance of q · k", loc="left")
     variance.set(ylabel="variance")
     set_log_axis(variance, "y")

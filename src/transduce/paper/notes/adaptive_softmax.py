@@ -38,29 +38,29 @@ from transduce.text import EOS_ID
 
 __all__ = ["make_adaptive_softmax"]
 
-WHAT_IT_IS = """\
+ABOUT_ADAPTIVE_SOFTMAX = """\
 Adaptive softmax avoids most of a large softmax: a first level has the frequent words and one entry for the cluster of
 all others, a second level has those, behind a smaller projection. P(word) = P(cluster) P(word | cluster) is exact:
-over all words it sums to one (off by at most {off:.0e} in single precision, over {n_states} random states and
+over all words it sums to one (off by at most {deviation:.0e} in single precision, over {n_states} random states and
 {n_words:,} words). Here the first level has a fifth of the words, and the projection a quarter of the width, as in
 Grave et al. (2017)."""
 
-HOW_TIME_WAS_TAKEN = """\
+ABOUT_TIMES = """\
 Time for {n_positions} states of width {d_model}, with random weights and words drawn by Zipf's law (P ~ 1 / rank;
 {rare:.0%} of them are in the cluster at the largest vocabulary): loss with gradient, and finding the most probable
 word, where as many states point to the cluster. Medians of {n_rounds} interleaved rounds in milliseconds ({machine}).
 "Full, in blocks" is the implementation of `transduce train`."""
 
-HOW_LOSS_WAS_TAKEN = """\
+ABOUT_LOSSES = """\
 Loss: language models of 2 layers, d_model {d_tiny}, on the grammar corpus, {n_updates} updates of {batch_size}
 sentences, which differ only in the output layer (neither is tied to the embedding), seed 1. Nats per dev token are
 comparable within a row; tokens of a smaller vocabulary are shorter."""
 
-WHAT_IT_CANNOT_SHOW = """\
-The saving grows with the vocabulary: the notes have whole words in mind. With {some:,} tokens, as in the paper, the
-most probable word is found {faster:.1f} times as fast; but beam search needs the scores of all words, for which two
+LIMITATIONS = """\
+The saving grows with the vocabulary: the notes have whole words in mind. With {vocab:,} tokens, as in the paper, the
+most probable word is found {speedup:.1f} times as fast; but beam search needs the scores of all words, for which two
 levels take 40 % of the products. The paper does not use it, and neither do we. After these trainings the loss of two
-levels is {least:+.2f} to {most:+.2f} nats higher: rare words have a quarter of the width and learn through two
+levels is {min_gap:+.2f} to {max_gap:+.2f} nats higher: rare words have a quarter of the width and learn through two
 matrices. The models are small and trained in seconds; the plot shows where the gap is still changing."""
 
 HEAD_SHARE, TAIL_SHARE = 5, 4  # the first level has V / 5 words, the projection D / 4 values
@@ -82,7 +82,7 @@ class Sizes:
 
 FULL = Sizes((4_000, 16_000, 37_000, 100_000), 128, 256, 5, (1000, 2000, 4000), 3000, 300, 100)
 SHORT = Sizes((100, 200), 8, 16, 1, (300,), 60, 2, 10)
-N_LOOKS = 10
+N_VALIDATIONS = 10
 
 
 def make_adaptive_softmax(*, is_short: bool) -> Part:
@@ -91,16 +91,16 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
     times = [_times(vocab_size, sizes) for vocab_size in sizes.timed]
     texts = [grammar_text(n_train=sizes.n_pairs, n_dev=sizes.n_dev, vocab_size=each) for each in sizes.learned]
     losses = [_losses(text, sizes) for text in texts]
-    least, most = (find(each.gap for each in losses) for find in (min, max))
+    gaps = [each.gap for each in losses]
     return Part(
         "Adaptive softmax",
         "what does a two-level softmax save, and what does it cost?",
-        f"two-level softmax trains {times[-1].training_speedup:.1f} times as fast for up to {most:.2f} nats more",
+        f"two-level softmax trains {times[-1].training_speedup:.1f} times as fast for up to {max(gaps):.2f} nats more",
         f"With {times[-1].vocab_size:,} words two-level softmax trains {times[-1].training_speedup:.1f} times as fast"
-        f" as full softmax, and its loss is {least:+.2f} to {most:+.2f} nats per token higher.",
+        f" as full softmax, and its loss is {min(gaps):+.2f} to {max(gaps):+.2f} nats per token higher.",
         (
-            WHAT_IT_IS.format(**_sums(sizes)),
-            HOW_TIME_WAS_TAKEN.format(
+            ABOUT_ADAPTIVE_SOFTMAX.format(**_deviation_from_one(sizes)),
+            ABOUT_TIMES.format(
                 n_positions=sizes.n_positions,
                 d_model=sizes.d_model,
                 rare=times[-1].rare,
@@ -108,13 +108,13 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
                 machine=machine_description(torch.device("cpu")),
             ),
             _table_of_times(times),
-            HOW_LOSS_WAS_TAKEN.format(d_tiny=TINY.d_model, n_updates=sizes.n_updates, batch_size=BATCH_SIZE),
+            ABOUT_LOSSES.format(d_tiny=TINY.d_model, n_updates=sizes.n_updates, batch_size=BATCH_SIZE),
             _table_of_losses(losses),
-            WHAT_IT_CANNOT_SHOW.format(
-                some=times[-2].vocab_size,
-                faster=times[-2].search_speedup,
-                least=least,
-                most=most,
+            LIMITATIONS.format(
+                vocab=times[-2].vocab_size,
+                speedup=times[-2].search_speedup,
+                min_gap=min(gaps),
+                max_gap=max(gaps),
             ),
             picture("notes-adaptive-softmax", "Time over the vocabulary size, and loss over updates"),
         ),
@@ -123,13 +123,13 @@ def make_adaptive_softmax(*, is_short: bool) -> Part:
 
 
 @torch.no_grad()
-def _sums(sizes: Sizes) -> dict[str, float]:
-    """Return how far the sum of probabilities over all words is from one, at most."""
+def _deviation_from_one(sizes: Sizes) -> dict[str, float]:
+    """Return the largest deviation of the sum of probabilities from one, and the sizes of that check."""
     torch.manual_seed(1)
     n_words = sizes.timed[-1]
     layer = _new_two_level(sizes.d_model, n_words)
     total_N = layer.log_probabilities(torch.randn(sizes.n_positions, sizes.d_model)).exp().sum(dim=1)
-    return {"off": float((total_N - 1).abs().max()), "n_states": sizes.n_positions, "n_words": n_words}
+    return {"deviation": float((total_N - 1).abs().max()), "n_states": sizes.n_positions, "n_words": n_words}
 
 
 def _new_two_level(d_model: int, vocab_size: int) -> TwoLevelSoftmax:
@@ -188,13 +188,15 @@ def _times(vocab_size: int, sizes: Sizes) -> Times:
 
     @torch.no_grad()
     def search_levels() -> None:
-        two_level.likeliest(states_ND)
+        two_level.most_probable(states_ND)
 
-    def forget() -> None:
+    def clear_gradients() -> None:
         states_ND.grad = weight_VD.grad = None
         two_level.zero_grad(set_to_none=True)
 
-    ms = _interleaved([full, blocks, levels, search_full, search_levels], n_rounds=sizes.n_rounds, after_each=forget)
+    ms = _interleaved(
+        [full, blocks, levels, search_full, search_levels], n_rounds=sizes.n_rounds, after_each=clear_gradients
+    )
     return Times(vocab_size, float(is_rare_N.double().mean()), *ms)
 
 
@@ -204,13 +206,13 @@ def _interleaved(
     """Return the milliseconds of each: the median of interleaved rounds, after one warm-up."""
     seconds: list[list[float]] = [[] for _ in candidates]
     for number in range(n_rounds + 1):
-        for candidate, found in zip(candidates, seconds, strict=True):
+        for candidate, times in zip(candidates, seconds, strict=True):
             started = time.perf_counter()
             candidate()
             if number:
-                found.append(time.perf_counter() - started)
+                times.append(time.perf_counter() - started)
             after_each()
-    return [1000 * median(found) for found in seconds]
+    return [1000 * median(times) for times in seconds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +248,10 @@ def _losses(text: GrammarText, sizes: Sizes) -> Losses:
             return output.loss(model(batch.ids_BT), rank_V[batch.targets_N])
 
         def dev_nats() -> float:
-            found = loss(dev)
-            return float(found.nll_nats) / found.n_tokens
+            total = loss(dev)
+            return float(total.nll_nats) / total.n_tokens
 
-        return train(model, loss, batches, peak_lr=6e-3, dev_nats=dev_nats, n_looks=N_LOOKS)
+        return train(model, loss, batches, peak_lr=6e-3, dev_nats=dev_nats, n_validations=N_VALIDATIONS)
 
     full, two_level = curve(LinearOutput), curve(_new_two_level)
     updates, full_nats = zip(*full, strict=True)

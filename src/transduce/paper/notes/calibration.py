@@ -39,17 +39,17 @@ def reliability(
     if not len(confidence_N) or not ((confidence_N > 0) & (confidence_N <= 1)).all():
         raise ValueError("a reliability diagram needs predictions, each with a confidence above 0 and at most 1")
     edges = [n / n_bins for n in range(n_bins + 1)]
-    place_N = np.searchsorted(edges[1:-1], confidence_N, side="left")
+    bin_N = np.searchsorted(edges[1:-1], confidence_N, side="left")
     bins = []
-    for place in range(n_bins):
-        is_here_N = place_N == place
-        n = int(is_here_N.sum())
+    for index in range(n_bins):
+        is_in_bin_N = bin_N == index
+        n = int(is_in_bin_N.sum())
         confidence, accuracy = (
-            (float(confidence_N[is_here_N].mean(dtype=np.float64)), float(is_right_N[is_here_N].mean()))
+            (float(confidence_N[is_in_bin_N].mean(dtype=np.float64)), float(is_right_N[is_in_bin_N].mean()))
             if n
             else (None, None)
         )
-        bins.append(Bin(edges[place], edges[place + 1], n, confidence, accuracy))
+        bins.append(Bin(edges[index], edges[index + 1], n, confidence, accuracy))
     return tuple(bins)
 
 

@@ -1,6 +1,6 @@
 """Batch norm against layer norm: the table of the lecture notes, and how a batch affects each of its sentences.
 
-Shapes: N instances, F features; B batch, T positions, D d_model.
+Shapes: N rows (instances or real positions), D width of a row (features or d_model), B batch, T positions.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from transduce.paper.report import Cell, Table, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
-# Three instances of four features, from a damaged copy of the lecture notes: see ``HOW_IT_WAS_READ``.
+# Three instances of four features. Our copy is damaged; ``ABOUT_THE_TABLE`` says which numbers are certain.
 NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
 
-HOW_IT_WAS_READ = """\
+ABOUT_THE_TABLE = """\
 The notes draw three instances of four features and leave mean and standard deviation to be worked out. Our copy of
 that drawing is damaged. Ten of the twelve numbers are legible; f2 of the second instance looks like a 2, and f1 of the
 third has a stroke before the 8. Two of the four means are legible, 4.3 and 2.0: they are the means of f3 and f4 over
 the three instances, so the drawing shows batch norm. The standard deviations are blank; ours divide by the number of
 values, as both norms do."""
 
-WHAT_WAS_MEASURED = """\
+ABOUT_MEASUREMENT = """\
 Two small causal language models (2 layers, d_model 64; grammar corpus, {vocab_size} tokens) are trained for
 {sizes.n_updates} updates of {batch_size} sentences: one with layer norm as in the paper, one with batch norm instead,
 over all positions of the padded batch. Then a sentence of {length} tokens is put in a batch with {n_others} others of
@@ -42,7 +42,7 @@ the same length, the batch is changed, and its states are compared: the relative
 {n_trials} sentences), and the share of its predicted next tokens that change. In evaluation mode, batch norm uses
 running statistics from training."""
 
-WHY_LAYER_NORM = """\
+CONCLUSION = """\
 With layer norm, and with batch norm in evaluation mode, only roundings remain: the order of a sum depends on the batch
 size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch and on padding, and
 a position sees later tokens of its own sentence through the batch statistics, which no causal mask prevents. Training
@@ -54,14 +54,14 @@ both, but it is a different function from the trained one: its states differ fro
 padding. How large models fare with batch norm is not tested: both models are small and trained in seconds."""
 
 
-def standardise(x_NF: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
+def standardise(x_ND: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
     """Subtract the mean and divide by the standard deviation, per feature (``dim=0``, batch norm) or instance (1).
 
     >>> standardise(torch.tensor([[1.0, 3.0], [3.0, 9.0]]), dim=0).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
-    variance_NF = x_NF.var(dim=dim, correction=0, keepdim=True)
-    return (x_NF - x_NF.mean(dim=dim, keepdim=True)) / (variance_NF + eps).sqrt()
+    variance = x_ND.var(dim=dim, correction=0, keepdim=True)
+    return (x_ND - x_ND.mean(dim=dim, keepdim=True)) / (variance + eps).sqrt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ def make_normalisation(*, is_short: bool) -> Part:
         f"In training mode, batch norm makes the loss depend on the batch ({alone.training:.2f} nats per token with one"
         f" sentence, {among.training:.2f} with {among.batch_size}); layer norm does not ({among.layer:.2f}).",
         (
-            HOW_IT_WAS_READ,
+            ABOUT_THE_TABLE,
             _worked_table(),
-            WHAT_WAS_MEASURED.format(
+            ABOUT_MEASUREMENT.format(
                 vocab_size=text.tokenizer.size,
                 sizes=sizes,
                 batch_size=BATCH_SIZE,
@@ -142,7 +142,7 @@ def make_normalisation(*, is_short: bool) -> Part:
             ),
             _table_of_changes(changes),
             _table_of_losses(losses),
-            WHY_LAYER_NORM.format(alone=alone, among=among),
+            CONCLUSION.format(alone=alone, among=among),
             picture("notes-normalisation", "Loss and difference of states over the batch size, for both norms"),
         ),
         {"notes-normalisation": lambda path: _draw(losses, path)},
@@ -185,8 +185,8 @@ def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
 
 
 REPLACED, PADDING, ALONE = "other sentences in the batch", f"{N_PADDING} more columns of padding", "alone in the batch"
-LAST_WORD, MODE = "another last token; states before it", "the other mode, training or evaluation"
-CHANGES = (REPLACED, PADDING, ALONE, LAST_WORD, MODE)
+LAST_TOKEN, MODE = "another last token; states before it", "the other mode, training or evaluation"
+CHANGES = (REPLACED, PADDING, ALONE, LAST_TOKEN, MODE)
 
 
 def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
@@ -209,7 +209,7 @@ def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: 
             n_padding = N_PADDING
         elif name == ALONE:
             others = []
-        elif name == LAST_WORD:
+        elif name == LAST_TOKEN:
             row, n_compared = [*row[:-1], trial.others[0][1]], len(row)
         old_TD = _states(before, [trial.row, *trial.others])[:n_compared]
         new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_compared]
@@ -235,9 +235,9 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
     in_training = models.batch_in_training_mode()
 
     def difference(row: list[int], others: Sequence[list[int]]) -> float:
-        batch = [row, *islice(others, batch_size - 1)]
+        among = [row, *islice(others, batch_size - 1)]
         n_compared = len(row) + 1
-        new_TD, old_TD = (_states(model, batch)[:n_compared] for model in (in_training, models.batch))
+        new_TD, old_TD = (_states(model, among)[:n_compared] for model in (in_training, models.batch))
         return float((new_TD - old_TD).norm() / old_TD.norm())
 
     return Losses(
@@ -251,17 +251,17 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
 
 
 def _worked_table() -> Table:
-    x_NF = torch.tensor(NOTES_TABLE, dtype=torch.float64)
-    mean_F, std_F = x_NF.mean(dim=0), x_NF.std(dim=0, correction=0)
-    mean_N, std_N = x_NF.mean(dim=1), x_NF.std(dim=1, correction=0)
+    x_ND = torch.tensor(NOTES_TABLE, dtype=torch.float64)
+    mean_D, std_D = x_ND.mean(dim=0), x_ND.std(dim=0, correction=0)
+    mean_N, std_N = x_ND.mean(dim=1), x_ND.std(dim=1, correction=0)
     rows: list[tuple[Cell, ...]] = [
         (f"instance {n + 1}", *values, float(mean_N[n]), float(std_N[n])) for n, values in enumerate(NOTES_TABLE)
     ]
-    rows.append(("mean (batch norm)", *mean_F.tolist(), None, None))
+    rows.append(("mean (batch norm)", *mean_D.tolist(), None, None))
     rows.append(("as the notes print it", None, None, 4.3, 2.0, None, None))
-    rows.append(("standard deviation (batch norm)", *std_F.tolist(), None, None))
+    rows.append(("standard deviation (batch norm)", *std_D.tolist(), None, None))
     for name, dim in (("batch norm", 0), ("layer norm", 1)):
-        for n, values in enumerate(standardise(x_NF, dim=dim).tolist()):
+        for n, values in enumerate(standardise(x_ND, dim=dim).tolist()):
             rows.append((f"instance {n + 1}, {name}", *values, None, None))
     columns = ("", "f1", "f2", "f3", "f4", "mean (layer norm)", "standard deviation (layer norm)")
     return Table(

@@ -1,6 +1,6 @@
-"""A language model as most toolkits would have it: it computes on padding, and has batch norm instead of layer norm.
+"""A causal language model that computes on padding, as in most toolkits, with batch norm instead of layer norm.
 
-``transduce.model`` computes nothing at padding, so padding cannot matter there. Here it does.
+``transduce.model`` skips padding, so padding cannot change its results; here it does.
 
 Shapes: B batch, T positions, N real positions in a list, D d_model.
 """
@@ -32,7 +32,7 @@ class PaddedFrontEnd(TokenFrontEnd):
 
 
 class BatchNormLanguageModel(LanguageModel):
-    """A causal ``LanguageModel`` with the same initial weights, and batch norm over all positions for layer norm.
+    """A causal ``LanguageModel`` with the same initial weights; batch norm over all positions replaces layer norm.
 
     No token attends to padding, which is to its right; padding only enters the batch statistics.
     """

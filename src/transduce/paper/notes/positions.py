@@ -1,6 +1,6 @@
 """The three positional encodings that the notes discuss, and why the first two fail. Section 3.5.
 
-Shapes: T positions of a sentence, D d_model, W words, B batch.
+Shapes: B batch, T positions of a sentence, N rows of a list (words or positions), D d_model.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "distance_of_neighbours", "fractions", "integers", "make_positions"]
 
-WHAT_THE_NOTES_SAY = """\
+ABOUT_THE_NOTES = """\
 The notes discuss three encodings of a position. Integers: every element of the vector is the position. Fractions:
 every element is the position divided by the length, from 0 to 1. Sinusoids. They give one reason against each of the
 first two: large numbers distort the token, and with fractions one position has a different vector in each sentence.
 (They also say that the vector is concatenated to the embedding; the paper adds it, and so do we.) The numbers below
 are computed at d_model {d_model}, for embeddings with variance 1."""
 
-TWO_REASONS_MORE = """\
+FURTHER_REASONS = """\
 The numbers confirm the notes' two reasons and show two more. First, layer norm subtracts the mean of the elements, so
 nothing is left of a vector whose elements are all equal. Second, the score q · k is linear in what is added to the
 key: with all elements equal it is linear in the position and largest at one end of the sentence, so no head can find
 the previous token by position alone."""
 
-WHAT_WAS_LEARNED = """\
+ABOUT_TRAINING = """\
 A bidirectional Transformer of one layer (d_model 64, 4 heads) learns to predict, at each position, the previous token,
 in sentences of {shortest} to {longest} of {n_tokens} random tokens; {n_updates} updates of {batch_size} sentences,
-seed 1. Accuracy (chance: {guess:.0%}):"""
+seed 1. Accuracy (chance: {chance:.0%}):"""
 
-WHAT_IT_CANNOT_SHOW = """\
+LIMITATIONS = """\
 Lengths above {longest} show how far sinusoids extrapolate; the paper only hypothesises that they may. One seed, one
 layer and one task are no proof."""
 
@@ -91,8 +91,8 @@ class OptionPositions(nn.Module):
 
 
 OPTIONS: Mapping[str, Option] = {"integers": integers, "fractions": fractions, "sinusoids": sinusoid}
-SHORTER = 10  # length of the sentence to compare with
-SAME_PLACE = 5  # position to compare
+SHORT_LENGTH = 10  # length of the sentence to compare with
+COMPARED_POSITION = 5  # position to compare
 
 
 def distance_of_neighbours(positions: Option, n_positions: int, d_model: int) -> float:
@@ -101,14 +101,17 @@ def distance_of_neighbours(positions: Option, n_positions: int, d_model: int) ->
     return float((last_2D[1] - last_2D[0]).norm())
 
 
-def shift_of_a_place(positions: Option, n_positions: int, d_model: int) -> float:
+def shift_of_position(positions: Option, n_positions: int, d_model: int) -> float:
     """Return the distance of position 5 from position 5 in a sentence of 10."""
-    here_D, there_D = positions(n_positions, d_model)[SAME_PLACE], positions(SHORTER, d_model)[SAME_PLACE]
-    return float((here_D - there_D).norm())
+    long_D, short_D = (
+        positions(n_positions, d_model)[COMPARED_POSITION],
+        positions(SHORT_LENGTH, d_model)[COMPARED_POSITION],
+    )
+    return float((long_D - short_D).norm())
 
 
-def least_distance(positions: Option, n_positions: int, d_model: int) -> float:
-    """Return the least distance of any two positions of a sentence; 0 if two are equal."""
+def min_distance(positions: Option, n_positions: int, d_model: int) -> float:
+    """Return the minimum distance of any two positions of a sentence; 0 if two are equal."""
     encoding_TD = positions(n_positions, d_model).contiguous()
     distance_TT = torch.cdist(encoding_TD, encoding_TD)
     return float(distance_TT.fill_diagonal_(math.inf).min())
@@ -129,18 +132,18 @@ def error_of_best_map(positions: Option, n_positions: int, d_model: int, offset:
     return float((before_TD @ map_DD - after_TD).norm() / after_TD.norm())
 
 
-def cosine_with_word(encoding_TD: Tensor, words_WD: Tensor) -> Tensor:
+def cosine_with_word(encoding_TD: Tensor, words_ND: Tensor) -> Tensor:
     """Return the cosine of an embedding with and without each position, mean over words, (T,)."""
-    placed_TWD = words_WD + encoding_TD.unsqueeze(1)
-    return F.cosine_similarity(placed_TWD, words_WD.unsqueeze(0), dim=2).mean(dim=1)
+    summed_TND = words_ND + encoding_TD.unsqueeze(1)
+    return F.cosine_similarity(summed_TND, words_ND.unsqueeze(0), dim=2).mean(dim=1)
 
 
-def left_by_layer_norm(encoding_D: Tensor, words_WD: Tensor) -> float:
-    """Return how far a position moves embeddings after layer norm, relative to their norm."""
-    before_WD, after_WD = (
-        F.layer_norm(each_WD, each_WD.shape[1:], eps=LAYER_NORM_EPS) for each_WD in (words_WD, words_WD + encoding_D)
+def shift_after_layer_norm(encoding_D: Tensor, words_ND: Tensor) -> float:
+    """Return the distance by which a position moves embeddings after layer norm, relative to their norm."""
+    before_ND, after_ND = (
+        F.layer_norm(each_ND, each_ND.shape[1:], eps=LAYER_NORM_EPS) for each_ND in (words_ND, words_ND + encoding_D)
     )
-    return float((after_WD - before_WD).norm() / before_WD.norm())
+    return float((after_ND - before_ND).norm() / before_ND.norm())
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def make_positions(*, is_short: bool) -> Part:
     sizes = SHORT if is_short else FULL
     accuracies = {name: _accuracies(option, sizes) for name, option in {"none": no_positions, **OPTIONS}.items()}
     last = max(number for number, length in enumerate(sizes.tested_lengths) if length <= LONGEST)
-    at_last = ", ".join(f"{name} {found[last]:.0%}" for name, found in reversed(accuracies.items()))
+    at_last = ", ".join(f"{name} {values[last]:.0%}" for name, values in reversed(accuracies.items()))
     return Part(
         "Three positional encodings",
         "which of integers, fractions and sinusoids lets a model use word order?",
@@ -175,20 +178,20 @@ def make_positions(*, is_short: bool) -> Part:
         f"A one-layer Transformer finds the previous token only with sinusoids (at length {sizes.tested_lengths[last]}:"
         f" {at_last}).",
         (
-            WHAT_THE_NOTES_SAY.format(d_model=sizes.d_model),
+            ABOUT_THE_NOTES.format(d_model=sizes.d_model),
             _table_by_length(sizes),
             _table_of_properties(sizes),
-            TWO_REASONS_MORE,
-            WHAT_WAS_LEARNED.format(
+            FURTHER_REASONS,
+            ABOUT_TRAINING.format(
                 n_tokens=N_TOKENS,
                 shortest=SHORTEST,
                 longest=LONGEST,
                 n_updates=sizes.n_updates,
                 batch_size=BATCH_SIZE,
-                guess=1 / N_TOKENS,
+                chance=1 / N_TOKENS,
             ),
             _table_of_accuracies(accuracies, sizes),
-            WHAT_IT_CANNOT_SHOW.format(longest=LONGEST),
+            LIMITATIONS.format(longest=LONGEST),
             picture("notes-positions", "Distances, cosines, dot products and accuracy of the encodings"),
         ),
         {"notes-positions": lambda path: _draw(accuracies, sizes, path)},
@@ -212,12 +215,12 @@ def _accuracies(option: Option, sizes: Sizes) -> list[float]:
         return states_BTD[:, 1:].flatten(0, 1)
 
     lengths = torch.randint(SHORTEST, LONGEST + 1, (sizes.n_updates,), generator=generator).tolist()
-    batches = ListedBatches([sentences(BATCH_SIZE, length) for length in lengths], _word_before)
+    batches = ListedBatches([sentences(BATCH_SIZE, length) for length in lengths], _previous_token_batch)
     train(model, lambda batch, _: model.output.loss(states(batch), batch.targets_N), batches, peak_lr=1e-2)
     accuracies = []
     with torch.no_grad():
         for length in sizes.tested_lengths:
-            batch = _word_before(sentences(sizes.n_tested, length))
+            batch = _previous_token_batch(sentences(sizes.n_tested, length))
             is_right_N = model.output.logits(states(batch)).argmax(dim=1) == batch.targets_N
             accuracies.append(float(is_right_N.double().mean()))
     return accuracies
@@ -229,20 +232,20 @@ def new_model(vocab_size: int, option: Option) -> LanguageModel:
     return LanguageModel(replace(TINY, n_layers=1), vocab_size=vocab_size, is_causal=False, positions=positions)
 
 
-def _word_before(rows: Rows) -> LanguageBatch:
+def _previous_token_batch(rows: Rows) -> LanguageBatch:
     """Return sentences of one length; the target of each token but the first is the previous one."""
     ids_BT = torch.tensor(rows)
     return LanguageBatch(ids_BT, ids_BT[:, :-1].flatten())
 
 
 def _words(sizes: Sizes) -> Tensor:
-    """Return random word embeddings with variance 1, (W, D)."""
+    """Return random word embeddings with variance 1, (N, D)."""
     generator = torch.Generator().manual_seed(1)
     return torch.randn(sizes.n_words, sizes.d_model, generator=generator, dtype=torch.float64)
 
 
 def _table_by_length(sizes: Sizes) -> Table:
-    words_WD = _words(sizes)
+    words_ND = _words(sizes)
     rows: list[tuple[Cell, ...]] = []
     for name, option in OPTIONS.items():
         for length in sizes.lengths:
@@ -252,16 +255,16 @@ def _table_by_length(sizes: Sizes) -> Table:
                     name,
                     length,
                     distance_of_neighbours(option, length, sizes.d_model),
-                    shift_of_a_place(option, length, sizes.d_model),
-                    float(last_1D.norm() / words_WD.norm(dim=1).mean()),
-                    float(cosine_with_word(last_1D, words_WD)),
+                    shift_of_position(option, length, sizes.d_model),
+                    float(last_1D.norm() / words_ND.norm(dim=1).mean()),
+                    float(cosine_with_word(last_1D, words_ND)),
                 )
             )
     columns = (
         "option",
         "length of the sentence",
         "distance of its last two positions",
-        f"distance of position {SAME_PLACE} from position {SAME_PLACE} in a sentence of {SHORTER}",
+        f"distance of position {COMPARED_POSITION} from position {COMPARED_POSITION} in a sentence of {SHORT_LENGTH}",
         "norm of the last position over that of a word",
         "cosine of the last word with and without its position",
     )
@@ -274,10 +277,10 @@ def _table_by_length(sizes: Sizes) -> Table:
 def _table_of_properties(sizes: Sizes) -> Table:
     length, offset, d_model = sizes.lengths[-1], 5, sizes.d_model
     d_map = min(64, d_model)
-    words_WD = _words(sizes)
+    words_ND = _words(sizes)
     properties: dict[str, Callable[[Option], float]] = {
         f"greatest element in a sentence of {length:,}": lambda option: float(option(length, d_model).max()),
-        f"least distance of any two positions of {length:,}": lambda option: least_distance(option, length, d_model),
+        f"least distance of any two positions of {length:,}": lambda option: min_distance(option, length, d_model),
         f"relative spread of PE(p) · PE(p + {offset}) over p (0: depends on the offset only)": (
             lambda option: spread_of_products(option, length, d_model, offset)
         ),
@@ -285,7 +288,7 @@ def _table_of_properties(sizes: Sizes) -> Table:
             lambda option: error_of_best_map(option, length, d_map, offset)
         ),
         "how far the last position moves a word after layer norm, relative": (
-            lambda option: left_by_layer_norm(option(length, d_model)[-1], words_WD)
+            lambda option: shift_after_layer_norm(option(length, d_model)[-1], words_ND)
         ),
     }
     rows: list[tuple[Cell, ...]] = [(name, *map(of, OPTIONS.values())) for name, of in properties.items()]
@@ -297,20 +300,20 @@ def _table_of_properties(sizes: Sizes) -> Table:
 
 def _table_of_accuracies(accuracies: Mapping[str, Sequence[float]], sizes: Sizes) -> Table:
     columns = ("positions", *(f"length {length}" for length in sizes.tested_lengths))
-    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *found) for name, found in accuracies.items())
+    rows: tuple[tuple[Cell, ...], ...] = tuple((name, *values) for name, values in accuracies.items())
     return Table("-positions-learned", columns, rows, formats=dict.fromkeys(columns[1:], ".0%"))
 
 
 def _draw(accuracies: Mapping[str, Sequence[float]], sizes: Sizes, path: Path) -> None:
     figure, (neighbours, cosine, product, learned) = new_panels(9.5, 7.2, n_rows=2, n_columns=2)
     colours = dict(zip(OPTIONS, (COLOURS[1], COLOURS[4], COLOURS[0]), strict=True))
-    longest, words_WD = sizes.lengths[-1], _words(sizes)
+    longest, words_ND = sizes.lengths[-1], _words(sizes)
     lengths = torch.logspace(1, math.log10(longest), 25).long().tolist()
     for name, option in OPTIONS.items():
         colour = colours[name]
         distances = [distance_of_neighbours(option, n, sizes.d_model) for n in lengths]
         neighbours.plot(lengths, distances, color=colour, label=name)
-        cosine.plot(cosine_with_word(option(longest, sizes.d_model), words_WD).tolist(), color=colour, label=name)
+        cosine.plot(cosine_with_word(option(longest, sizes.d_model), words_ND).tolist(), color=colour, label=name)
         learned.plot(sizes.tested_lengths, accuracies[name], "o-", color=colour, label=name)
     neighbours.set_xscale("log")
     neighbours.set_yscale("log")
@@ -344,20 +347,20 @@ def _draw(accuracies: Mapping[str, Sequence[float]], sizes: Sizes, path: Path) -
 def _draw_products(panel: Axes, n_positions: int, d_model: int, colours: Mapping[str, str]) -> None:
     """Plot PE(p) · PE(p + k) over PE(p) · PE(p) for some p in a sentence of ``n_positions``."""
     reach = min(40, n_positions // 3)
-    places = (reach, 2 * reach, min(4 * reach, n_positions - reach - 1))
+    positions = (reach, 2 * reach, min(4 * reach, n_positions - reach - 1))
     for name, dashes in (("integers", "--"), ("sinusoids", "-")):
         encoding_TD = OPTIONS[name](n_positions, d_model)
-        for place in places:
-            near_KD = encoding_TD[place - reach : place + reach + 1]
-            product_K = near_KD @ encoding_TD[place] / (encoding_TD[place] @ encoding_TD[place])
-            label = f"{name}, p = {place}" if name == "integers" else f"{name}, all three p"
-            is_first = name == "integers" or place == places[0]
+        for position in positions:
+            near_TD = encoding_TD[position - reach : position + reach + 1]
+            product_T = near_TD @ encoding_TD[position] / (encoding_TD[position] @ encoding_TD[position])
+            label = f"{name}, p = {position}" if name == "integers" else f"{name}, all three p"
+            is_first = name == "integers" or position == positions[0]
             panel.plot(
                 range(-reach, reach + 1),
-                product_K.tolist(),
+                product_T.tolist(),
                 dashes,
                 color=colours[name],
-                alpha=1.0 if name == "sinusoids" else 0.4 + 0.3 * places.index(place),
+                alpha=1.0 if name == "sinusoids" else 0.4 + 0.3 * positions.index(position),
                 label=label if is_first else None,
             )
     panel.set(

@@ -44,19 +44,19 @@ The notes have two formulas: (1 - α) y + α / K ("uniform" here), and ε / (k -
 authors' code ("authors"). Their example uses the first, with K = 3 classes, the first of them right, and α = 0.1. The
 targets below are those of our training; the best logits are found by minimising its loss, starting from 0."""
 
-WHAT_CALIBRATION_IS = """\
+ABOUT_CALIBRATION = """\
 A model is calibrated if nine of ten predictions with probability 0.9 are right. A prediction here is the most probable
 next target token of {record.dev_text}, given the source and the reference prefix ({n_predictions:,} predictions). They
 are sorted into {n_bins} bins by probability; the expected calibration error (ECE) is the mean distance between
 probability and accuracy. The runs differ only in ε; the one with 0.1 took {record.updates:,} updates,
 {record.minutes:.1f} minutes ({record.machine}), and {record.tgt_tokens:,} target tokens."""
 
-ON_PURPOSE = """\
+ABOUT_OVERFITTING = """\
 The notes speak of overfitting, which takes many epochs over one text. So three small language models (2 layers,
 d_model 64) are trained on only {n_sentences} sentences of the grammar corpus, in {n_updates} updates of {batch_size}
 sentences, and evaluated on {n_dev} others. Nats per token are without smoothing."""
 
-WHAT_IT_CANNOT_SHOW = """\
+LIMITATIONS = """\
 ECE depends on the bins and hides errors that cancel within one. One seed each and no interval: perplexity and BLEU of
 such runs also differ by chance."""
 
@@ -65,8 +65,8 @@ N_BINS = 10
 
 def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
     """Check the worked example, three runs on real text, and three models that overfit on purpose."""
-    trained = [0.1] if is_short else list(EPSILONS)
-    runs = {eps_ls: _measured_run(experiments, eps_ls, is_short=is_short) for eps_ls in trained}
+    epsilons = [0.1] if is_short else list(EPSILONS)
+    runs = {eps_ls: _measured_run(experiments, eps_ls, is_short=is_short) for eps_ls in epsilons}
     sizes = SHORT if is_short else FULL
     text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
     overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
@@ -79,10 +79,10 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
         (
             THE_EXAMPLE,
             _table_of_the_example(),
-            WHAT_CALIBRATION_IS.format(record=record, n_predictions=sum(each.n for each in bins), n_bins=N_BINS),
+            ABOUT_CALIBRATION.format(record=record, n_predictions=sum(each.n for each in bins), n_bins=N_BINS),
             _table_of_runs(runs),
             _verdict("these runs", {eps_ls: bins for eps_ls, (_, bins) in runs.items()}),
-            ON_PURPOSE.format(
+            ABOUT_OVERFITTING.format(
                 n_sentences=len(text.train),
                 n_updates=sizes.n_updates,
                 batch_size=BATCH_SIZE,
@@ -90,7 +90,7 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
             ),
             _table_of_overfitted(overfitted),
             _verdict("the overfitted models", {eps_ls: each.bins for eps_ls, each in overfitted.items()}),
-            WHAT_IT_CANNOT_SHOW,
+            LIMITATIONS,
             picture("notes-calibration", "Accuracy over predicted probability, for three values of label smoothing"),
         ),
         {
@@ -106,24 +106,24 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
 
 
 def best_logits(eps_ls: float, n_classes: int, smoothing: Smoothing) -> Tensor:
-    """Return the logits of least loss if the first class is right and the last logit is 0, (V,), by gradient descent.
+    """Return the logits of minimum loss if the first class is right and the last logit is 0, (V,), by L-BFGS.
 
     >>> [f"{logit:.4f}" for logit in best_logits(0.1, 3, "uniform").tolist()]
     ['3.3322', '0.0000', '0.0000']
     """
     logits_1V = torch.zeros(1, n_classes, dtype=torch.float64, requires_grad=True)
     identity_VV, first_1 = torch.eye(n_classes, dtype=torch.float64), torch.tensor([0])
-    descent = torch.optim.LBFGS(
+    optimiser = torch.optim.LBFGS(
         [logits_1V], max_iter=200, tolerance_grad=1e-13, tolerance_change=0.0, line_search_fn="strong_wolfe"
     )
 
     def loss() -> Tensor:
-        descent.zero_grad()
-        found = cross_entropy_reference(logits_1V, identity_VV, first_1, eps_ls=eps_ls, smoothing=smoothing)
-        torch.autograd.backward(found.loss_nats)
-        return found.loss_nats
+        optimiser.zero_grad()
+        result = cross_entropy_reference(logits_1V, identity_VV, first_1, eps_ls=eps_ls, smoothing=smoothing)
+        torch.autograd.backward(result.loss_nats)
+        return result.loss_nats
 
-    descent.step(loss)  # type: ignore[no-untyped-call]
+    optimiser.step(loss)  # type: ignore[no-untyped-call]
     return logits_1V.detach()[0] - logits_1V.detach()[0, -1]
 
 
@@ -166,9 +166,9 @@ def _measured_run(experiments: Experiments, eps_ls: float, *, is_short: bool) ->
         bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
         return [asdict(each) for each in bins]
 
-    found = experiments.cached_measurement(experiment, "calibration", measure, settings={"n_bins": N_BINS})
+    measured = experiments.cached_measurement(experiment, "calibration", measure, settings={"n_bins": N_BINS})
     try:
-        bins = tuple(Bin(**each) for each in found)
+        bins = tuple(Bin(**each) for each in measured)
     except TypeError as error:
         raise DataError(f"{experiment.name}: the cached calibration is not of this version ({error})") from error
     return experiments.run(experiment), bins  # read again: it changes if the model had to be retrained
@@ -185,13 +185,13 @@ def _predictions(translator: Translator, pairs: Sequence[tuple[str, str]]) -> It
     for rows in plan_by_length(lengths, max_tokens=max(lengths) * 64):
         src_BS = pad_rows([sources[row] for row in rows]).to(device)
         tgt_in_BT = pad_rows([[BOS_ID, *targets[row][:-1]] for row in rows]).to(device)
-        tgt_out_N = torch.tensor([symbol for row in rows for symbol in targets[row]], device=device)
-        yield _judged(model.logits(model(src_BS, tgt_in_BT)), tgt_out_N)
+        tgt_out_N = torch.tensor([id for row in rows for id in targets[row]], device=device)
+        yield _confidence_and_correctness(model.logits(model(src_BS, tgt_in_BT)), tgt_out_N)
 
 
-def _judged(logits_NV: Tensor, targets_N: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    confidence_N, likeliest_N = logits_NV.float().softmax(dim=1).max(dim=1)
-    return confidence_N.cpu().numpy(), (likeliest_N == targets_N).cpu().numpy()
+def _confidence_and_correctness(logits_NV: Tensor, targets_N: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    confidence_N, most_probable_N = logits_NV.float().softmax(dim=1).max(dim=1)
+    return confidence_N.cpu().numpy(), (most_probable_N == targets_N).cpu().numpy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +220,14 @@ class Overfitted:
 def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
     model = trained(text, eps_ls=eps_ls, n_updates=sizes.n_updates, peak_lr=6e-3)
     with torch.no_grad():
-        learned, dev = (next_token_loss(model, language_batch(rows)) for rows in (text.train, text.dev))
+        train_loss, dev_loss = (next_token_loss(model, language_batch(rows)) for rows in (text.train, text.dev))
         batch = language_batch(text.dev)
-        bins = reliability(*_judged(model.output.logits(model(batch.ids_BT)), batch.targets_N), n_bins=N_BINS)
-        return Overfitted(float(learned.nll_nats) / learned.n_tokens, float(dev.nll_nats) / dev.n_tokens, bins)
+        bins = reliability(
+            *_confidence_and_correctness(model.output.logits(model(batch.ids_BT)), batch.targets_N), n_bins=N_BINS
+        )
+        return Overfitted(
+            float(train_loss.nll_nats) / train_loss.n_tokens, float(dev_loss.nll_nats) / dev_loss.n_tokens, bins
+        )
 
 
 def _calibration(bins: Sequence[Bin]) -> tuple[float, float, float]:

@@ -31,18 +31,18 @@ The notes: BPE merges the most frequent pair, WordPiece the pair with the greate
 with that pair: {words}. Our tokenizers treat a word as including the space before it ({begin}), and WordPiece
 distinguishes a letter inside a word (…) from the same letter at its start. Pairs before the first merge:"""
 
-WHAT_WAS_COMPARED = """\
+ABOUT_THE_TEXT = """\
 The text: {n_lines:,} English lines of the built-in grammar corpus ({n_words:,} words, {n_different:,} different ones).
 Our WordPiece trainer also requires that a pair be half as frequent as an average piece, so its merges depend on the
 vocabulary size ({vocab_size:,} merges here); without that floor the ratio prefers pairs that occur twice. The first
 {n_first} merges of each:"""
 
-WHAT_IT_SAYS = """\
+CONCLUSION = """\
 BPE begins with frequent pairs ({bpe_first}), WordPiece with letters that rarely occur without each other
 ({wordpiece_first}). Of the first {few} merges {shared_few} are shared, of {many:,} {shared_many:,}: the order differs
 more than the vocabulary."""
 
-WHAT_IT_CANNOT_SHOW = """\
+LIMITATIONS = """\
 Pieces per word say nothing about translation quality, and the grammar corpus has fewer different words than real text.
 BPE has 256 bytes besides its merges, WordPiece 512, each at the start of a word and inside; the sizes here count
 merges only. BPE applies its merges in training order, WordPiece takes the longest matching piece from the left."""
@@ -56,22 +56,22 @@ class PairCount:
 
     left: str
     right: str
-    together: int
-    left_alone: int
-    right_alone: int
+    pair_count: int
+    left_count: int
+    right_count: int
     n_letters: int  # in the text
 
     @property
-    def quotient(self) -> float:
+    def ratio(self) -> float:
         """Return P(ab) / (P(a) P(b)), relative to all letters."""
-        return self.together * self.n_letters / (self.left_alone * self.right_alone)
+        return self.pair_count * self.n_letters / (self.left_count * self.right_count)
 
 
 def pair_counts(word_counts: Mapping[str, int]) -> list[PairCount]:
     """Count every pair of neighbours in these words, which begin with a space; the most frequent first.
 
     >>> [first, *_] = pair_counts({"hug": 10, "pug": 5})
-    >>> first.left, first.right, first.together, first.quotient
+    >>> first.left, first.right, first.pair_count, first.ratio
     ('…u', '…g', 15, 4.0)
     """
     letters: Counter[str] = Counter()
@@ -83,8 +83,8 @@ def pair_counts(word_counts: Mapping[str, int]) -> list[PairCount]:
         for pair in pairwise(spelled):
             pairs[pair] += count
     return [
-        PairCount(left, right, together, letters[left], letters[right], letters.total())
-        for (left, right), together in sorted(pairs.items(), key=lambda each: (-each[1], each[0]))
+        PairCount(left, right, pair_count, letters[left], letters[right], letters.total())
+        for (left, right), pair_count in sorted(pairs.items(), key=lambda each: (-each[1], each[0]))
     ]
 
 
@@ -107,11 +107,11 @@ def make_subwords(*, is_short: bool) -> Part:
     sizes = SHORT if is_short else FULL
     lines = [pair.en for pair in generate_pairs("train", n_pairs=sizes.n_lines, seed=1)]
     words = Counter(word for line in lines for word in line.split())
-    learned = [_learn(lines, n_merges) for n_merges in sizes.merges]
-    bpe, wordpiece = learned[-1].bpe_pieces, learned[-1].wordpiece_pieces
+    trained = [_train_both(lines, n_merges) for n_merges in sizes.merges]
+    bpe, wordpiece = trained[-1].bpe_pieces, trained[-1].wordpiece_pieces
     few = min(FEW, len(bpe), len(wordpiece))
     per_word = [
-        (each.pieces_per_word(each.bpe, lines), each.pieces_per_word(each.wordpiece, lines)) for each in learned
+        (each.pieces_per_word(each.bpe, lines), each.pieces_per_word(each.wordpiece, lines)) for each in trained
     ]
     n_wins = sum(one < other for one, other in per_word)
     return Part(
@@ -126,7 +126,7 @@ def make_subwords(*, is_short: bool) -> Part:
             ),
             _table_of_pairs(),
             _table_of_the_example(),
-            WHAT_WAS_COMPARED.format(
+            ABOUT_THE_TEXT.format(
                 n_lines=len(lines),
                 n_words=words.total(),
                 n_different=len(words),
@@ -134,8 +134,8 @@ def make_subwords(*, is_short: bool) -> Part:
                 n_first=sizes.n_first,
             ),
             _table_of_first_merges(bpe, wordpiece, sizes.n_first),
-            _table_of_sizes(learned, per_word),
-            WHAT_IT_SAYS.format(
+            _table_of_sizes(trained, per_word),
+            CONCLUSION.format(
                 bpe_first=", ".join(bpe[:4]),
                 wordpiece_first=", ".join(wordpiece[:4]),
                 few=few,
@@ -143,15 +143,15 @@ def make_subwords(*, is_short: bool) -> Part:
                 many=min(len(bpe), len(wordpiece)),
                 shared_many=_n_shared(bpe, wordpiece),
             ),
-            WHAT_IT_CANNOT_SHOW,
+            LIMITATIONS,
             picture("notes-subwords", "Pieces per word over the number of merges; order of merges in both"),
         ),
-        {"notes-subwords": lambda path: _draw(learned, per_word, path)},
+        {"notes-subwords": lambda path: _draw(trained, per_word, path)},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class TokenizerPair:
     """Both tokenizers with the same number of merges."""
 
     n_merges: int
@@ -175,8 +175,8 @@ class Learned:
         return n_pieces / sum(len(line.split()) for line in lines)
 
 
-def _learn(lines: Sequence[str], n_merges: int) -> Learned:
-    return Learned(
+def _train_both(lines: Sequence[str], n_merges: int) -> TokenizerPair:
+    return TokenizerPair(
         n_merges,
         train_bpe(lines, vocab_size=BYTES_OF_BPE + n_merges),
         train_wordpiece(lines, vocab_size=BYTES_OF_WORDPIECE + n_merges),
@@ -189,11 +189,11 @@ def _n_shared(one: Sequence[str], other: Sequence[str]) -> int:
 
 def _table_of_pairs() -> Table:
     pairs = pair_counts(EXAMPLE_WORDS)
-    best = max(pairs, key=lambda each: (each.quotient, each.together))
+    best = max(pairs, key=lambda each: (each.ratio, each.pair_count))
     rows: list[tuple[Cell, ...]] = []
     for pair in pairs:
         choice = ["BPE"] * (pair is pairs[0]) + ["WordPiece"] * (pair is best)
-        counts = pair.together, pair.left_alone, pair.right_alone, pair.quotient
+        counts = pair.pair_count, pair.left_count, pair.right_count, pair.ratio
         rows.append((f"{pair.left} {pair.right}", *counts, " and ".join(choice)))
     columns = ("pair a b", "count(ab)", "count(a)", "count(b)", "P(ab) / (P(a) P(b))", "merged first by")
     return Table("-subwords-pairs", columns, tuple(rows), formats={columns[4]: ".2f"})
@@ -201,42 +201,42 @@ def _table_of_pairs() -> Table:
 
 def _table_of_the_example() -> Table:
     text = [" ".join([word] * count) for word, count in EXAMPLE_WORDS.items()]
-    learned = _learn(text, 1000)  # until no pair is left
-    bpe, wordpiece = learned.bpe_pieces, learned.wordpiece_pieces
+    trained = _train_both(text, 1000)  # until no pair is left
+    bpe, wordpiece = trained.bpe_pieces, trained.wordpiece_pieces
     rows = []
     for word in EXAMPLE_WORDS:
-        cuts = (tokenizer.pieces(tokenizer.encode(word)) for tokenizer in _cut_short(text))
+        cuts = (tokenizer.pieces(tokenizer.encode(word)) for tokenizer in _after_three_merges(text))
         rows.append((word, *(" ".join(cut) for cut in cuts)))
     rows = [("all merges in order", ", ".join(bpe), ", ".join(wordpiece)), *rows]
     caption = "All merges on that text, and the pieces of each word after the first three merges."
     return Table("-subwords-example", ("", "BPE", "WordPiece"), tuple(rows), caption)
 
 
-def _cut_short(text: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
-    learned = _learn(text, 3)
-    return learned.bpe, learned.wordpiece
+def _after_three_merges(text: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
+    trained = _train_both(text, 3)
+    return trained.bpe, trained.wordpiece
 
 
 def _table_of_first_merges(bpe: Sequence[str], wordpiece: Sequence[str], n_first: int) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (n + 1, one, _place(one, wordpiece), other, _place(other, bpe))
+        (n + 1, one, _rank(one, wordpiece), other, _rank(other, bpe))
         for n, (one, other) in enumerate(zip(bpe[:n_first], wordpiece[:n_first], strict=False))
     ]
     columns = ("merge", "BPE", "its rank in WordPiece", "WordPiece", "its rank in BPE")
     return Table("-subwords-first-merges", columns, tuple(rows))
 
 
-def _place(piece: str, others: Sequence[str]) -> Cell:
+def _rank(piece: str, others: Sequence[str]) -> Cell:
     return others.index(piece) + 1 if piece in others else None
 
 
-def _table_of_sizes(learned: Sequence[Learned], per_word: Sequence[tuple[float, float]]) -> Table:
+def _table_of_sizes(trained: Sequence[TokenizerPair], per_word: Sequence[tuple[float, float]]) -> Table:
     columns = (
         "merges", "BPE, pieces per word", "WordPiece, pieces per word", "merged by both", "BPE, longest piece",
         "WordPiece, longest piece",
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
-    for each, (one, other) in zip(learned, per_word, strict=True):
+    for each, (one, other) in zip(trained, per_word, strict=True):
         bpe, wordpiece = each.bpe_pieces, each.wordpiece_pieces
         both = _n_shared(bpe, wordpiece) / len(set(bpe) | set(wordpiece))
         rows.append((each.n_merges, one, other, both, max(bpe, key=len), max(wordpiece, key=len)))
@@ -246,9 +246,9 @@ def _table_of_sizes(learned: Sequence[Learned], per_word: Sequence[tuple[float, 
     )
 
 
-def _draw(learned: Sequence[Learned], per_word: Sequence[tuple[float, float]], path: Path) -> None:
+def _draw(trained: Sequence[TokenizerPair], per_word: Sequence[tuple[float, float]], path: Path) -> None:
     figure, (left, right) = new_panels(10.5, 4.8, n_columns=2)
-    sizes = [each.n_merges for each in learned]
+    sizes = [each.n_merges for each in trained]
     left.plot(sizes, [one for one, _ in per_word], "o-", color=COLOURS[0], label="BPE")
     left.plot(sizes, [other for _, other in per_word], "s-", color=COLOURS[1], label="WordPiece")
     set_log_axis(left, "x", sizes)
@@ -256,7 +256,7 @@ def _draw(learned: Sequence[Learned], per_word: Sequence[tuple[float, float]], p
     left.set_title("Pieces per word", loc="left")
     left.set_ylim(bottom=1)
     left.legend(frameon=False)
-    _draw_ranks(right, learned[-1].bpe_pieces, learned[-1].wordpiece_pieces)
+    _draw_ranks(right, trained[-1].bpe_pieces, trained[-1].wordpiece_pieces)
     save_svg(figure, path)
 
 

@@ -119,8 +119,8 @@ class ListedBatches:
 def random_batches(rows: Rows, n_batches: int) -> ListedBatches:
     """Draw batches of ``BATCH_SIZE`` rows without replacement, with a fixed seed."""
     generator = torch.Generator().manual_seed(1)
-    places = [torch.randperm(len(rows), generator=generator)[:BATCH_SIZE].tolist() for _ in range(n_batches)]
-    return ListedBatches([[rows[place] for place in batch] for batch in places])
+    indices = [torch.randperm(len(rows), generator=generator)[:BATCH_SIZE].tolist() for _ in range(n_batches)]
+    return ListedBatches([[rows[index] for index in batch] for batch in indices])
 
 
 @contextmanager
@@ -138,29 +138,29 @@ def train(
     *,
     peak_lr: float,
     dev_nats: Callable[[], float] | None = None,
-    n_looks: int = 1,
+    n_validations: int = 1,
 ) -> list[tuple[int, float]]:
     """Train with one update per batch: linear warm-up for a tenth of them, then linear decay to zero.
 
-    Returns (update, ``dev_nats()``) of ``n_looks`` validations; the last is at the end if ``n_looks`` divides the
-    number of updates. The model is in evaluation mode afterwards.
+    Returns (update, ``dev_nats()``) of ``n_validations`` validations; the last is at the end if their number divides
+    that of the updates. The model is in evaluation mode afterwards.
     """
     n_updates = batches.n_batches(0)
-    n_rising = max(1, round(WARM_UP_SHARE * n_updates))
-    looks: list[tuple[int, float]] = []
+    n_warmup = max(1, round(WARM_UP_SHARE * n_updates))
+    validations: list[tuple[int, float]] = []
     config = TrainingConfig(
         max_updates=n_updates,
-        validate_every_updates=max(1, n_updates // n_looks),
+        validate_every_updates=max(1, n_updates // n_validations),
         checkpoint_every_updates=n_updates,
         log_every_updates=n_updates,
     )
 
     def learning_rate(step: int) -> float:
-        return peak_lr * min(step / n_rising, (n_updates - step + 1) / (n_updates - n_rising + 1))
+        return peak_lr * min(step / n_warmup, (n_updates - step + 1) / (n_updates - n_warmup + 1))
 
-    def listen(record: Record) -> None:
+    def collect_validation(record: Record) -> None:
         if isinstance(record, ValidationRecord):
-            looks.append((record.update, record.nll_nats))
+            validations.append((record.update, record.nll_nats))
 
     with tempfile.TemporaryDirectory() as folder, seeded(1):
         Trainer(
@@ -171,10 +171,10 @@ def train(
             config=config,
             checkpoints=Path(folder),
             validate=None if dev_nats is None else lambda _: Validation(dev_nats()),
-            listeners=[listen],
+            listeners=[collect_validation],
         ).run()
     model.eval()
-    return looks
+    return validations
 
 
 def next_token_loss(model: LanguageModel, batch: LanguageBatch, *, eps_ls: float = 0.0) -> LossSum:

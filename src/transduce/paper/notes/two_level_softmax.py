@@ -1,10 +1,10 @@
 """Adaptive softmax with two levels (Grave et al., 2017, with one cluster).
 
-The first level has the frequent words and one entry for all others; the second level has those. So P(word) is that of
-its entry, or P(others) P(word | others), and few positions need the second level.
+The first level has the frequent words and one cluster entry for all others; the second level has the words of the
+cluster. P(word) is the first level's, or P(cluster) P(word | cluster); only rare words need the second level.
 
-Shapes: N positions, M positions with a rare word, D d_model, K width of the second level, V vocabulary,
-F frequent words, R the rest.
+Shapes: N positions, M positions with a rare word, D d_model, V vocabulary, P entries of the first level,
+R rare words.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class TwoLevelSoftmax(nn.Module):
         if not 0 < n_frequent < vocab_size:
             raise ConfigError(f"n_frequent must be from 1 to {vocab_size - 1} (vocab_size - 1), got {n_frequent}")
         self.n_frequent = n_frequent
-        self.head = nn.Linear(d_model, n_frequent + 1, bias=False)  # the last entry stands for all others
+        self.head = nn.Linear(d_model, n_frequent + 1, bias=False)  # the last entry is the cluster
         self.projection = nn.Linear(d_model, d_tail, bias=False)
         self.tail = nn.Linear(d_tail, vocab_size - n_frequent, bias=False)
 
     def log_probabilities(self, states_ND: Tensor) -> Tensor:
         """Return the log-probabilities of all words, (N, V)."""
-        head_NF1 = self.head(states_ND).log_softmax(dim=1)
-        frequent_NF, others_N1 = head_NF1[:, :-1], head_NF1[:, -1:]
-        return torch.cat((frequent_NF, others_N1 + self._tail_log_softmax(states_ND)), dim=1)
+        head_NP = self.head(states_ND).log_softmax(dim=1)
+        frequent, cluster_N1 = head_NP[:, :-1], head_NP[:, -1:]
+        return torch.cat((frequent, cluster_N1 + self._tail_log_softmax(states_ND)), dim=1)
 
     def loss(self, states_ND: Tensor, targets_N: Tensor) -> LossSum:
         """Return the cross-entropy of the targets."""
@@ -61,19 +61,19 @@ class TwoLevelSoftmax(nn.Module):
         tail_M = self._tail_log_softmax(states_ND[is_rare_N]).gather(1, within_M1).squeeze(1)
         return log_p_N.masked_scatter(is_rare_N, log_p_N[is_rare_N] + tail_M)
 
-    def likeliest(self, states_ND: Tensor) -> Tensor:
+    def most_probable(self, states_ND: Tensor) -> Tensor:
         """Return the most probable word of each position, (N,).
 
         If a frequent word is at least as probable as the whole cluster, the second level is skipped.
         """
-        head_NF1 = self.head(states_ND).log_softmax(dim=1)
-        best_N, ids_N = head_NF1[:, :-1].max(dim=1)
-        is_open_N = head_NF1[:, -1] > best_N
-        tail_M, place_M = self._tail_log_softmax(states_ND[is_open_N]).max(dim=1)
-        wins_M = head_NF1[is_open_N, -1] + tail_M > best_N[is_open_N]
-        found_M = torch.where(wins_M, place_M + self.n_frequent, ids_N[is_open_N])
-        likeliest_N: Tensor = ids_N.masked_scatter(is_open_N, found_M)
-        return likeliest_N
+        head_NP = self.head(states_ND).log_softmax(dim=1)
+        best_N, ids_N = head_NP[:, :-1].max(dim=1)
+        needs_tail_N = head_NP[:, -1] > best_N
+        tail_M, within_M = self._tail_log_softmax(states_ND[needs_tail_N]).max(dim=1)
+        is_rare_M = head_NP[needs_tail_N, -1] + tail_M > best_N[needs_tail_N]
+        best_M = torch.where(is_rare_M, within_M + self.n_frequent, ids_N[needs_tail_N])
+        most_probable_N: Tensor = ids_N.masked_scatter(needs_tail_N, best_M)
+        return most_probable_N
 
     def _tail_log_softmax(self, states_MD: Tensor) -> Tensor:
         """Return log P(word | cluster), (M, R)."""

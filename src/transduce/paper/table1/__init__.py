@@ -13,7 +13,7 @@ from transduce.paper.request import Request
 from transduce.paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
 from transduce.paper.table1.drawing import draw_costs, draw_crossing
 from transduce.paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, SHORT, Measured, Sizes, measure
-from transduce.paper.table1.layer_costs import Place
+from transduce.paper.table1.layer_costs import Case
 
 __all__ = ["make_table1"]
 
@@ -68,11 +68,11 @@ def _verdict(measured: Measured) -> str:
     fits = _exponents(measured)
     (own_n, own_d, *_, time_n, _), (lstm_n, lstm_d, *_) = fits[ATTENTION], fits[RECURRENT]
     d = measured.sizes.crossing_d[-1]
-    found = _crossings(measured, d)[-1]
-    if isinstance(found, float):
-        crossing = f"self-attention becomes slower than the LSTM only at n = {found:,.0f}"
+    n_crossing = _crossings(measured, d)[-1]
+    if isinstance(n_crossing, float):
+        crossing = f"self-attention becomes slower than the LSTM only at n = {n_crossing:,.0f}"
     else:
-        crossing = f"self-attention becomes slower than the LSTM {found or 'at no measured n'}"
+        crossing = f"self-attention becomes slower than the LSTM {n_crossing or 'at no measured n'}"
     return (
         f"Counted operations grow as the paper says (self-attention n^{own_n:.2f} d^{own_d:.2f}, LSTM n^{lstm_n:.2f}"
         f" d^{lstm_d:.2f}), and so do sequential operations and path lengths; time does not: self-attention takes"
@@ -129,14 +129,14 @@ def _summary(measured: Measured) -> Table:
 def _exponents(measured: Measured) -> dict[ComparedLayer, tuple[float | None, ...]]:
     """Return the exponents of each layer: own operations over n, d, k or r; all operations and time over n and d."""
     sizes = measured.sizes
-    own = {place: count.own for place, count in measured.operations.items()}
-    whole = {place: count.whole for place, count in measured.operations.items()}
+    own = {case: count.own for case, count in measured.operations.items()}
+    whole = {case: count.whole for case, count in measured.operations.items()}
 
-    def over_n(layer: ComparedLayer, values: Mapping[Place, float]) -> float:
-        return exponent(sizes.n, [values[Place(layer, *place)] for place in sizes.over_n])
+    def over_n(layer: ComparedLayer, values: Mapping[Case, float]) -> float:
+        return exponent(sizes.n, [values[Case(layer, *size)] for size in sizes.over_n])
 
-    def over_d(layer: ComparedLayer, values: Mapping[Place, float]) -> float:
-        return exponent(sizes.d, [values[Place(layer, *place)] for place in sizes.over_d])
+    def over_d(layer: ComparedLayer, values: Mapping[Case, float]) -> float:
+        return exponent(sizes.d, [values[Case(layer, *size)] for size in sizes.over_d])
 
     return {
         layer: (
@@ -159,10 +159,10 @@ def _listed(values: Sequence[int | None]) -> str:
 def _about_complexity(measured: Measured, hardware: str) -> tuple[str | Table, ...]:
     operations, times_ms, sizes = measured.operations, measured.times_ms, measured.sizes
     rows = tuple(
-        (layer.name, n, d, operations[place].own, operations[place].whole, times_ms[place])
+        (layer.name, n, d, operations[case].own, operations[case].whole, times_ms[case])
         for layer in COMPARED
         for n, d in dict.fromkeys((*sizes.over_n, *sizes.over_d))
-        for place in (Place(layer, n, d),)
+        for case in (Case(layer, n, d),)
     )
     return (
         """\
@@ -285,18 +285,18 @@ def _ratios(measured: Measured) -> tuple[tuple[Cell, ...], ...]:
         )
         for width in measured.sizes.crossing_d
         for n, d in measured.sizes.around_crossing(width)
-        for attention, lstm in ((Place(ATTENTION, n, d), Place(RECURRENT, n, d)),)
+        for attention, lstm in ((Case(ATTENTION, n, d), Case(RECURRENT, n, d)),)
     )
 
 
 def _crossings(measured: Measured, d: int) -> tuple[Cell, ...]:
-    places = [(Place(ATTENTION, *size), Place(RECURRENT, *size)) for size in measured.sizes.around_crossing(d)]
-    n, operations, times_ms = [attention.n for attention, _ in places], measured.operations, measured.times_ms
+    cases = [(Case(ATTENTION, *size), Case(RECURRENT, *size)) for size in measured.sizes.around_crossing(d)]
+    n, operations, times_ms = [attention.n for attention, _ in cases], measured.operations, measured.times_ms
     pairs = (
         [(size * size * d, size * d * d) for size in n],
-        [(operations[attention].own, operations[recurrent].own) for attention, recurrent in places],
-        [(operations[attention].whole, operations[recurrent].whole) for attention, recurrent in places],
-        [(times_ms[attention], times_ms[recurrent]) for attention, recurrent in places],
+        [(operations[attention].own, operations[recurrent].own) for attention, recurrent in cases],
+        [(operations[attention].whole, operations[recurrent].whole) for attention, recurrent in cases],
+        [(times_ms[attention], times_ms[recurrent]) for attention, recurrent in cases],
     )
-    found = [crossing(n, *zip(*each, strict=True)) for each in pairs]
-    return tuple(f"below {n[0]:,}" if size == 0 else size for size in found)
+    crossings = [crossing(n, *zip(*each, strict=True)) for each in pairs]
+    return tuple(f"below {n[0]:,}" if size == 0 else size for size in crossings)

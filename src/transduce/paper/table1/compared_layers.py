@@ -1,9 +1,10 @@
 """The rows of Table 1: the paper's formulas of each layer, and how to build it.
 
-All layers are causal, as in a decoder, so that the same positions must be linked in each, and bidirectional kernels do
-not lose links beyond the ends of a sentence.
+All layers are causal, as in a decoder: every layer must link the same pairs of positions, and no kernel loses links
+beyond the end of a sentence.
 
-Shapes: B sentences, T positions, D d_model, E width of a state; n and d are the paper's names for T and D.
+Shapes: B sentences, T positions (n in the paper), D d_model (d in the paper), R width of a recurrent state, X = 2 R
+hidden and cell state, Z = 4 R gate units.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
     "ComparedLayer",
     "Widths",
     "cell_step",
-    "rounds_until_settled",
+    "rounds_until_convergence",
 ]
 
 KERNEL_WIDTH, NEIGHBOURHOOD = 3, 16  # k and r
@@ -61,7 +62,7 @@ class ComparedLayer:
     sequential: str
     path: str
     make: Callable[[int], SequenceLayer]  # with its fastest kernel
-    make_open: Callable[[int], SequenceLayer]  # with a kernel whose operations torch can count
+    make_countable: Callable[[int], SequenceLayer]  # with a kernel whose operations torch can count
     links: Callable[[int, int], Iterator[Tensor]]  # (n, d) -> links of each layer of a stack, or step of a cell
     exact_path: Callable[[int], int]
     exact_path_text: str
@@ -125,32 +126,32 @@ def _steps_of_cell(n: int, d: int) -> Iterator[Tensor]:
 def cell_step(sequence_layer: Recurrent, x_TD: Tensor) -> Callable[[Tensor], Tensor]:
     """Return a function that applies an LSTM cell at all positions at once, from the left neighbour's current state.
 
-    States are (B, T, 2 E): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
-    converges to the output of the layer (``rounds_until_settled``).
+    States are (B, T, X): hidden state and cell state; the first position's neighbour is zero. Repeated, the step
+    converges to the output of the layer (``rounds_until_convergence``).
     """
     weights = dict(sequence_layer.directions[0].named_parameters())
-    from_input_TG = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
+    gates_x_TZ = x_TD @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
 
-    def step(state_BTC: Tensor) -> Tensor:
-        left_BTC = torch.cat((torch.zeros_like(state_BTC[:, :1]), state_BTC[:, :-1]), dim=1)
-        shown_BTE, memory_BTE = left_BTC.chunk(2, dim=-1)
-        gates_BTG = from_input_TG + shown_BTE @ weights["weight_hh_l0"].T + weights["bias_hh_l0"]
-        return torch.cat(lstm_step(gates_BTG, memory_BTE), dim=-1)
+    def step(state_BTX: Tensor) -> Tensor:
+        left_BTX = torch.cat((torch.zeros_like(state_BTX[:, :1]), state_BTX[:, :-1]), dim=1)
+        h_BTR, c_BTR = left_BTX.chunk(2, dim=-1)
+        gates_BTZ = gates_x_TZ + h_BTR @ weights["weight_hh_l0"].T + weights["bias_hh_l0"]
+        return torch.cat(lstm_step(gates_BTZ, c_BTR), dim=-1)
 
     return step
 
 
-def rounds_until_settled(n: int, d: int) -> int | None:
-    """Return how many applications of the cell's step reach the layer's output; None if it is never reached."""
+def rounds_until_convergence(n: int, d: int) -> int | None:
+    """Return the number of applications of the cell's step until the layer's output is reached; None if it never is."""
     sequence_layer = Recurrent(d, is_causal=True, kernel="reference").double()
     x_TD = torch.randn(n, d, dtype=torch.float64)
     step = cell_step(sequence_layer, x_TD)
-    state_1TC = torch.zeros(1, n, 2 * sequence_layer.width, dtype=torch.float64)
+    state_1TX = torch.zeros(1, n, 2 * sequence_layer.width, dtype=torch.float64)
     with torch.no_grad():
-        wanted_1TE = sequence_layer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
+        expected_1TR = sequence_layer(x_TD.unsqueeze(0), torch.ones(1, n, dtype=torch.bool))
         for n_rounds in range(1, 2 * n):
-            state_1TC = step(state_1TC)
-            if torch.allclose(state_1TC[..., : sequence_layer.width], wanted_1TE, rtol=0, atol=1e-14):
+            state_1TX = step(state_1TX)
+            if torch.allclose(state_1TX[..., : sequence_layer.width], expected_1TR, rtol=0, atol=1e-14):
                 return n_rounds
     return None
 
@@ -162,7 +163,7 @@ COMPARED = (
         "O(1)",
         "O(1)",
         make=_full,
-        make_open=_full_reference,
+        make_countable=_full_reference,
         links=_same_layer(_full_reference),
         exact_path=lambda n: 1,
         exact_path_text="1",
@@ -174,7 +175,7 @@ COMPARED = (
         "O(n)",
         "O(n)",
         make=lambda d: Recurrent(d, is_causal=True),
-        make_open=lambda d: Recurrent(d, is_causal=True, kernel="reference"),
+        make_countable=lambda d: Recurrent(d, is_causal=True, kernel="reference"),
         links=_steps_of_cell,
         exact_path=lambda n: n - 1,
         exact_path_text="n - 1",
@@ -185,7 +186,7 @@ COMPARED = (
         "O(1)",
         "O(log_k n)",
         make=_dilated,
-        make_open=_dilated,
+        make_countable=_dilated,
         links=_dilated_layers,
         exact_path=lambda n: next(depth for depth in count() if KERNEL_WIDTH**depth >= n),
         exact_path_text="⌈log_k n⌉",
@@ -197,7 +198,7 @@ COMPARED = (
         "O(1)",
         "O(n / k)",
         make=_contiguous,
-        make_open=_contiguous,
+        make_countable=_contiguous,
         links=_same_layer(_contiguous),
         exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
         exact_path_text="⌈(n - 1) / (k - 1)⌉",
@@ -209,7 +210,7 @@ COMPARED = (
         "",
         "",
         make=_separable,
-        make_open=_separable,
+        make_countable=_separable,
         links=_same_layer(_separable),
         exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
         exact_path_text="⌈(n - 1) / (k - 1)⌉",
@@ -221,7 +222,7 @@ COMPARED = (
         "O(1)",
         "O(n / r)",
         make=_restricted,
-        make_open=_restricted,
+        make_countable=_restricted,
         links=_same_layer(_restricted),
         exact_path=lambda n: math.ceil((n - 1) / (NEIGHBOURHOOD - 1)),
         exact_path_text="⌈(n - 1) / (r - 1)⌉",

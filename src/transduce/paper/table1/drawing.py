@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
 from transduce.paper.table1.compared_layers import COMPARED
 from transduce.paper.table1.layer_comparison import ATTENTION, RECURRENT, Measured
-from transduce.paper.table1.layer_costs import Place
+from transduce.paper.table1.layer_costs import Case
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ def draw_costs(measured: Measured, path: Path) -> None:
     """Draw time and operations of all layers over n and over d."""
     sizes = measured.sizes
     figure, panels = new_panels(10.5, 7.6, 2, 2)
-    operations: Mapping[Place, float] = {place: count.whole for place, count in measured.operations.items()}
+    operations: Mapping[Case, float] = {case: count.whole for case, count in measured.operations.items()}
     rows = (("Time", "milliseconds", measured.times_ms), ("Operations", "multiplications and additions", operations))
     for row, (what, unit, values) in enumerate(rows):
         over_n, over_d = panels[2 * row : 2 * row + 2]
@@ -36,10 +36,10 @@ def draw_costs(measured: Measured, path: Path) -> None:
     save_svg(figure, path)
 
 
-def _curves(panel: Axes, x: list[int], places: list[tuple[int, int]], values: Mapping[Place, float]) -> None:
+def _curves(panel: Axes, x: list[int], sizes: list[tuple[int, int]], values: Mapping[Case, float]) -> None:
     """Draw one line per layer."""
     for layer, colour, marker in zip(COMPARED, COLOURS, "osvd^X", strict=False):
-        y = [values[Place(layer, *place)] for place in places]
+        y = [values[Case(layer, *size)] for size in sizes]
         dashes = "--" if "contiguous" in layer.name else "-"  # as many operations as the dilated one
         panel.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.6, linestyle=dashes, label=layer.name)
     _set_log_axes(panel, x)
@@ -59,7 +59,7 @@ def draw_crossing(measured: Measured, path: Path) -> None:
     figure, panels = new_panels(5 * n_columns, 3.1 * n_rows + 0.7, n_rows, n_columns)
     factors = sizes.crossing_n_per_d
     for panel, d in zip(panels, sizes.crossing_d, strict=True):
-        pairs = [(Place(ATTENTION, *size), Place(RECURRENT, *size)) for size in sizes.around_crossing(d)]
+        pairs = [(Case(ATTENTION, *size), Case(RECURRENT, *size)) for size in sizes.around_crossing(d)]
         own = [operations[one].own / operations[other].own for one, other in pairs]
         whole = [operations[one].whole / operations[other].whole for one, other in pairs]
         times = [times_ms[one] / times_ms[other] for one, other in pairs]

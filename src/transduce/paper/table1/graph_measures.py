@@ -80,8 +80,8 @@ def links_of(step: Callable[[Tensor], Tensor], state_TD: Tensor) -> Tensor:
     generator = torch.Generator(device=state_TD.device).manual_seed(1)
     weight_D = torch.randn(out_TTD.shape[-1], generator=generator, dtype=out_TTD.dtype, device=out_TTD.device)
     own_TD = out_TTD.diagonal().T  # of each copy of the sentence, the output at another position
-    (slope_TTD,) = torch.autograd.grad((own_TD @ weight_D).sum(), state_TTD)
-    return slope_TTD.abs().sum(dim=-1) > 0
+    (gradient_TTD,) = torch.autograd.grad((own_TD @ weight_D).sum(), state_TTD)
+    return gradient_TTD.abs().sum(dim=-1) > 0
 
 
 def longest_path(layers: Iterable[Tensor], *, is_causal: bool) -> int | None:
@@ -97,11 +97,11 @@ def longest_path(layers: Iterable[Tensor], *, is_causal: bool) -> int | None:
     """
     reached_TT: Tensor | None = None
     for n_layers, links_TT in enumerate(layers, start=1):
-        stays_TT = torch.eye(len(links_TT), dtype=torch.bool)
-        step_TT = links_TT.cpu() | stays_TT
+        identity_TT = torch.eye(len(links_TT), dtype=torch.bool)
+        step_TT = links_TT.cpu() | identity_TT
         reached_TT = step_TT if reached_TT is None else (step_TT.float() @ reached_TT.float()) > 0
-        wanted_TT = torch.ones_like(stays_TT).tril() if is_causal else torch.ones_like(stays_TT)
-        if bool(reached_TT[wanted_TT].all()):
+        required_TT = torch.ones_like(identity_TT).tril() if is_causal else torch.ones_like(identity_TT)
+        if bool(reached_TT[required_TT].all()):
             return n_layers
         if n_layers >= len(links_TT):
             return None

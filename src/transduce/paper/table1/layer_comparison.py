@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, rounds_until_settled
+from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, rounds_until_convergence
 from transduce.paper.table1.graph_measures import longest_chain, longest_path
-from transduce.paper.table1.layer_costs import Operations, Place, count_operations, median_times_ms
+from transduce.paper.table1.layer_costs import Case, Operations, count_operations, median_times_ms
 
 __all__ = ["ATTENTION", "FULL", "RECURRENT", "SHORT", "Measured", "Sizes", "measure"]
 
@@ -74,9 +74,9 @@ class Measured:
     """Counts and times of all layers."""
 
     sizes: Sizes
-    operations: Mapping[Place, Operations]
+    operations: Mapping[Case, Operations]
     of_width: Mapping[ComparedLayer, tuple[Operations, ...]]  # at each k or r, at_n and at_d
-    times_ms: Mapping[Place, float]
+    times_ms: Mapping[Case, float]
     chains: Mapping[ComparedLayer, tuple[int, ...]]  # at each graph_n
     paths: Mapping[ComparedLayer, tuple[int | None, ...]]
     rounds: int | None  # of the recurrent cell, at the first graph_n; later signals fade below rounding
@@ -85,24 +85,24 @@ class Measured:
 def measure(sizes: Sizes, device: torch.device) -> Measured:
     """Count operations, chains and paths, and measure times on ``device``; random numbers are torch's global ones."""
     crossings = [size for d in sizes.crossing_d for size in sizes.around_crossing(d)]
-    compared = [Place(layer, n, d) for layer in COMPARED for n, d in (*sizes.over_n, *sizes.over_d)]
-    places = list(
-        dict.fromkeys(compared + [Place(layer, *size) for layer in (ATTENTION, RECURRENT) for size in crossings])
+    compared = [Case(layer, n, d) for layer in COMPARED for n, d in (*sizes.over_n, *sizes.over_d)]
+    cases = list(
+        dict.fromkeys(compared + [Case(layer, *size) for layer in (ATTENTION, RECURRENT) for size in crossings])
     )
     return Measured(
         sizes,
-        operations={place: _operations(place) for place in places},
+        operations={case: _operations(case) for case in cases},
         of_width={layer: _of_width(layer, sizes) for layer in COMPARED},
-        times_ms=median_times_ms(places, n_repetitions=sizes.n_repetitions, device=device),
+        times_ms=median_times_ms(cases, n_repetitions=sizes.n_repetitions, device=device),
         chains={layer: tuple(_chain(layer, n, sizes.graph_d) for n in sizes.graph_n) for layer in COMPARED},
         paths={layer: tuple(_path(layer, n, sizes.graph_d) for n in sizes.graph_n) for layer in COMPARED},
-        rounds=rounds_until_settled(sizes.graph_n[0], sizes.graph_d),
+        rounds=rounds_until_convergence(sizes.graph_n[0], sizes.graph_d),
     )
 
 
-def _operations(place: Place) -> Operations:
-    layer = place.layer
-    return count_operations(layer.make_open(place.d), place.n, projections=layer.projections)
+def _operations(case: Case) -> Operations:
+    layer = case.layer
+    return count_operations(layer.make_countable(case.d), case.n, projections=layer.projections)
 
 
 def _of_width(layer: ComparedLayer, sizes: Sizes) -> tuple[Operations, ...]:
@@ -116,9 +116,9 @@ def _of_width(layer: ComparedLayer, sizes: Sizes) -> tuple[Operations, ...]:
 
 
 def _chain(layer: ComparedLayer, n: int, d: int) -> int:
-    sequence_layer = layer.make_open(d)
+    sequence_layer = layer.make_countable(d)
     return longest_chain(lambda: sequence_layer(torch.randn(1, n, d), torch.ones(1, n, dtype=torch.bool)))
 
 
 def _path(layer: ComparedLayer, n: int, d: int) -> int | None:
-    return longest_path(layer.links(n, d), is_causal=layer.make_open(d).is_causal)
+    return longest_path(layer.links(n, d), is_causal=layer.make_countable(d).is_causal)

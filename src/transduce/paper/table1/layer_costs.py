@@ -1,6 +1,6 @@
 """Costs of a layer: operations counted while it runs, and measured time.
 
-Shapes: T positions, D d_model; n and d are the paper's names for them.
+Shapes: T positions (n in the paper), D d_model (d in the paper).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transduce.model.sequence_layers import SequenceLayer
 from transduce.paper.table1.compared_layers import ComparedLayer
 
-__all__ = ["Operations", "Place", "count_operations", "median_times_ms"]
+__all__ = ["Case", "Operations", "count_operations", "median_times_ms"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Case:
     """A layer at a size (n, d)."""
 
     layer: ComparedLayer
@@ -46,28 +46,28 @@ def count_operations(sequence_layer: SequenceLayer, n: int, *, projections: Sequ
     return Operations(of_part["Global"], of_part["Global"] - outside)
 
 
-def median_times_ms(places: Iterable[Place], *, n_repetitions: int, device: torch.device) -> Mapping[Place, float]:
-    """Return the milliseconds of one forward pass at each place: the median of interleaved repetitions."""
-    sequence_layers = {place: place.layer.make(place.d).to(device).eval() for place in places}
-    times_ms: dict[Place, list[float]] = {place: [] for place in sequence_layers}
+def median_times_ms(cases: Iterable[Case], *, n_repetitions: int, device: torch.device) -> Mapping[Case, float]:
+    """Return the milliseconds of one forward pass of each case: the median of interleaved repetitions."""
+    sequence_layers = {case: case.layer.make(case.d).to(device).eval() for case in cases}
+    times_ms: dict[Case, list[float]] = {case: [] for case in sequence_layers}
     with torch.inference_mode():
         for repetition in range(n_repetitions + 1):
-            for place, sequence_layer in sequence_layers.items():
-                time_ms = _time_ms(sequence_layer, *_sentence(place.n, place.d, device))
+            for case, sequence_layer in sequence_layers.items():
+                time_ms = _time_ms(sequence_layer, *_sentence(case.n, case.d, device))
                 if repetition > 0:  # the first is a warm-up
-                    times_ms[place].append(time_ms)
-    return {place: median(times) for place, times in times_ms.items()}
+                    times_ms[case].append(time_ms)
+    return {case: median(times) for case, times in times_ms.items()}
 
 
 def _time_ms(sequence_layer: SequenceLayer, x_1TD: Tensor, is_real_1T: Tensor) -> float:
-    _wait(x_1TD.device)
+    _synchronise(x_1TD.device)
     start = time.perf_counter()
     sequence_layer(x_1TD, is_real_1T)
-    _wait(x_1TD.device)
+    _synchronise(x_1TD.device)
     return 1000 * (time.perf_counter() - start)
 
 
-def _wait(device: torch.device) -> None:
+def _synchronise(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
