@@ -165,8 +165,8 @@ def _of_the_sentence(
         case _:
             agreement = f"{len(nouns)} earlier nouns agree with it ({', '.join(nouns)})"
     how = (
-        "The drawn heads are the two whose pronouns in the dev text have the most weight on the antecedent beyond that"
-        " of other words."
+        "The drawn heads are the two in which, on the dev text, pronouns have the most weight on the antecedent beyond"
+        " that of other words."
         if is_enough
         else "The drawn heads are the two in which this pronoun has the greatest weight on one earlier word."
     )
