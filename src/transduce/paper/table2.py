@@ -169,15 +169,15 @@ def _details(records: Mapping[str, RunRecord]) -> str:
     return "\n".join(
         (
             "## Details\n",
-            "- Systems: baselines modelled on the paper's, not those systems themselves. Each has as many layers as"
-            " give about the Transformer's FLOPs; of 8 experts, each half as wide, two are active.",
+            "- Systems: baselines modelled on the paper's, not those systems themselves. The number of layers of"
+            " each is chosen for about the Transformer's FLOPs; of 8 experts, each half as wide, two are active.",
             f"- Training: the same text ({corpora}, {data['direction']}), tokenizer, search and {record.updates:,}"
             f" updates ({training['warmup_steps']:,} of warm-up{learning_rate_description(training)}),"
             f" {training['precision']}. All are trained like the Transformer (section 5.3), which may not be the best"
             " for the others.",
             f"- BLEU on {text}: `{scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
             f" paper's: `{scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha {search['alpha']}.",
-            "- FLOPs by count: 6 per weight and target token. FLOPs by rule, the paper's: training time x sustained"
+            "- FLOPs by count: 6 per weight and target token. FLOPs by rule (the paper's): training time x sustained"
             " FLOP/s, measured with large matrix products before each training.",
             "- Left out: ensembles, the big model, English to French.",
         )

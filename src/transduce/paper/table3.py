@@ -380,7 +380,7 @@ def _caption(perplexities: Sequence[float], bleus: Sequence[float], *, n_compari
     return " ".join(
         (
             f"An effect is a difference from base above {_margin(perplexities):.3f} PPL or {_margin(bleus):.2f} BLEU,",
-            f"the 95 % interval of another seed (Student's t over the {len(perplexities)} seeds of base).",
+            f"the 95 % prediction interval of another seed (Student's t over the {len(perplexities)} seeds of base).",
             '"as in the paper": same direction; "opposite": the other direction; "paper only" and "ours only": only',
             f"one of the two has an effect. Differences in the paper up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU}",
             "BLEU count as none.",

@@ -66,9 +66,9 @@ def make_figure3(experiments: Experiments, request: Request) -> Report:
             inputs.how_measured(),
             f"Relations between words more than {DISTANT} words apart. {ABOUT_PROBES}",
             relation_table(results, name="-dependencies") if results else "No relation has enough such pairs of words.",
-            f"Every encoder head over {len(samples):,} sentences of {inputs.record.dev_text}, the one with the most"
-            f" attention on distant words (more than {DISTANT} words away) first. The columns in % are shares of the"
-            " attention of a word; the rest goes to other words near by. “Distance” is the mean distance, in words, of"
+            f"Every encoder head over {len(samples):,} sentences of {inputs.record.dev_text}, sorted by its"
+            f" attention on distant words (more than {DISTANT} words away). The columns in % are shares of the"
+            " attention of a word; the rest goes to other nearby words. “Distance” is the mean distance, in words, of"
             " the attention on words. The last row is uniform attention.",
             head_table(head_statistics(samples), head_statistics(uniform_attention(samples))),
             picture("figure3-all-heads", inputs.grid_alt()),

@@ -49,10 +49,10 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
             *pictures,
             *_sentence_sections(inputs, drawn),
             inputs.how_measured(),
-            f"Relations, the one with the largest lead of a head over its baseline first. {ABOUT_PROBES}",
+            f"Relations, sorted by the lead of the best head over its baseline. {ABOUT_PROBES}",
             relation_table(results, name="") if results else "No relation has enough pairs of words.",
-            "One interval in twenty misses by chance. The grammar's sentences are simpler than natural ones, and out"
-            " of domain for a model trained on other text: its heads may follow more structure in domain. A weight"
+            "One interval in twenty misses the true value. The grammar's sentences are simpler than natural ones, and"
+            " out of domain for a model trained on other text: its heads may follow more structure in domain. A weight"
             " shows what a head reads, not how the model uses it.",
             f"Many heads follow position instead. Over {len(answers):,} sentences of {inputs.record.dev_text}, these"
             " heads have their greatest weight, other than on the query itself and EOS, most often at one offset:",

@@ -109,8 +109,8 @@ def _about_parts(architecture: Architecture, config: TransformerConfig) -> tuple
         f"""\
 ## Parts
 
-The picture is drawn from a model, not by hand: one sentence runs through it, and hooks record which module calls which,
-in which order, with which shapes. A model with pre-norm, untied embeddings or learned positions would be drawn as such.
+The picture is drawn from a model, not by hand. Hooks record the module calls of a forward pass of one sentence: their
+nesting, order and shapes. A model with pre-norm, untied embeddings or learned positions would be drawn as such.
 The sizes are {config.n_encoder_layers} + {config.n_decoder_layers} layers, d_model {config.d_model}, d_ff
 {config.d_ff}, {config.n_heads} heads and a vocabulary of {config.tgt_vocab_size:,} tokens ("about 37000" in section
 5.1); the formula of `transduce model` counts {cost_of(config).parameters:,} parameters.""",
@@ -181,6 +181,6 @@ def _about_wiring(checks: Sequence[Check]) -> tuple[str | Table, ...]:
         f"""\
 ## Statements of section 3
 
-Each is checked on the model while it runs; a model built differently would have "NO". {verdict}""",
+Each statement is checked on the model during a forward pass; one that did not hold would be marked "NO". {verdict}""",
         Table("-wiring", ("section", "the paper", "found", "holds"), rows),
     )

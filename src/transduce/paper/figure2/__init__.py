@@ -207,10 +207,10 @@ With the factor, hardly anything depends on d_k. Without it, at d_k = {largest:,
 have a gradient below {VANISHED} ({divided.vanished_share:.0%} with it), and its median is {plain.gradient_median:.1e}
 ({divided.gradient_median:.1e} with it).
 
-The footnote leaves out two things. First, the gradient grows before it falls, as long as the weights only become
-uneven. Second, it becomes small for most queries, not for all: queries with two nearly equal top scores keep a large
-one. The derivative with respect to the query (*by query*) is multiplied by keys of length sqrt(d_k), which without the
-factor are not scaled either, so its mean even grows ({plain.query_gradient_mean:.2f} against
+The footnote leaves out two things. First, with growing d_k the gradient grows at first, while the weights become
+uneven, and then falls. Second, it becomes small for most queries, not for all: queries with two nearly equal top scores
+keep a large gradient. The derivative with respect to the query (*by query*) is multiplied by keys of length sqrt(d_k),
+which without the factor are not scaled either, so its mean even grows ({plain.query_gradient_mean:.2f} against
 {divided.query_gradient_mean:.2f}) while its median falls: a few queries get large steps, most get almost none. All this
 is for random vectors, as at the start of training; training itself is not measured here.""",
         Table("-softmax", ("d_k", "factor", *names), rows, formats=formats),

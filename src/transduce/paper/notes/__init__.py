@@ -20,9 +20,8 @@ from transduce.paper.request import Request
 __all__ = ["make_notes"]
 
 INTRODUCTION = """\
-This report checks lecture notes on the Transformer and the models that grew out of it, the third text among this
-project's sources. The notes explain five choices that the paper makes or could have made; each part below checks one
-of them:
+This report checks lecture notes on the Transformer and later models, which are a source of this project. The
+notes explain five choices that the paper makes or could have made; each part below checks one of them:
 
 {questions}
 
@@ -45,7 +44,7 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
         "notes",
         "Checks of the lecture notes",
         (
-            verdict_line(f"In five checks, {'; '.join(part.summary for part in parts)}."),
+            verdict_line(f"Five checks: {'; '.join(part.summary for part in parts)}."),
             INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
             how_to_reproduce(
                 "notes",

@@ -39,8 +39,9 @@ from transduce.text import EOS_ID
 __all__ = ["make_adaptive_softmax"]
 
 ABOUT_ADAPTIVE_SOFTMAX = """\
-Adaptive softmax avoids most of a large softmax: a first level has the frequent words and one entry for the cluster of
-all others, a second level has those, behind a smaller projection. P(word) = P(cluster) P(word | cluster) is exact:
+Adaptive softmax avoids most of a large softmax. Its first level has the frequent words and one entry for the cluster
+of all other words; its second level has the words of that cluster, behind a smaller projection.
+P(word) = P(cluster) P(word | cluster) is exact:
 over all words it sums to one (off by at most {deviation:.0e} in single precision, over {n_states} random states and
 {n_words:,} words). Here the first level has a fifth of the words, and the projection a quarter of the width, as in
 Grave et al. (2017)."""
@@ -48,7 +49,8 @@ Grave et al. (2017)."""
 ABOUT_TIMES = """\
 Time for {n_positions} states of width {d_model}, with random weights and words drawn by Zipf's law (P ~ 1 / rank;
 {rare:.0%} of them are in the cluster at the largest vocabulary): loss with gradient, and finding the most probable
-word, where as many states point to the cluster. Medians of {n_rounds} interleaved rounds in milliseconds ({machine}).
+word; the cluster is the most probable entry for the same share of states.
+Medians of {n_rounds} interleaved rounds in milliseconds ({machine}).
 "Full, in blocks" is the implementation of `transduce train`."""
 
 ABOUT_LOSSES = """\
@@ -57,11 +59,12 @@ sentences, which differ only in the output layer (neither is tied to the embeddi
 comparable within a row; tokens of a smaller vocabulary are shorter."""
 
 LIMITATIONS = """\
-The saving grows with the vocabulary: the notes have whole words in mind. With {vocab:,} tokens, as in the paper, the
+The saving grows with the vocabulary; the notes assume whole words. With {vocab:,} tokens, as in the paper, the
 most probable word is found {speedup:.1f} times as fast; but beam search needs the scores of all words, for which two
-levels take 40 % of the products. The paper does not use it, and neither do we. After these trainings the loss of two
-levels is {min_gap:+.2f} to {max_gap:+.2f} nats higher: rare words have a quarter of the width and learn through two
-matrices. The models are small and trained in seconds; the plot shows where the gap is still changing."""
+levels still need 40 % of the multiplications. Neither the paper nor transduce uses it.
+After these trainings the loss of two levels is {min_gap:+.2f} to {max_gap:+.2f} nats higher:
+rare words have a quarter of the width and learn through two matrices. The models are small and trained in
+seconds; the plot shows where the gap is still changing."""
 
 HEAD_SHARE, TAIL_SHARE = 5, 4  # the first level has V / 5 words, the projection D / 4 values
 

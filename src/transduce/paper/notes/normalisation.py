@@ -28,8 +28,8 @@ __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 NOTES_TABLE = ((1.0, 3.0, 5.0, 3.0), (7.0, 2.0, 6.0, 2.0), (8.0, 3.0, 2.0, 1.0))
 
 ABOUT_THE_TABLE = """\
-The notes draw three instances of four features and leave mean and standard deviation to be worked out. Our copy of
-that drawing is damaged. Ten of the twelve numbers are legible; f2 of the second instance looks like a 2, and f1 of the
+The notes draw three instances of four features and leave mean and standard deviation as an exercise. Our copy of that
+drawing is damaged. Ten of the twelve numbers are legible; f2 of the second instance looks like a 2, and f1 of the
 third has a stroke before the 8. Two of the four means are legible, 4.3 and 2.0: they are the means of f3 and f4 over
 the three instances, so the drawing shows batch norm. The standard deviations are blank; ours divide by the number of
 values, as both norms do."""
@@ -43,10 +43,11 @@ the same length, the batch is changed, and its states are compared: the relative
 running statistics from training."""
 
 CONCLUSION = """\
-With layer norm, and with batch norm in evaluation mode, only roundings remain: the order of a sum depends on the batch
-size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch and on padding, and
-a position sees later tokens of its own sentence through the batch statistics, which no causal mask prevents. Training
-mode is no way to translate a single sentence: {alone.training:.2f} nats per token alone, {among.training:.2f} in
+With layer norm, and with batch norm in evaluation mode, only rounding differences remain: the order of summation
+depends on the batch size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch
+and on padding, and a position sees later tokens of its own sentence through the batch statistics, which no causal mask
+prevents. A single sentence cannot be translated well in training mode:
+{alone.training:.2f} nats per token alone, {among.training:.2f} in
 batches of {among.batch_size} (layer norm: {among.layer:.2f} in both). Evaluation mode gives {among.evaluation:.2f} in
 both, but it is a different function from the trained one: its states differ from those of training mode by
 {among.difference_any_length:.0%} in batches of {among.batch_size} sentences of any length, and by

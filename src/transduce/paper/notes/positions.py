@@ -31,14 +31,14 @@ __all__ = ["OPTIONS", "distance_of_neighbours", "fractions", "integers", "make_p
 
 ABOUT_THE_NOTES = """\
 The notes discuss three encodings of a position. Integers: every element of the vector is the position. Fractions:
-every element is the position divided by the length, from 0 to 1. Sinusoids. They give one reason against each of the
-first two: large numbers distort the token, and with fractions one position has a different vector in each sentence.
-(They also say that the vector is concatenated to the embedding; the paper adds it, and so do we.) The numbers below
-are computed at d_model {d_model}, for embeddings with variance 1."""
+every element is the position divided by the length, from 0 to 1. Sinusoids: section 3.5. They give one reason against
+the first and one against the second: large numbers distort the token, and with fractions one position has a different
+vector in each sentence. (They also say that the vector is concatenated to the embedding; the paper adds it, and so do
+we.) The numbers below are computed at d_model {d_model}, for embeddings with variance 1."""
 
 FURTHER_REASONS = """\
 The numbers confirm the notes' two reasons and show two more. First, layer norm subtracts the mean of the elements, so
-nothing is left of a vector whose elements are all equal. Second, the score q · k is linear in what is added to the
+it removes a vector whose elements are all equal. Second, the score q · k is linear in what is added to the
 key: with all elements equal it is linear in the position and largest at one end of the sentence, so no head can find
 the previous token by position alone."""
 

@@ -44,8 +44,9 @@ more than the vocabulary."""
 
 LIMITATIONS = """\
 Pieces per word say nothing about translation quality, and the grammar corpus has fewer different words than real text.
-BPE has 256 bytes besides its merges, WordPiece 512, each at the start of a word and inside; the sizes here count
-merges only. BPE applies its merges in training order, WordPiece takes the longest matching piece from the left."""
+The sizes here count merges only: the vocabulary of BPE also has 256 bytes, that of WordPiece 512 (each byte at the
+start of a word and inside). BPE applies its merges in training order, WordPiece takes the longest matching
+piece from the left."""
 
 BYTES_OF_BPE, BYTES_OF_WORDPIECE = 260, 516  # vocabulary before the first merge, special tokens included
 

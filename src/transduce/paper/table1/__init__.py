@@ -207,7 +207,7 @@ def _about_sequence(measured: Measured) -> tuple[str | Table, ...]:
 ## Sequential operations
 
 The longest chain of dependent torch calls from a layer's input to its output, found by following every tensor through
-the layer (d = {measured.sizes.graph_d}). A call that writes numbers is one operation, however many it writes: as in the
+the layer (d = {measured.sizes.graph_d}). A call that computes a tensor is one operation, whatever its size: as in the
 paper, a sum over n positions inside a matrix product counts as one. The LSTM runs cell by cell, since torch's own
 kernel hides its steps in one call.
 
@@ -237,10 +237,10 @@ def _about_paths(measured: Measured) -> tuple[str | Table, ...]:
         """\
 ## Maximum path length
 
-Output i of a layer is linked to input j if its derivative with respect to it is not zero. Breadth-first search then
-finds the smallest number of layers (for the LSTM: steps of its cell) that links the two most distant positions. *By
-formula* is the exact number behind the paper's O(). The dilated stack begins with dilation 1, and each further layer
-has k times that of the one below.
+Output i of a layer is linked to input j if the derivative of output i with respect to input j is not zero.
+Breadth-first search then finds the smallest number of layers (for the LSTM: steps of its cell) that links the two most
+distant positions. *By formula* is the exact number behind the paper's O(). The dilated stack begins with
+dilation 1, and each further layer has k times that of the one below.
 
 A path length says how far a signal travels, not how well: the derivative only has to differ from zero.""",
         Table("-paths", ("layer", "paper", *(f"n = {n}" for n in sizes), "by formula", f"at n = {sizes[-1]}"), rows),
