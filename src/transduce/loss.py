@@ -23,11 +23,11 @@ __all__ = [
 
 Smoothing = Literal["uniform", "authors"]
 
-# Logits in memory at once. More rows make faster matrix products; this is 3,600 rows at V = 37,000 in bf16.
+# Size of a block of logits. Larger blocks make faster matrix products; this is 3,600 rows at V = 37,000 in bf16.
 BLOCK_BYTES = 2**28
 # The softmax of a block runs in parts that stay in the CPU cache.
 CPU_PART_ENTRIES = 2**19
-# The rows of the last block are padded to a multiple of this, for the reason in transduce.model.padding.
+# The rows of the last block are padded to a multiple of this; model/padding.py says why.
 ROUND_UP_TO = 64
 
 

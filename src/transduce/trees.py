@@ -106,7 +106,7 @@ def parse_tree(text: str) -> Tree:
 
 
 def parse_trees(lines: Iterable[str]) -> Iterator[Tree]:
-    """Yield the trees of a file, whatever its line breaks. Raises TreeError, with line and column.
+    """Yield the trees of a file; line breaks do not matter. Raises TreeError, with line and column.
 
     >>> [str(tree) for tree in parse_trees(["( (S (VB Go)))  (S", "  (VB Stop))"])]
     ['( (S (VB Go)))', '(S (VB Stop))']
@@ -180,7 +180,7 @@ def without_function_tags(label: str) -> str:
     return re.split("[-=]", label, maxsplit=1)[0] or label
 
 
-_ESCAPED = {
+_CHARACTER_OF = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "\\/": "/", "\\*": "*",
 }  # fmt: skip
 
@@ -200,7 +200,7 @@ def unescaped(word: str) -> str:
     >>> unescaped("-LRB-"), unescaped("-LCB-"), unescaped(r"1\/2")
     ('(', '{', '1/2')
     """
-    return re.sub(r"-[LR][RSC]B-|\\[/*]", lambda escape: _ESCAPED[escape.group()], word)
+    return re.sub(r"-[LR][RSC]B-|\\[/*]", lambda escape: _CHARACTER_OF[escape.group()], word)
 
 
 def sentence_of_words(words: Iterable[str]) -> str:
@@ -235,7 +235,7 @@ def _tokens(lines: Iterable[str], first_line: int = 1) -> Iterator[tuple[str, st
 
 
 def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator[Tree | None]:
-    """Yield the trees in turn, reading no token past the end of each.
+    """Yield each tree as soon as its last bracket is read.
 
     Unless ``is_strict``, brackets without words are dropped, and None is yielded for a tree without words.
     """
@@ -243,7 +243,7 @@ def _brackets(tokens: Iterator[tuple[str, str]], *, is_strict: bool) -> Iterator
     for token, location in tokens:
         if token == "(":
             if len(open_nodes) == MAX_OPEN_BRACKETS:
-                raise TreeError(f"{location}: more than {MAX_OPEN_BRACKETS:,} brackets are open; no tree is so deep")
+                raise TreeError(f"{location}: more than {MAX_OPEN_BRACKETS:,} open brackets, the nesting limit")
             open_nodes.append(_OpenNode(location))
         elif not open_nodes:
             raise TreeError(f"{location}: expected '(', got {quoted(token)} outside of all brackets")

@@ -148,8 +148,8 @@ def test_a_tar_without_compression_has_whole_headers_and_an_end(tmp_path: Path) 
         (good[:last], "unexpected end of data"),
         (good[: last + 100], "unexpected end of data"),
         (good[: last + 700], "unexpected end of data"),
-        (good[:last] + b"y" + good[last + 1 :], "is none"),
-        (good + good, "something stands after its end"),
+        (good[:last] + b"y" + good[last + 1 :], "invalid entry"),
+        (good + good, "data after the end marker"),
         (good.rstrip(b"\0") + b"\0" * 100, "unexpected end of data"),
     ]:
         archive.write_bytes(damaged)
@@ -234,12 +234,12 @@ HUGE = 10**12
     [
         (_header("a.en", tarfile.REGTYPE, HUGE), "unexpected end"),
         (_header("b.en", tarfile.REGTYPE, HUGE) + _tar({"a.en": b"a\n"}), "unexpected end"),
-        (_header("a.en", tarfile.GNUTYPE_LONGNAME, HUGE), "a header says that it has 1,000,000,000"),
-        (_header("a.en", tarfile.XHDTYPE, HUGE), "a header says that it has 1,000,000,000"),
-        (_header("a.en", tarfile.XGLTYPE, 8 << 20) + bytes(9 << 20), "a header says that it has 8,388"),
-        (_header("a.en", tarfile.REGTYPE, -HUGE) + END, "begins before the one before it has ended"),
+        (_header("a.en", tarfile.GNUTYPE_LONGNAME, HUGE), "a header claims 1,000,000,000"),
+        (_header("a.en", tarfile.XHDTYPE, HUGE), "a header claims 1,000,000,000"),
+        (_header("a.en", tarfile.XGLTYPE, 8 << 20) + bytes(9 << 20), "a header claims 8,388"),
+        (_header("a.en", tarfile.REGTYPE, -HUGE) + END, "an entry overlaps the one before it"),
         (_header("a.en", tarfile.DIRTYPE, -512) + END, "has no a.en"),
-        (_header("a.en", tarfile.XHDTYPE, -512) + END, "a header says that it has -512 bytes"),
+        (_header("a.en", tarfile.XHDTYPE, -512) + END, "a header claims -512 bytes"),
         (_tar({"a.en": _entry("a.en", tarfile.SYMTYPE, linkname="/etc/passwd")}), "has no a.en"),
         (_tar({"a.en": _entry("a.en", tarfile.LNKTYPE, linkname="/etc/passwd")}), "has no a.en"),
         (_tar({"a.en": _entry("a.en", tarfile.FIFOTYPE)}), "has no a.en"),
@@ -310,7 +310,7 @@ def test_a_member_that_comes_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.en", "b.en", "a.sgm"])
 def test_an_archive_that_would_fill_the_disk(name: str, tmp_path: Path) -> None:
     """Whether that is in a wanted member, in another, or in one line of one."""
-    n_bytes = unpacking.ALWAYS_ALLOWED + (64 << 20)
+    n_bytes = unpacking.MIN_ALLOWANCE + (64 << 20)
     buffer = io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=1) as stream:
         stream.write(_header(name, tarfile.REGTYPE, n_bytes))
@@ -323,7 +323,7 @@ def test_an_archive_that_would_fill_the_disk(name: str, tmp_path: Path) -> None:
 
 
 def test_an_archive_of_entries_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(unpacking, "MAX_ENTRIES", 100)
     (tmp_path / "a.tar").write_bytes(_tar({f"{n}.en": b"" for n in range(101)}))
     assert says(_refused(tmp_path / "a.tar", WANTED, tmp_path / "out"), 100)
 
@@ -381,7 +381,7 @@ def _deb(
 def test_a_damaged_package_is_refused_or_the_same(
     compress: Compress, ending: str, n_cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(debian_packages, "LONGEST_SILENCE_S", 3)  # dpkg-deb never ends on some of the last kind
+    monkeypatch.setattr(debian_packages, "READ_TIMEOUT_S", 3)  # dpkg-deb never ends on some of the last kind
     good, deb, out = _ar(_deb(compress=compress, ending=ending)), tmp_path / "a.deb", tmp_path / "out"
     deb.write_bytes(good)
     unpack_package(deb, tmp_path / "right")
@@ -442,7 +442,7 @@ def test_a_dpkg_deb_that_hangs(first: str, tmp_path: Path, monkeypatch: pytest.M
     script.write_text(f"#!/bin/sh\n{first} sleep 600 & echo $! > {tmp_path}/child; sleep 600\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(debian_packages, "LONGEST_SILENCE_S", 0.5)
+    monkeypatch.setattr(debian_packages, "READ_TIMEOUT_S", 0.5)
     (tmp_path / "a.deb").touch()
     with pytest.raises(DataError, match=naming("a.deb", "dpkg-deb", "0.5 s")):
         unpack_package(tmp_path / "a.deb", tmp_path / "out")
@@ -466,7 +466,7 @@ def test_a_package_with_a_path_that_leads_elsewhere(name: str, tmp_path: Path) -
     folder = tmp_path / "b" / "c"
     folder.mkdir(parents=True)
     deb = _package(folder, *_deb(_tar({name: b"evil"})))
-    assert says(_refused_package(deb), deb, "out of")
+    assert says(_refused_package(deb), deb, "outside")
     assert _files(tmp_path) == {"b/c/a.deb": deb.read_bytes()}
 
 
@@ -498,7 +498,7 @@ def test_a_package_with_one_path_for_two_files(second: str, tmp_path: Path) -> N
 
 @needs_dpkg
 def test_a_package_that_would_fill_the_disk(tmp_path: Path) -> None:
-    n_bytes = unpacking.ALWAYS_ALLOWED + (64 << 20)
+    n_bytes = unpacking.MIN_ALLOWANCE + (64 << 20)
     huge = _header("./a.html", tarfile.REGTYPE, n_bytes) + bytes(n_bytes) + END
     deb = _package(tmp_path, *_deb(huge, compress=lambda content: lzma.compress(content, preset=0)))
     del huge
@@ -516,6 +516,6 @@ def test_what_a_package_says_of_itself(tmp_path: Path) -> None:
     assert read_control_field(deb, "ackage") == ""
     control = ("control.tar.xz", lzma.compress(_tar({"./other": b"x"})))
     assert read_control_field(_package(tmp_path, members[0], control, members[2]), "Version") == ""
-    huge = ("control.tar.xz", lzma.compress(_tar({"./control": bytes(unpacking.ALWAYS_ALLOWED + (9 << 20))}), preset=0))
+    huge = ("control.tar.xz", lzma.compress(_tar({"./control": bytes(unpacking.MIN_ALLOWANCE + (9 << 20))}), preset=0))
     with pytest.raises(DataError, match=naming("a.deb", "too many")):
         read_control_field(_package(tmp_path, members[0], huge, members[2]), "Version")

@@ -52,7 +52,9 @@ CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # category Cc wi
 class CleaningRules:
     """Thresholds of the filter. Lengths are in characters, without whitespace around the line.
 
-    For ``max_length_ratio`` a side counts as at least ``ratio_floor`` characters, so "Ja." may have a long translation.
+    ``max_length_ratio`` bounds the length of the longer side over that of the shorter, which counts as at least
+    ``ratio_floor`` characters, so "Ja." may have a long translation.
+
     Raises ConfigError for a limit below 1.
     """
 
@@ -105,7 +107,7 @@ class CleaningReport:
 
     @property
     def n_dropped(self) -> int:
-        """Number of dropped pairs over all reasons; each has exactly one reason."""
+        """Total number of dropped pairs; each is counted under exactly one reason."""
         return sum(tally.count for tally in self.dropped.values())
 
     def lines(self) -> list[str]:
@@ -128,8 +130,8 @@ def clean(
     """Yield the pairs that satisfy ``rules``, unchanged; ``report`` is updated as they are consumed.
 
     None is a line that is not a pair. Lines are counted from 1, one for each pair, continuing from ``report.n_read``.
-    For duplicates a 64-bit hash of each pair is held, in 16 to 32 bytes of memory, 48 while the table grows. Among
-    100 million different pairs, the probability of a collision is 1 / 3,700.
+    Duplicates are found by a 64-bit hash of each pair, in 16 to 32 bytes of memory a pair, 48 while the table grows.
+    Among 100 million different pairs, the probability of a collision is 1 / 3,700.
 
     >>> report = CleaningReport()
     >>> list(clean([("a dog", "ein Hund"), ("a cat", " ")], CleaningRules(), report))
@@ -164,7 +166,7 @@ def clean(
 
 
 def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
-    """Reason to drop this pair, duplicates aside; None to keep it."""
+    """Return the reason to drop a pair, None to keep it. Does not check for duplicates."""
     if not (src.isprintable() and tgt.isprintable()):  # a fast test: surrogates and controls are not printable
         if SURROGATE.search(src) or SURROGATE.search(tgt):
             return "not UTF-8"
@@ -183,7 +185,7 @@ def _fault(src: str, tgt: str, rules: CleaningRules) -> Reason | None:
 
 
 def _hash_of(src: str, tgt: str) -> int:
-    """Return a reproducible 64-bit hash, never 0. NUL separates the sides: as a control character it is in neither."""
+    """Return a reproducible 64-bit hash, never 0. The separator NUL occurs in neither side."""
     return int.from_bytes(blake2b(f"{src}\0{tgt}".encode(), digest_size=8).digest(), "little") or 1
 
 

@@ -20,24 +20,25 @@ def epoch_rows(
 ) -> NDArray[np.int64]:
     """Return the rows that an epoch reads, in store order; a pure function, the same on every machine.
 
-    A corpus of weight 2 is read twice in an epoch; one of weight 0.25 is read by quarters, once in four epochs.
-    Successive reads of a pair cycle through its encodings.
+    An epoch reads each pair of a corpus of weight 2 twice, and a quarter of the pairs of a corpus of weight 0.25: a
+    different quarter in each of four epochs. Each pair has ``n_encodings`` rows (BPE-dropout samples); successive reads
+    cycle through them.
 
     >>> epoch_rows([3, 4], [1.0, 0.5], n_encodings=1, seed=1, epoch=0).tolist()
     [0, 1, 2, 3, 5]
     >>> epoch_rows([3, 4], [1.0, 0.5], n_encodings=1, seed=1, epoch=1).tolist()
     [0, 1, 2, 4, 6]
     """
-    rows, n_before = [], 0
+    rows, n_pairs_before = [], 0
     for corpus, (n_pairs, weight) in enumerate(zip(n_pairs_of, weights, strict=True)):
         random = np.random.default_rng([seed, corpus])
-        order_P, first_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
+        order_P, first_encoding_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
         begin, end = floor(epoch * weight * n_pairs), floor((epoch + 1) * weight * n_pairs)
         reads = np.arange(begin, end)  # over a run, reads cycle through the shuffled pairs of the corpus
         pairs = order_P[reads % n_pairs]
-        encodings = (first_P[pairs] + reads // n_pairs) % n_encodings
-        rows.append(np.sort((n_before + pairs) * n_encodings + encodings))
-        n_before += n_pairs
+        encodings = (first_encoding_P[pairs] + reads // n_pairs) % n_encodings
+        rows.append(np.sort((n_pairs_before + pairs) * n_encodings + encodings))
+        n_pairs_before += n_pairs
     return np.concatenate(rows)
 
 
@@ -45,13 +46,13 @@ def epoch_rows(
 def reversed_rows(n_rows: int, *, seed: int, epoch: int) -> NDArray[np.bool_]:
     """Mask of the rows reversed (target to source) in an epoch of bidirectional training, (R,).
 
-    About half of the rows, and the other half in the next epoch. Ding et al. (2021), "Improving Neural Machine
-    Translation by Bidirectional Training", section 2, reads each pair twice in an epoch.
+    About half of the rows are reversed in even epochs, the others in odd ones. In Ding et al. (2021), "Improving Neural
+    Machine Translation by Bidirectional Training", section 2, an epoch reads each pair in both directions.
 
     >>> reversed_rows(6, seed=1, epoch=0).tolist()
     [True, False, False, False, False, True]
     >>> reversed_rows(6, seed=1, epoch=1).tolist()
     [False, True, True, True, True, False]
     """
-    is_odd_R: NDArray[np.bool_] = np.random.default_rng([seed, n_rows]).random(n_rows) < 0.5
-    return is_odd_R ^ bool(epoch % 2)
+    is_reversed_in_even_epochs_R: NDArray[np.bool_] = np.random.default_rng([seed, n_rows]).random(n_rows) < 0.5
+    return is_reversed_in_even_epochs_R ^ bool(epoch % 2)

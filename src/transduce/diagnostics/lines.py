@@ -145,7 +145,7 @@ class Side:
 
 
 def _issues_of(line: str) -> Iterator[LineIssue]:
-    """Yield the issues of a non-blank line that show in its characters."""
+    """Yield the character-level issues of a non-blank line."""
     if _SUSPECT.search(line):
         if SURROGATE.search(line):
             yield "surrogates" if _SURROGATE_IN_BYTES.search(line) else "not UTF-8"

@@ -10,7 +10,7 @@ __all__ = ["describe"]
 
 
 def describe(model: nn.Module) -> str:
-    """Describe each module in one line with its parameters; identical layers appear once, shared modules by name.
+    """Describe each module in one line with its parameters; identical layers appear once, shared modules as references.
 
     >>> print(describe(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
     Sequential                                                                  9
@@ -44,5 +44,5 @@ def _shape(weight: nn.Parameter) -> str:
 
 
 def _shapes(module: nn.Module) -> tuple[tuple[str, str], ...]:
-    """The parameters' names and shapes; layers with equal ones are shown once."""
+    """The parameters' names and shapes. Layers are identical if these are equal."""
     return tuple((name, _shape(weight)) for name, weight in module.named_parameters())

@@ -31,7 +31,7 @@ class EnsembleState:
         return EnsembleState(tuple(state.select(rows_BW) for state in self.states))
 
     def rewind(self, n_N: Tensor) -> EnsembleState:
-        """The states before the last ``n`` tokens of each row."""
+        """The states without the last ``n_N`` tokens of each row."""
         return EnsembleState(tuple(state.rewind(n_N) for state in self.states))
 
 
@@ -39,7 +39,7 @@ class Ensemble(IncrementalDecoder[EnsembleState]):
     """An ensemble of encoder-decoders: the next-token distribution is the mean of theirs."""
 
     def __init__(self, models: Sequence[EncoderDecoder]) -> None:
-        """``models`` are one or more, over the same vocabularies."""
+        """``models``: at least one; all share the source and the target vocabulary."""
         self.models = tuple(models)
 
     def start(self, src_BS: Tensor) -> EnsembleState:
@@ -50,8 +50,11 @@ class Ensemble(IncrementalDecoder[EnsembleState]):
         self, ids_NT: Tensor, state: EnsembleState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, EnsembleState]:
         """Log-probabilities (N, T, V) of the next token after each new token, and the next decoding state."""
-        outputs = [model.extend(ids_NT, each, n_new_N) for model, each in zip(self.models, state.states, strict=True)]
-        # In fp32 at least, as in search.
-        logits_XNTV = torch.stack([x.to(torch.promote_types(x.dtype, torch.float32)) for x, _ in outputs])
+        pairs = zip(self.models, state.states, strict=True)
+        outputs = [model.extend(ids_NT, model_state, n_new_N) for model, model_state in pairs]
+        # At least fp32, as in search.
+        logits_XNTV = torch.stack(
+            [logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits, _ in outputs]
+        )
         log_probs_NTV = logits_XNTV.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(outputs))
         return log_probs_NTV, EnsembleState(tuple(next_state for _, next_state in outputs))

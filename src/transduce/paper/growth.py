@@ -12,7 +12,7 @@ __all__ = ["crossing", "exponent", "per_unit"]
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Return b of the best fit values = a * sizes^b, by least squares of log values over log sizes.
 
-    Raises ValueError for fewer than two sizes or a number that is not above 0.
+    Raises ValueError for fewer than two different sizes, or for a size or value of 0 or less.
 
     >>> exponent([1, 2, 4], [3, 12, 48])
     2.0
@@ -26,7 +26,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Return the slope of values over sizes, by least squares.
 
-    Raises ValueError for fewer than two sizes.
+    Raises ValueError for fewer than two different sizes.
 
     >>> per_unit([10, 20, 30], [7, 27, 47])
     2.0
@@ -44,15 +44,15 @@ def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[fl
     '100.0'
     """
     log_size = np.log(sizes)
-    ahead = np.log(rising) - np.log(other)
-    if ahead[-1] <= 0:
+    log_ratio = np.log(rising) - np.log(other)
+    if log_ratio[-1] <= 0:
         return None
-    behind = np.flatnonzero(ahead <= 0)
-    if len(behind) == 0:
+    not_larger = np.flatnonzero(log_ratio <= 0)
+    if len(not_larger) == 0:
         return 0.0
-    last = int(behind[-1])
-    share = -ahead[last] / (ahead[last + 1] - ahead[last])
-    return float(np.exp(log_size[last] + share * (log_size[last + 1] - log_size[last])))
+    last = int(not_larger[-1])
+    fraction = -log_ratio[last] / (log_ratio[last + 1] - log_ratio[last])
+    return float(np.exp(log_size[last] + fraction * (log_size[last + 1] - log_size[last])))
 
 
 def _require(sizes: Sequence[float], values: Sequence[float]) -> None:

@@ -41,7 +41,7 @@ def greedy_search(
     Beam search with beam_size 1 is a different search: it keeps the best finished hypothesis and continues until none
     can be better, so (with alpha 0) its output is at least as probable as the greedy one.
 
-    Raises ValueError for invalid arguments, SearchError if a model gives NaN or rules out every allowed token.
+    Raises ValueError for invalid arguments, SearchError if a logit is NaN or no allowed token has probability above 0.
 
     >>> class NoState:
     ...     def select(self, rows_BW):

@@ -69,7 +69,7 @@ def run_lock(folder: Path, *, break_lock: bool = False) -> Iterator[None]:
         try:
             yield
         finally:
-            if _is_still_at(folder / LOCK_FILE, stream):  # else it was removed, and may be another's now
+            if _is_still_at(folder / LOCK_FILE, stream):  # otherwise another process may own the path now
                 (folder / LOCK_FILE).unlink(missing_ok=True)
 
 
@@ -107,7 +107,7 @@ def _open_lock(path: Path) -> Iterator[tuple[IO[bytes], bool, bool]]:
 
 
 def _create_or_open(path: Path) -> tuple[IO[bytes], bool]:
-    """Open the lock file; also return whether this process created it, which only one of several does."""
+    """Open the lock file; also return whether this process created it. Only one of several processes can."""
     try:
         return open_regular(path, "x+b", error=TrainingError), True
     except FileExistsError:
@@ -133,7 +133,7 @@ def _try_lock(stream: IO[bytes], path: Path) -> bool:
 
 
 def _is_still_at(path: Path, stream: IO[bytes]) -> bool:
-    """Whether an open file still has its path: the last holder may have removed it before this process locked it."""
+    """Whether an open file is still the one at ``path``: the last holder may have removed it before we locked it."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(stream.fileno()))
     except FileNotFoundError:
@@ -143,7 +143,9 @@ def _is_still_at(path: Path, stream: IO[bytes]) -> bool:
 def _require_lock(path: Path, stream: IO[bytes]) -> None:
     """Raise TrainingError if an open file is not a lock, so that it is not overwritten."""
     if os.fstat(stream.fileno()).st_nlink > 1:
-        raise TrainingError(f"{path} has a second name (a hard link), and would change there, too; move it away")
+        raise TrainingError(
+            f"{path} is a hard link: writing the lock would change the other name of the file, too; move it away"
+        )
     content = _content(stream)
     is_lock = PREFIX.startswith(content[: len(PREFIX)]) or not content.strip(b"\0")  # possibly half written
     if len(content) > MAX_BYTES or not is_lock:

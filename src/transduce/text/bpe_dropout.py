@@ -34,8 +34,8 @@ Ids = tuple[int, ...]
 class BpeDropout:
     """A sampler of segmentations by ``tokenizer``, with each merge dropped with probability ``p_drop``.
 
-    Each word has a pool of 64 independent segmentations, and each occurrence picks one at random. So each occurrence
-    has the exact distribution, and a frequent word costs at most 64 segmentations.
+    Each word has a pool of 64 independent segmentations, and each occurrence picks one at random. An occurrence has the
+    exact distribution of BPE-dropout, and a frequent word costs at most 64 segmentations.
 
     The samples depend on the tokenizer, ``p_drop``, ``seed`` and the texts so far, not on how calls group the texts.
     Samplers with the same seed make the same choices: give source and target different seeds.
@@ -149,7 +149,7 @@ class _Merges:
 def _best_kept(ranks: Sequence[int], p_drop: float, draw: int) -> int | None:
     """Return the position of the best rank that is not dropped; None if all are dropped.
 
-    The n best are all dropped with probability ``p_drop``**n, so one number ``draw`` below 2**64 decides for all.
+    The n best are all dropped with probability ``p_drop``**n, so one uniform ``draw`` below 2**64 decides for all.
     """
     n_dropped, threshold = 0, p_drop * 2.0**64
     while draw < threshold and n_dropped < len(ranks):

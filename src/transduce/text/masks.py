@@ -30,12 +30,12 @@ _UNITS = (
     "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
     "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
 )
-_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]{0,30}\d)?"  # bounded: unbounded, a long run would be matched again from each digit
+_NUMBER = r"\d(?:[\d.,'\u00a0\u202f]{0,30}\d)?"  # bounded, else quadratic time on long runs of digits
 
 # Kinds of verbatim spans, in the order in which they are tried at a position. Not matched: "d.h." and "D.C." as files,
 # "the 1990s" as seconds, "£5m" as metres.
 _KINDS = {
-    "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # not nested: each would be matched from every earlier start
+    "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # no "<!--" inside: else quadratic time on many of them
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,2000})?/?>",
     "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
     "url": r"(?i:https?|ftps?|file|git|ssh)://[^\s<>\"'«»“”„]*[^\s<>\"'«»“”„.,;:!?)\]}]|(?:mailto|tel):[^\s<>\"']*\w"
@@ -59,10 +59,10 @@ _HINT = re.compile(r"[<&/@%${\\\d]|\.\w|[^\x00-\u2319]")  # a fast filter: every
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _END_MARKS = re.compile(r"[\s.!?…。！？]*$")
-MIN_LETTERS = 4  # of a lower-case word in source and target; shorter ones are the same by accident
-ONE_IN = 8  # pairs augmented with masks instead of words
-MIN_CAPITALS = 6
-MAX_PLACED = 100  # missing masks placed by source position, each in time linear in the translation
+MIN_LETTERS = 4  # of a lower-case word that source and target share; shorter ones may be equal by chance
+ONE_IN = 8  # ``mask_words`` augments one pair in this many
+MIN_CAPITALS = 6  # letters of a text in capitals
+MAX_PLACED = 100  # missing masks placed by source position, in time linear in the text each; the rest go to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def verbatim_spans(text: str) -> list[tuple[int, int]]:
 
 
 def mask(text: str) -> MaskedText:
-    """Mask a text to translate. Equal strings share a mask; when the masks run out, the other strings stay.
+    """Mask the verbatim strings of a text. Equal strings share a mask; strings beyond the ten masks stay unmasked.
 
     >>> masked = mask("see <b>x.txt</b>")
     >>> masked.text == f"see {MASKS[0]}{MASKS[1]}{MASKS[2]}", list(masked.originals.values())
@@ -99,10 +99,10 @@ def mask(text: str) -> MaskedText:
 
 
 def unmask(text: str, masked: MaskedText) -> tuple[str, bool]:
-    """Return the translation ``text`` of ``masked.text`` with the originals, and whether its masks were complete.
+    """Replace the masks in ``text``, a translation of ``masked.text``, by their originals.
 
-    Surplus masks, and masks that the source does not have, are removed. Missing ones are inserted at their relative
-    position in the source.
+    Also returns whether each mask occurs as often as in the source. Surplus and unknown masks are removed; missing ones
+    are inserted at their relative position in the source.
 
     >>> unmask("siehe bei", mask("see x.txt there"))
     ('siehe x.txt bei', False)
@@ -115,9 +115,9 @@ def unmask(text: str, masked: MaskedText) -> tuple[str, bool]:
 
 
 def mask_pair(src: str, tgt: str) -> tuple[str, str]:
-    """Mask a training pair: verbatim strings that occur equally often in source and target.
+    """Mask the verbatim strings that occur equally often in the source and target of a training pair.
 
-    A hash of the source chooses the masks, so that all are trained equally.
+    A hash of the source selects the masks, so that all are trained equally often.
     """
     src_counts, tgt_counts = Counter(find_verbatim(src)), Counter(find_verbatim(tgt))
     shared = [string for string, count in src_counts.items() if tgt_counts[string] == count]
@@ -128,8 +128,8 @@ def mask_pair(src: str, tgt: str) -> tuple[str, str]:
 def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
     """Augment one training pair in eight: yield a copy with masks instead of words common to source and target.
 
-    So masks are also learned from text without verbatim spans. If no word is common, a mask is added at the end of both
-    sides, or at their start.
+    The model then learns masks even from text without verbatim spans. If no word is common, both sides get a mask at
+    the end or both at the start.
     """
     hash = crc32(f"{src}\t{tgt}".encode("utf-8", "surrogatepass"))
     if hash % ONE_IN or _VERBATIM.search(src) or _VERBATIM.search(tgt):
@@ -177,7 +177,7 @@ def to_sentence_case(text: str, language: str) -> str:
 
 
 def _replace(text: str, masks: dict[str, str]) -> str:
-    """Replace strings by their masks. Mask characters of the text itself, unless masked, are removed."""
+    """Replace strings by their masks. Mask characters that occur in ``text`` are removed if they have no mask."""
     if not _HINT.search(text):
         return text
     return _VERBATIM.sub(lambda match: masks.get(match.group(), strip_masks(match.group())), text)

@@ -26,8 +26,8 @@ def train_wordpiece(texts: Iterable[str], *, vocab_size: int, masks: bool = Fals
     """Train a WordPiece tokenizer of ``vocab_size`` ids: 4 special tokens, 2 * 256 bytes, merged pieces. Section 5.1.
 
     Each byte is a piece at the start of a word and one inside a word. The normalised texts are read once, as a stream.
-    Training (``wordpiece_trainer.py``) is deterministic; with too few pairs that occur twice, the vocabulary is
-    smaller. With ``masks``, each mask (``masks.py``) is a piece, at the start of a word and inside.
+    Training (``wordpiece_trainer.py``) is deterministic; if too few pairs of pieces occur twice, the vocabulary
+    is smaller. With ``masks``, each mask (``masks.py``) is a piece, at the start of a word and inside.
 
     Raises ConfigError if ``vocab_size`` is below 516, DataError if all texts are empty.
 
@@ -67,7 +67,7 @@ def _count_words(texts: Iterable[str]) -> Counter[str]:
 
 
 def _library(pieces: Sequence[str]) -> LibraryTokenizer:
-    """Return a byte-level WordPiece model of the special tokens and ``pieces``."""
+    """Return a byte-level WordPiece tokenizer with the special tokens and ``pieces``."""
     return byte_level_pipeline(
         models.WordPiece(
             vocab={piece: id for id, piece in enumerate([*SPECIAL_TOKENS, *pieces])},

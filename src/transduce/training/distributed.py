@@ -83,7 +83,7 @@ class DistributedContext:
         return self.all_gather_json(work() if self.is_first else None)[0]
 
     def report_error(self, error: BaseException) -> None:
-        """Report to the other ranks why this process ends, unless another has: the first error causes the others."""
+        """Report this process's error to the other ranks, unless one was reported: the first causes the others."""
         with suppress(RuntimeError):  # the store may be gone, too
             if self._store is not None and not self._store.check([ERROR_KEY]):
                 message = str(error) if isinstance(error, Exception) else "it was interrupted"

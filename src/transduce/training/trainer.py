@@ -118,7 +118,7 @@ class Trainer(Generic[BatchT]):
         """Train until the update limit, the time limit, patience or an interrupt; the final state is then saved.
 
         Raises TrainingError when out of memory, which a preflight on the largest batch detects before the first
-        update, and on a non-finite loss or gradient, after dumping the batches and saving the state before them.
+        update, and on a non-finite loss or gradient, after dumping the batches and saving the state before the update.
         """
         self._session_started = self._window_started = self.clock()
         self._synchronised_s = self._checkpointed_s = self._previous_sessions_s
@@ -241,7 +241,7 @@ class Trainer(Generic[BatchT]):
     def _skip_update(self, batch_indices: list[BatchIndex], gradient: Gradient, after: TrainState) -> None:
         """Dump the offending batches, skip the update, continue.
 
-        Raises TrainingError if the maximum number of updates has been skipped before.
+        Raises TrainingError if the maximum number of updates has already been skipped.
         """
         update, n_skipped, max_skips = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
         what = describe(self.accumulator, batch_indices, gradient)
@@ -288,7 +288,7 @@ class Trainer(Generic[BatchT]):
         self._log(record)
 
     def _validation_is_due(self) -> bool:
-        """Whether a validation is scheduled at this update and not done, as after an interrupted one."""
+        """Whether a validation is scheduled at this update and has not finished; an interrupted one is repeated."""
         update = self.state.update
         is_scheduled = update > 0 and update % self.config.validate_every_updates == 0
         return self.validate is not None and is_scheduled and self.state.validated_update != update
@@ -328,7 +328,8 @@ class Trainer(Generic[BatchT]):
     def _save_final_state(self, trigger: CheckpointTrigger) -> None:
         """Save the final state unless saved; ``end`` checkpoints are averaged, ``stop`` ones are not."""
         saved, update = self._saved, self.state.update
-        is_saved = saved is not None and saved.update == update  # a resumed run repeats any skips since
+        # Updates skipped since then need no checkpoint: a resumed run skips them again.
+        is_saved = saved is not None and saved.update == update
         suffices = saved is not None and (trigger == "stop" or saved.cause in ("schedule", "end"))
         if update > 0 and not (is_saved and suffices):
             self._checkpoint(trigger)

@@ -19,7 +19,7 @@ Weights = NDArray[np.floating[Any]]  # of attention, from 0 to 1
 # One per head, as on the attention page; heads 9 to 16 repeat them. Measured in the tests: they differ under
 # protanopia, deuteranopia and tritanopia by more than the palette of Okabe and Ito does.
 HEAD_COLOURS = ("#315bd7", "#b9202b", "#a09404", "#4b1f7a", "#1399f8", "#e769a0", "#6f0920", "#8d4c84")
-INK, QUIET, RULE = "#1d1f24", "#5d626d", "#dcd8cf"
+INK, QUIET, RULE = "#1d1f24", "#5d626d", "#dcd8cf"  # text, secondary text, lines
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -67,7 +67,7 @@ def text(content: str, x: float, y: float, **attributes: str | float) -> str:
 
 
 def document(parts: list[str], *, width: float, height: float, title: str) -> str:
-    """Return an SVG document on a white card, legible on light and dark pages; ``title`` is its alternative text."""
+    """Return an SVG document on white, legible on light and dark pages; ``title`` is its alternative text."""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}" height="{height:g}" '

@@ -1,7 +1,7 @@
 """The base of the baselines: encoder-decoders over padded batches, decoding without a cache.
 
 Shapes: B sentences, W beams of each, S source positions, T target positions, N rows of the decoding batch or real
-target positions, R rows with a new token at an index, D d_model, V vocabulary.
+target positions, R rows that still have a new token to append, D d_model, V vocabulary.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class PrefixState:
-    """The decoding state of a baseline: the memory and the prefixes, which every step reads again."""
+    """The decoding state of a baseline: the memory and the prefixes, over which every step reruns the decoder."""
 
-    memory: Memory  # of each sentence
-    prefix_NT: Tensor  # of each row; undefined past its length
+    memory: Memory  # one row per sentence
+    prefix_NT: Tensor  # ids of each decoding row; undefined from ``length_N`` on
     length_N: Tensor
     n_beams: int
 
@@ -50,11 +50,11 @@ class PrefixState:
         return PrefixState(memory, self.prefix_NT[rows_N], self.length_N[rows_N], rows_BW.shape[1])
 
     def rewind(self, n_N: Tensor) -> PrefixState:
-        """The state before the last ``n`` tokens of each row."""
+        """The state without the last ``n_N`` tokens of each row."""
         return replace(self, length_N=self.length_N - n_N)
 
     def append(self, ids_NT: Tensor, n_new_N: Tensor) -> PrefixState:
-        """The state after the first ``n_new`` of T more tokens of each row."""
+        """The state with the first ``n_new_N`` of the T ids of each row appended to its prefix."""
         length_N = self.length_N + n_new_N
         prefix_NT = F.pad(self.prefix_NT, (0, max(0, int(length_N.max()) - self.prefix_NT.shape[1])))
         for index in range(ids_NT.shape[1]):
@@ -86,10 +86,10 @@ class PaddedModel(EncoderDecoder):
         """The decoder, causal: embedded input (B, T, D) to states (B, T, D)."""
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), in row-major order; no auxiliary losses."""
+        """The decoder's states at the real target positions, (N, D), in row-major order. ``auxiliary`` is unused."""
         padding = PaddingInfo.from_mask(tgt_BT != PAD_ID)
         states_BTD = self._decode(tgt_BT, padding.is_real_BT, self._memory(src_BS))
-        return padding.unpad(states_BTD)[: padding.n_real]
+        return padding.unpad(states_BTD)[: padding.n_real]  # without the rounding of N
 
     def start(self, src_BS: Tensor) -> PrefixState:
         """Encode the source and return the initial decoding state: one row per sentence."""
@@ -105,6 +105,7 @@ class PaddedModel(EncoderDecoder):
         sentence_N = torch.arange(n_rows, device=ids_NT.device) // state.n_beams
         states_NTD = self._decode(tgt_NT, is_real_NT, state.memory.select(sentence_N))
         position_NT = state.length_N.unsqueeze(1) + torch.arange(n_tokens, device=ids_NT.device)
+        # Clamped, because rows with fewer new tokens than T have positions past the end; their logits are undefined.
         new_NTD = states_NTD.take_along_dim(position_NT.clamp_(max=tgt_NT.shape[1] - 1).unsqueeze(2), dim=1)
         return self.logits(new_NTD), next_state
 
@@ -118,6 +119,6 @@ class PaddedModel(EncoderDecoder):
 
 
 def attend(scores_BTS: Tensor, values_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-    """The mean of the values weighted by the softmax of the scores over real source positions, (B, T, D)."""
+    """The mean of the values, weighted by the softmax of the scores over the real source positions, (B, T, D)."""
     weights_BTS = scores_BTS.masked_fill(~is_real_BS.unsqueeze(1), -torch.inf).softmax(dim=-1)
     return weights_BTS.to(values_BSD.dtype) @ values_BSD

@@ -88,7 +88,7 @@ def _write(svg: str, path: Path) -> None:
 def _ids(
     sentence: str, config: TransformerConfig, *, begins_with: Sequence[int] = (), ends_with: Sequence[int] = ()
 ) -> Tensor:
-    """Return one id per word; shapes and checks do not depend on which."""
+    """Return made-up ids, one per word; shapes and checks do not depend on them."""
     n_words = config.src_vocab_size - FIRST_WORD_ID
     words = [FIRST_WORD_ID + number % n_words for number in range(len(sentence.split()))]
     return torch.tensor([[*begins_with, *words, *ends_with]])
@@ -136,7 +136,7 @@ def _shapes(calls: Sequence[Call], recorded: ForwardPass) -> Iterator[tuple[Cell
     """Yield a row for each module without children and each attention of the first layers, in order of execution."""
     for call in within(calls):
         match call.module:
-            case _ if _is_in_further_layer(call):
+            case _ if _is_past_first_layer(call):
                 continue
             case Dropout() | nn.Identity():
                 continue
@@ -159,7 +159,7 @@ def _row(call: Call) -> tuple[Cell, ...]:
     return call.path, weights, ", ".join(map(shape_of, call.inputs)), shape_of(call.output)
 
 
-def _is_in_further_layer(call: Call) -> bool:
+def _is_past_first_layer(call: Call) -> bool:
     stack, number, *_ = (*call.path.split("."), "")
     return stack in ("encoder", "decoder") and number not in ("", "0")
 

@@ -1,4 +1,4 @@
-"""Batch norm against layer norm: the table of the lecture notes, and how a batch affects each of its sentences.
+"""Batch norm and layer norm: the table of the lecture notes, and how a batch affects the states of each sentence.
 
 Shapes: N rows (instances or real positions), D width of a row (features or d_model), B batch, T positions.
 """
@@ -43,16 +43,15 @@ the same length, the batch is changed, and its states are compared: the relative
 running statistics from training."""
 
 CONCLUSION = """\
-With layer norm, and with batch norm in evaluation mode, only rounding differences remain: the order of summation
-depends on the batch size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch
-and on padding, and a position sees later tokens of its own sentence through the batch statistics, which no causal mask
-prevents. A single sentence cannot be translated well in training mode:
-{alone.training:.2f} nats per token alone, {among.training:.2f} in
-batches of {among.batch_size} (layer norm: {among.layer:.2f} in both). Evaluation mode gives {among.evaluation:.2f} in
+With layer norm, and batch norm in evaluation mode, only rounding errors remain: the order of a sum depends on the batch
+size. In training mode, batch norm makes the output for a sentence depend on the rest of the batch and on padding, and
+a position sees later tokens of its own sentence through the batch statistics, which no causal mask prevents. Training
+mode does not work for a single sentence: {alone.training:.2f} nats per token alone, {many.training:.2f} in
+batches of {many.batch_size} (layer norm: {many.layer:.2f} in both). Evaluation mode gives {many.evaluation:.2f} in
 both, but it is a different function from the trained one: its states differ from those of training mode by
-{among.difference_any_length:.0%} in batches of {among.batch_size} sentences of any length, and by
-{among.difference_one_length:.0%} in batches of one length, because the running statistics come from batches with more
-padding. How large models fare with batch norm is not tested: both models are small and trained in seconds."""
+{many.difference_any_length:.0%} in batches of {many.batch_size} sentences of any length, and by
+{many.difference_one_length:.0%} in batches of one length, because the running statistics come from batches with more
+padding. Batch norm in large models is not tested: both models are small and trained in seconds."""
 
 
 def standardise(x_ND: Tensor, *, dim: int, eps: float = 0.0) -> Tensor:
@@ -73,7 +72,7 @@ class Sizes:
     vocab_size: int
     n_updates: int
     n_trials: int
-    n_others: int
+    n_others: int  # other sentences in the batch of a trial
     n_dev: int  # sentences for the dev loss
     batch_sizes: tuple[int, ...]
 
@@ -88,17 +87,17 @@ FULL = Sizes(
     batch_sizes=(1, 2, 4, 8, 16, 32, 64),
 )
 SHORT = Sizes(n_pairs=100, vocab_size=300, n_updates=4, n_trials=2, n_others=3, n_dev=8, batch_sizes=(1, 2))
-N_PADDING = 16
+N_PADDING = 16  # columns of padding added to a batch
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the batch; its effect with each norm: relative change of states, share of next tokens changed."""
+    """Effect of a change of the batch with each norm: (relative change of states, fraction of next tokens changed)."""
 
     name: str
     layer: tuple[float, float]
-    training: tuple[float, float]  # batch norm in its two modes
-    evaluation: tuple[float, float]
+    training: tuple[float, float]  # batch norm in training mode
+    evaluation: tuple[float, float]  # batch norm in evaluation mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,8 @@ class Losses:
 
     batch_size: int
     layer: float
-    training: float
-    evaluation: float
+    training: float  # batch norm in training mode
+    evaluation: float  # batch norm in evaluation mode
     # Relative difference of a sentence's states between the two modes of batch norm.
     difference_any_length: float
     difference_one_length: float
@@ -123,13 +122,13 @@ def make_normalisation(*, is_short: bool) -> Part:
     trials = list(_trials(text.dev, sizes))
     changes = [_change(name, models, trials) for name in CHANGES]
     losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
-    alone, among = losses[0], losses[-1]
+    alone, many = losses[0], losses[-1]
     return Part(
         "Batch norm and layer norm",
         "does the output for a sentence depend on the other sentences of its batch?",
-        f"with batch norm the loss varies with the batch ({alone.training:.2f} to {among.training:.2f} nats per token)",
+        f"with batch norm the loss varies with the batch ({alone.training:.2f} to {many.training:.2f} nats per token)",
         f"In training mode, batch norm makes the loss depend on the batch ({alone.training:.2f} nats per token with one"
-        f" sentence, {among.training:.2f} with {among.batch_size}); layer norm does not ({among.layer:.2f}).",
+        f" sentence, {many.training:.2f} with {many.batch_size}); layer norm does not ({many.layer:.2f}).",
         (
             ABOUT_THE_TABLE,
             _worked_table(),
@@ -143,7 +142,7 @@ def make_normalisation(*, is_short: bool) -> Part:
             ),
             _table_of_changes(changes),
             _table_of_losses(losses),
-            CONCLUSION.format(alone=alone, among=among),
+            CONCLUSION.format(alone=alone, many=many),
             picture("notes-normalisation", "Loss and difference of states over the batch size, for both norms"),
         ),
         {"notes-normalisation": lambda path: _draw(losses, path)},
@@ -164,12 +163,12 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A sentence whose states are compared, and the sentences that are batched with it."""
+    """A sentence whose states are compared, and other sentences for its batch."""
 
     row: list[int]
     others: list[list[int]]  # of the same length
-    replacements: list[list[int]]  # as many, also of the same length, to replace ``others``
-    any_length: list[list[int]]
+    replacements: list[list[int]]  # as many and of the same length, to replace ``others``
+    any_length: list[list[int]]  # other sentences, of any length
 
 
 def _trials(rows: Sequence[list[int]], sizes: Sizes) -> Iterator[Trial]:
@@ -192,18 +191,18 @@ CHANGES = (REPLACED, PADDING, ALONE, LAST_TOKEN, MODE)
 
 def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
     in_training = models.batch_in_training_mode()
-    other_mode = {MODE: (models.layer, models.batch, in_training)}
-    after = other_mode.get(name, (models.layer, in_training, models.batch))
-    pairs = zip((models.layer, in_training, models.batch), after, strict=True)
-    return Change(name, *(_difference(name, before, changed, trials) for before, changed in pairs))
+    before = (models.layer, in_training, models.batch)
+    after = (models.layer, models.batch, in_training) if name == MODE else before
+    return Change(name, *(_difference(name, old, new, trials) for old, new in zip(before, after, strict=True)))
 
 
 @torch.no_grad()
 def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: Sequence[Trial]) -> tuple[float, float]:
-    """Return the median relative change of the states, and the share of predicted next tokens that change."""
-    relative, shares = [], []
+    """Return the median relative change of the states, and the mean fraction of next tokens that change."""
+    relative, fractions = [], []
     for trial in trials:
-        row, others, n_padding, n_compared = trial.row, trial.others, 0, len(trial.row) + 1
+        row, others, n_padding = trial.row, trial.others, 0
+        n_compared = len(row) + 1  # with BOS
         if name == REPLACED:
             others = trial.replacements
         elif name == PADDING:
@@ -211,13 +210,13 @@ def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: 
         elif name == ALONE:
             others = []
         elif name == LAST_TOKEN:
-            row, n_compared = [*row[:-1], trial.others[0][1]], len(row)
+            row, n_compared = [*row[:-1], trial.others[0][1]], len(row)  # a token of another sentence
         old_TD = _states(before, [trial.row, *trial.others])[:n_compared]
         new_TD = _states(after, [row, *others], n_padding=n_padding)[:n_compared]
         relative.append(float((new_TD - old_TD).norm() / old_TD.norm()))
         old_T, new_T = (before.output.logits(states_TD).argmax(dim=1) for states_TD in (old_TD, new_TD))
-        shares.append(float((old_T != new_T).double().mean()))
-    return median(relative), mean(shares)
+        fractions.append(float((old_T != new_T).double().mean()))
+    return median(relative), mean(fractions)
 
 
 def _states(model: LanguageModel, rows: Rows, *, n_padding: int = 0) -> Tensor:
@@ -236,9 +235,9 @@ def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], 
     in_training = models.batch_in_training_mode()
 
     def difference(row: list[int], others: Sequence[list[int]]) -> float:
-        among = [row, *islice(others, batch_size - 1)]
-        n_compared = len(row) + 1
-        new_TD, old_TD = (_states(model, among)[:n_compared] for model in (in_training, models.batch))
+        batch = [row, *islice(others, batch_size - 1)]
+        n_compared = len(row) + 1  # with BOS
+        new_TD, old_TD = (_states(model, batch)[:n_compared] for model in (in_training, models.batch))
         return float((new_TD - old_TD).norm() / old_TD.norm())
 
     return Losses(
