@@ -38,14 +38,10 @@ def defined_in(path: Path) -> set[str]:
                 names.add(prefix + node.name)
             if isinstance(node, ast.ClassDef):
                 add(node.body, f"{prefix}{node.name}.")
-            targets = (
-                node.targets
-                if isinstance(node, ast.Assign)
-                else [node.target]
-                if isinstance(node, ast.AnnAssign)
-                else []
-            )
-            names.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                assigned = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+                names.update(prefix + name.id for name in assigned)
 
     add(ast.parse(path.read_text(encoding="utf-8")).body, "")
     return names

@@ -17,7 +17,7 @@ from transduce.corpora import CleaningRules
 from transduce.corpora.cleaning import CONTROL, SURROGATE, Tally
 from transduce.diagnostics.finding import Finding, Status, on_lines
 
-__all__ = ["Side", "weight"]
+__all__ = ["Side", "status_of"]
 
 MAX_NOTE_FRACTION = 0.05  # above this fraction of the lines, a note becomes a problem
 
@@ -141,7 +141,7 @@ class Side:
         main, *others = sorted(self._scripts.items(), key=lambda entry: -entry[1].count) or [("", Tally())]
         for script, tally in others:
             what = f"in {script} script, while {main[1].count:,} are in {main[0]}"
-            yield from on_lines(weight(tally, self.n_lines), self.subject, tally, "line", what, "another language?")
+            yield from on_lines(status_of(tally, self.n_lines), self.subject, tally, "line", what, "another language?")
 
 
 def _issues_of(line: str) -> Iterator[LineIssue]:
@@ -163,6 +163,6 @@ def _issues_of(line: str) -> Iterator[LineIssue]:
         yield "markup"
 
 
-def weight(tally: Tally, n_lines: int) -> Status:
+def status_of(tally: Tally, n_lines: int) -> Status:
     """Return the status of a tally: "problem" if it has more than ``MAX_NOTE_FRACTION`` of the lines, else "note"."""
     return "problem" if tally.count > MAX_NOTE_FRACTION * n_lines else "note"

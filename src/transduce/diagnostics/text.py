@@ -19,7 +19,7 @@ from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
 from transduce.corpora.parallel_files import two_columns
 from transduce.diagnostics.finding import Finding, counted, good, make_finding, note, on_lines, problem
-from transduce.diagnostics.lines import Side, weight
+from transduce.diagnostics.lines import Side, status_of
 from transduce.errors import DataError
 from transduce.files import MAX_LINE_BYTES, READ_ERRORS, TruncatedLine, open_binary, raw_lines
 
@@ -121,7 +121,7 @@ class _Pairing:
         src_blank, tgt_blank = self._blank[True, False], self._blank[False, True]
         for side, other, tally in ((self.src, self.tgt, src_blank), (self.tgt, self.src, tgt_blank)):
             what = f"blank where {other.subject} has text"
-            yield from on_lines(weight(tally, n_pairs), side.subject, tally, "line", what, dropped)
+            yield from on_lines(status_of(tally, n_pairs), side.subject, tally, "line", what, dropped)
         identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]
         too_long = f"with one side more than {self.rules.max_length_ratio:g} times as long as the other"
         for tally, what, advice in (
@@ -129,7 +129,7 @@ class _Pairing:
             (ratio, too_long, f"{dropped}; do the files align there?"),
             (identical, "with the same text on both sides", "not translated, or names and numbers"),
         ):
-            yield from on_lines(weight(tally, n_pairs), self.subject, tally, "pair", what, advice)
+            yield from on_lines(status_of(tally, n_pairs), self.subject, tally, "pair", what, advice)
         for tally, what, advice in (  # notes only: repetition is normal in text
             (self._either("duplicate"), "repeated exactly", "drop_duplicates = true drops them"),
             (self._near.tally, "repeated except for case or punctuation", "they add little information"),

@@ -28,5 +28,5 @@ def no_hypothesis_error(sentence: int, /, *, n_tokens: int) -> SearchError:
     """The error for a sentence, counted from 0, that has no hypothesis of ``n_tokens`` tokens."""
     return SearchError(
         f"search: sentence {sentence} (counted from 0) has no hypothesis of {n_tokens} tokens: "
-        "the model gives NaN, or probability zero to every allowed token; check its weights"
+        "the model returns NaN, or probability zero to every allowed token; check its weights"
     )

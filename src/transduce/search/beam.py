@@ -84,7 +84,7 @@ def beam_search(
     ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
     a constraint does (``Constrained``). Finished sentences leave the batch at once.
 
-    Raises ValueError for invalid arguments, SearchError if a model gives NaN or rules out every allowed token.
+    Raises ValueError for invalid arguments, SearchError if a model returns NaN or rules out every allowed token.
 
     >>> class NoState:
     ...     def select(self, rows_BW):

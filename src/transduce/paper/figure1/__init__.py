@@ -62,7 +62,7 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
                 "figure1",
                 scale=experiments.scale,
                 seeds="seed 1 (random weights, no training)",
-                hardware="any CPU: only roundings depend on it",
+                hardware="any CPU: only rounding errors depend on it",
             ),
             *_about_parts(architecture, config),
             *_about_shapes(recorded, source),
