@@ -91,7 +91,10 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
             verdict_line(_verdict(sizes, unscaled, scaled, agreement)),
             picture("figure2", "Variance of q · k, entropy and gradients over d_k, with and without 1 / sqrt(d_k)"),
             how_to_reproduce(
-                "figure2", scale=experiments.scale, seeds="seed 1", hardware="any CPU: only rounding errors depend on it"
+                "figure2",
+                scale=experiments.scale,
+                seeds="seed 1",
+                hardware="any CPU: only rounding errors depend on it",
             ),
             *_about_variance(sizes, variances),
             *_about_saturation(sizes, unscaled, scaled),
