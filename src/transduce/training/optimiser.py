@@ -47,7 +47,7 @@ class MuonAndAdam(optim.Optimizer):
         self._parts = (muon, _adam(others, config))
         self.param_groups = [group for part in self._parts for group in part.param_groups]
         for part in self._parts:
-            part.state = self.state  # one state dict for the weights of both
+            part.state = self.state  # both share one state dict
 
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Update all weights."""
