@@ -410,11 +410,11 @@ def read_run_settings(path: Path) -> dict[str, Any] | None:
     return run_settings
 
 
-def _is_valid(value: Any, kind: str) -> bool:
+def _is_valid(value: Any, annotation: str) -> bool:
     """Whether a value of ``state.json`` fits the type of its field: numbers are finite, counts not negative."""
-    match kind.removesuffix(" | None"):
+    match annotation.removesuffix(" | None"):
         case _ if value is None:
-            return kind.endswith("None")
+            return annotation.endswith("None")
         case "int":
             return type(value) is int and 0 <= value < 2**63
         case "float":

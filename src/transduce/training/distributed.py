@@ -49,7 +49,7 @@ class DistributedContext:
         """``n`` processes, ``n_local`` of them on this machine. The backend sends tensors on ``device``."""
         self.rank, self.n, self.n_local = rank, n, n_local
         self._store, self._device = store, device
-        self._n_gathered = 0
+        self._n_gathered = 0  # calls of all_gather_json; makes the keys of each call unique
 
     @property
     def is_first(self) -> bool:

@@ -117,8 +117,8 @@ def _reclaimable(path: Path) -> int:
     def total(name: str) -> int:
         return values.get(f"total_{name}", values.get(name, 0))  # v1 also counts the group without its children
 
-    unused = total("inactive_file")
-    return max(unused, unused + total("active_file") - total("mapped_file") - total("file_mapped"))
+    inactive = total("inactive_file")
+    return max(inactive, inactive + total("active_file") - total("mapped_file") - total("file_mapped"))
 
 
 def _sizes(path: Path) -> dict[str, int]:
