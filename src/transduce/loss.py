@@ -47,7 +47,7 @@ class LossSum:
     loss_nats: Tensor  # with label smoothing; has a gradient
     nll_nats: Tensor  # without label smoothing, for perplexity; no gradient
     n_tokens: int
-    auxiliary_nats: Tensor | None = None  # auxiliary losses of layers, such as the balance of experts
+    auxiliary_nats: Tensor | None = None  # auxiliary losses of layers, such as the balance loss of experts
 
     @property
     def total_nats(self) -> Tensor:
@@ -128,8 +128,8 @@ def _blockwise(
     a, b = smoothing_weights(eps_ls, len(weight_VD), smoothing)
     with_gradient = torch.is_grad_enabled() and (states_XND.requires_grad or weight_VD.requires_grad)
     device_type = states_XND.device.type
-    is_mixed = torch.is_autocast_enabled(device_type)
-    product_dtype = torch.get_autocast_dtype(device_type) if is_mixed else weight_VD.dtype
+    is_autocast = torch.is_autocast_enabled(device_type)
+    product_dtype = torch.get_autocast_dtype(device_type) if is_autocast else weight_VD.dtype
     with torch.autocast(device_type, enabled=False):
         loss, nll = _BlockwiseCrossEntropy.apply(  # type: ignore[no-untyped-call]
             states_XND, weight_VD, targets_N, a, b, alpha, product_dtype, with_gradient
@@ -140,10 +140,10 @@ def _blockwise(
 class _BlockwiseCrossEntropy(torch.autograd.Function):
     """Cross-entropy in blocks: lse(z) - a z_y - b sum_v z_v at a position with logits z and target class y.
 
-    Its gradient with respect to z is softmax(z) - a [v = y] - b. The term in b is the same for every position, so it is
-    kept out of the (R, V) products: b sum_v W_v for the states, b sum_n h_n for the weight; the dot product of the two
-    sums is the sum of all z. With several passes, the loss is their mean. backward scales the gradient in place, so it
-    can run once.
+    Its gradient with respect to z is softmax(z) - a [v = y] - b. The constant b is left out of the (R, V) products and
+    subtracted at the end: b sum_v W_v from the gradient of every state h_n, b sum_n h_n from that of every weight row
+    W_v. The dot product of the two sums is the sum of all z. With several passes, the loss is their mean. backward can
+    run once, since it scales the gradient in place.
     """
 
     @staticmethod
@@ -210,18 +210,18 @@ def _logits_to_gradient_(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Replace the logits z, in place, by the gradient of the loss without its term in b.
 
-    Returns three sums: the means over passes of lse - z_y and of z_y, and KL(p_1 || p_2) + KL(p_2 || p_1).
+    Returns sums over positions of lse - z_y and z_y, averaged over passes, and of KL(p_1 || p_2) + KL(p_2 || p_1).
     """
     n_passes = len(z_XPV)
     target_XP1 = targets_P.expand(n_passes, -1).unsqueeze(2)
-    wide_XPV = z_XPV.to(dtype)
-    p_XPV = wide_XPV.softmax(dim=2)
-    lse_XP1 = wide_XPV.amax(dim=2, keepdim=True) - p_XPV.amax(dim=2, keepdim=True).log()  # p = exp(z - lse)
-    z_target_XP1 = wide_XPV.gather(2, target_XP1)
+    upcast_XPV = z_XPV.to(dtype)
+    p_XPV = upcast_XPV.softmax(dim=2)
+    lse_XP1 = upcast_XPV.amax(dim=2, keepdim=True) - p_XPV.amax(dim=2, keepdim=True).log()  # p = exp(z - lse)
+    z_target_XP1 = upcast_XPV.gather(2, target_XP1)
     divergence_sum = lse_XP1.new_zeros(())
     gradient_XPV = p_XPV
     if n_passes > 1:
-        gradient_XPV, divergence_sum = _with_divergence(p_XPV, wide_XPV - lse_XP1, alpha)
+        gradient_XPV, divergence_sum = _with_divergence(p_XPV, upcast_XPV - lse_XP1, alpha)
     gradient_XPV.scatter_add_(2, target_XP1, torch.full_like(z_target_XP1, -a / n_passes))
     z_XPV.copy_(gradient_XPV)
     target_sum = z_target_XP1.sum() / n_passes

@@ -35,8 +35,8 @@ __all__ = [
 AttentionKernel = Literal["auto", "reference", "fused"]
 AttentionKind = Literal["encoder", "decoder", "cross"]
 
-# On a CPU, plain matrix products are faster up to this many scores (T x S) in a sentence. Above, the fused kernel saves
-# their memory.
+# On a CPU, the reference is faster up to this many scores (T x S) of a sentence. Above, the fused kernel is used, since
+# it does not store the scores.
 MAX_REFERENCE_SCORES = 128 * 128
 
 
@@ -80,7 +80,7 @@ def attention(
 def fused_attention(
     q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> Tensor:
-    """The outputs of ``attention``, (B, H, T, U), by torch's kernels, which never hold the weights in memory."""
+    """The outputs of ``attention``, (B, H, T, U), by torch's kernels, which never store the weights."""
     allow = None if allow_BTS is None else allow_BTS.unsqueeze(1)
     return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSU, attn_mask=allow, dropout_p=p_drop)
 
@@ -91,7 +91,7 @@ def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, bia
     ``bias`` is added to the scores (see ``AttentionBias``); None masks nothing.
     """
     q_GTK, k_GSK, v_GSU = q_BHTK.flatten(0, 1), k_BHSK.flatten(0, 1), v_BHSU.flatten(0, 1)
-    beta, bias = (0, q_GTK.new_empty(1, 1, 1)) if bias_GTS is None else (1, bias_GTS)
+    beta, bias = (0, q_GTK.new_empty(1, 1, 1)) if bias_GTS is None else (1, bias_GTS)  # beta = 0 ignores the bias
     scores_GTS = torch.baddbmm(bias, q_GTK, k_GSK.transpose(1, 2), beta=beta, alpha=q_BHTK.shape[-1] ** -0.5)
     return torch.bmm(scores_GTS.softmax(dim=-1), v_GSU).view(*q_BHTK.shape[:2], *scores_GTS.shape[1:2], -1)
 
@@ -154,7 +154,7 @@ class MultiHeadAttention(nn.Module):
     def attend(
         self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None, hook: WeightsHook | None
     ) -> Tensor:
-        """Attention in all heads, (B, H, T, U), by the chosen kernel; a hook needs the reference's weights."""
+        """Attention in all heads, (B, H, T, U), by the chosen kernel; with a hook, by the reference."""
         p_drop = self.p_drop if self.training else 0.0
         kernel = "reference" if hook is not None else self.kernel
         if kernel == "auto":

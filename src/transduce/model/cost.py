@@ -30,10 +30,10 @@ class Cost:
 
     parameters: int
     parameters_without_embeddings: int
-    parameters_of_matrices: int  # of parameters_without_embeddings; the others are biases and norms
-    # Products with weight matrices, output projection included, for a target token and about one source token.
+    parameters_of_matrices: int  # without embeddings, biases and norms
+    # Products with weight matrices, output projection included, assuming one source token per target token.
     flops_per_token: int
-    attention_flops_per_token: int  # Q K^T and (weights) V, unmasked, with n_tokens on each side
+    attention_flops_per_token: int  # Q K^T and (weights) V, unmasked, for n_tokens on each side
     n_tokens: int
 
 
@@ -76,12 +76,12 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
 
 
 def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
-    """The weights without embeddings and output projection, the learned positions of all tables, the attention FLOPs.
+    """The weights without embeddings and output projection, the number of learned positions, the attention FLOPs.
 
     The attention FLOPs are those of the forward pass per target token: Q K^T and (weights) V.
     """
     d, n_encoder, n_decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
-    one_attention = 2 * 2 * n_tokens * d  # single-head, d_k = d_v = d
+    single_head_flops = 2 * 2 * n_tokens * d  # Q K^T and (weights) V with d_k = d_v = d
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
             attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v))
@@ -89,18 +89,18 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
             stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
-            pairwise = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
-            return stacks, 2 * _n_learned(config), pairwise * (n_encoder + 2 * n_decoder)
+            multi_head_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
+            return stacks, 2 * _n_learned(config), multi_head_flops * (n_encoder + 2 * n_decoder)
         case RecurrentConfig():  # the first encoder layer is bidirectional, each direction of half the width
             additive_attention = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
             layers = _lstm(d, d // 2) * 2 + _lstm(d, d) * (n_encoder - 1 + n_decoder)
-            return layers + additive_attention + _linear(2 * d, d) * n_decoder, 0, one_attention
+            return layers + additive_attention + _linear(2 * d, d) * n_decoder, 0, single_head_flops
         case LastStateConfig():
             return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d), 0, 0
         case ConvS2SConfig() as config:
             gated = _convolution(d, config.kernel_width) * 2
             layers = gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
-            return layers, _n_learned(config), one_attention * n_decoder
+            return layers, _n_learned(config), single_head_flops * n_decoder
         case ByteNetConfig() as config:
             narrow = d // 2
             bottleneck = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)

@@ -33,8 +33,8 @@ class IncrementalDecoder(ABC, Generic[StateT]):
     def extend(self, ids_NT: Tensor, state: StateT, n_new_N: Tensor | None = None) -> tuple[Tensor, StateT]:
         """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state.
 
-        Only the first ``n_new_N[n]`` tokens of row n are read (None: all), for rows of different lengths: prefixes,
-        forced scoring, drafts to verify. The logits at the others are undefined.
+        Only the first ``n_new_N[n]`` tokens of row n are read (None: all); the logits at the others are undefined. So
+        rows may differ in length: given prefixes, forced decoding, drafts of speculative decoding.
         """
 
     def step(self, last_ids_N: Tensor, state: StateT) -> tuple[Tensor, StateT]:
@@ -47,7 +47,7 @@ class IncrementalDecoder(ABC, Generic[StateT]):
 class LayerCache:
     """The KV cache of one layer: cross-attention's keys and values of the source, self-attention's of the prefix.
 
-    The self-attention buffers are written in place, after the filled slots, and grow when they are full.
+    The self-attention buffers are written in place, after the filled slots, and are enlarged when full.
     """
 
     cross_k_BHSK: Tensor | None
@@ -113,7 +113,7 @@ class DecodingState:
         return self.ancestry_BWC.shape[2]
 
     def extend_masks(self, n_tokens: int, n_new_N: Tensor | None) -> tuple[Tensor | None, Tensor]:
-        """The attention mask of T new tokens per row, (B, Q, C + Q) or None for all, and the ancestry mask after them.
+        """The attention mask of T new tokens per row, (B, Q, C + Q) or None (all allowed), and the next ancestry mask.
 
         A new token attends to its beam's prefix, the new tokens before it, and itself. Tokens after the first
         ``n_new_N[n]`` of row n are left out of the ancestry mask.

@@ -66,17 +66,17 @@ class MixtureOfExperts(nn.Module):
         if auxiliary is not None:
             auxiliary.add(BALANCE_WEIGHT * len(x_ND) * balance_loss(logits_NE.softmax(dim=-1), expert_NA))
         expert_M = expert_NA.flatten()
-        order_M = expert_M.argsort(stable=True)  # grouped by expert
+        order_M = expert_M.argsort(stable=True)  # groups the inputs by expert
         n_routed_E = torch.bincount(expert_M, minlength=len(self.experts)).tolist()
         routed = torch.split(x_ND.index_select(0, order_M // self.n_active), n_routed_E)
         out_MD = torch.cat([_apply(expert, x_RD) for expert, x_RD in zip(self.experts, routed, strict=True)])
-        out_NAD = out_MD.index_select(0, order_M.argsort()).view(*expert_NA.shape, -1)
+        out_NAD = out_MD.index_select(0, order_M.argsort()).view(*expert_NA.shape, -1)  # in the original order
         out_ND: Tensor = (gate_NA.unsqueeze(-1) * out_NAD).sum(dim=1).to(x.dtype)
         return out_ND.view_as(x)
 
 
 def _apply(expert: nn.Module, x_RD: Tensor) -> Tensor:
-    """The expert's outputs, (R, D); in training R is rounded up, for the reason in ``transduce.model.padding``."""
+    """The expert's outputs, (R, D); in training R is rounded up, as ``transduce.model.padding`` explains."""
     n_extra = -len(x_RD) % ROUND_UP_TO if expert.training else 0
     out_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, n_extra)))
     return out_RD[: len(x_RD)]

@@ -26,7 +26,7 @@ class Positions:
     n_rows: int
     device: torch.device
     longest: int = 0  # length of the longest row so far
-    shorter_by_N: Tensor | None = None  # how much shorter each row is; None: all have the same length
+    shorter_by_N: Tensor | None = None  # how much shorter than that each row is; None: all have the same length
 
     def select(self, rows_N: Tensor) -> Positions:
         """The positions of the selected rows."""

@@ -5,9 +5,9 @@ its own layout and in the product's dtype; it converts a plain matrix at every c
 product. Here each weight is converted once.
 
 ``Int8Linear`` also quantises: weights to 8 bits with a scale per output, inputs to 8 bits with a scale per row, so that
-no sentence depends on the others in its batch. Sums are exact.
+no sentence depends on the others in its batch. The integer sums are exact.
 
-Shapes: N rows, I inputs, O outputs, V vocabulary, D d_model.
+Shapes: N rows, I input features, O output features, V vocabulary, D d_model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ModelT = TypeVar("ModelT", bound=EncoderDecoder)
 
 MAX_INT8 = 127
-TINY = 1e-30  # lower bound of a row's maximum, for rows of zeros
+TINY = 1e-30  # lower bound of a row's largest absolute value, for rows of zeros
 
 
 def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
@@ -93,7 +93,7 @@ def _cpu_capabilities(device: str | torch.device) -> Mapping[str, Any]:
     return torch.cpu.get_capabilities() if is_available else {}
 
 
-LinearMaker = Callable[[Tensor, Tensor | None], nn.Module]  # of a weight (O, I) and a bias (O,)
+LinearMaker = Callable[[Tensor, Tensor | None], nn.Module]  # from a weight (O, I) and a bias (O,)
 
 
 def _linear_maker(precision: InferencePrecision, device: torch.device) -> LinearMaker:
@@ -179,7 +179,7 @@ class Int8Linear(nn.Module):
 
 
 def int8_linear_reference(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """The function of ``Int8Linear``: inputs and weights are rounded, per row, to 255 levels up to its maximum."""
+    """The function of ``Int8Linear``: it rounds each row of inputs and weights to 255 levels in [-max |x|, max |x|]."""
 
     def quantised(matrix: Tensor) -> Tensor:
         step = matrix.abs().amax(dim=1, keepdim=True).clamp(min=TINY) / MAX_INT8

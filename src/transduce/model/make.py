@@ -23,7 +23,7 @@ __all__ = ["make_model"]
 def make_model(
     config: ModelConfig, *, source: FrontEndMaker | None = None, target: FrontEndMaker | None = None
 ) -> EncoderDecoder:
-    """Build a model, its weights sampled from torch's global generator; only the Transformer takes other front ends."""
+    """Build a model, sampling from torch's global generator; only a Transformer uses ``source`` and ``target``."""
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
             return Transformer(config, source=source, target=target)

@@ -104,7 +104,7 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, DecodingState]:
         """Decode T more tokens of each row: their states (N, T, D), and the next decoding state.
 
-        Causal. Only the first ``n_new_N[n]`` tokens of row n are used (None: all); the outputs at the others are
+        Causal. Only the first ``n_new_N[n]`` tokens of row n are used (None: all); the states of the others are
         undefined. ``positions`` are those after the new tokens.
         """
         n_tokens = x_NTD.shape[1]

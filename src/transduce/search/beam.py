@@ -42,7 +42,7 @@ class _Beam:
 
     def subset(self, is_selected_B: Tensor) -> _Beam:
         """The sentences selected by a boolean mask."""
-        indices_B = is_selected_B.nonzero()[:, 0]  # once, not for every field: on a GPU, nonzero synchronises
+        indices_B = is_selected_B.nonzero()[:, 0]  # once for all fields: on a GPU, nonzero synchronises
         return _Beam(**{field.name: getattr(self, field.name)[indices_B] for field in fields(self)})
 
 
@@ -75,7 +75,7 @@ def beam_search(
     The ``2 * beam_size`` most probable one-token extensions of the alive beams are candidates. Those that end with EOS
     enter the finished pool, which keeps the ``beam_size`` best by log-probability / length penalty; the ``beam_size``
     best others stay alive. A sentence is done at its maximum length, or when its best alive beam cannot exceed the
-    ``n_best``-th finished score; the bound is exact, since log-probabilities only fall and the penalty only grows.
+    ``n_best``-th finished score; nothing better is lost, since log-probabilities only fall and the penalty only grows.
     If no hypothesis is finished, the alive beams are returned.
     The length penalty is ((5 + length) / 6) ** alpha, not fairseq's ``length ** alpha``.
 
@@ -84,7 +84,7 @@ def beam_search(
     ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
     a constraint does (``Constrained``). Finished sentences leave the batch at once.
 
-    Raises ValueError for invalid arguments, SearchError if a model returns NaN or rules out every allowed token.
+    Raises ValueError for invalid arguments, SearchError if a logit is NaN or every allowed token has probability zero.
 
     >>> class NoState:
     ...     def select(self, rows_BW):
@@ -187,8 +187,8 @@ def _update_alive(
     beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, beam_size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, log-probabilities and parents of the ``beam_size`` best candidates without EOS (all, if there are fewer)."""
-    open_log_probs_BP = candidates.log_probs_BP.masked_fill(is_eos_BP, -torch.inf)
-    log_probs_BW, indices_BW = open_log_probs_BP.topk(min(beam_size, open_log_probs_BP.shape[1]))
+    unfinished_log_probs_BP = candidates.log_probs_BP.masked_fill(is_eos_BP, -torch.inf)
+    log_probs_BW, indices_BW = unfinished_log_probs_BP.topk(min(beam_size, unfinished_log_probs_BP.shape[1]))
     parents_BW = candidates.parents_BP.gather(1, indices_BW)
     prefixes_BWT = beam.alive_ids_BWT.take_along_dim(parents_BW[:, :, None], dim=1)
     ids_BW1 = candidates.ids_BP.gather(1, indices_BW)[:, :, None]
@@ -211,7 +211,7 @@ def _update_finished(
 
 
 def _is_done(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
-    """Sentences at their maximum length, or whose alive beams cannot beat ``n_best`` finished hypotheses; ``(B,)``."""
+    """(B,): whether a sentence is at its maximum length, or its alive beams cannot beat ``n_best`` finished ones."""
     max_penalty_B = length_penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
     bound_B = beam.alive_log_probs_BW[:, 0] / max_penalty_B
     is_at_max_length_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]

@@ -1,6 +1,6 @@
 """The most probable next tokens from logits: the only part of search that reads the whole vocabulary.
 
-Shapes: N rows of the decoding batch, V vocabulary, X top tokens of a row, J chunks of a row, P candidates for the top.
+Shapes: N rows of the decoding batch, V vocabulary, X top tokens of a row, J chunks of a row, P entries searched.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _log_probs(logits_NV: Tensor, suppressed_ids: Tensor) -> Tensor:
 
 
 def top_k(x_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Values and indices of ``x_NV.topk(k)``, except for ties; on a CPU in a fraction of its time.
+    """Values and indices of ``x_NV.topk(k)``, except the order of ties; on a CPU in a fraction of its time.
 
     Each of the k largest entries is in one of the k chunks with the largest maxima; only these are searched.
 

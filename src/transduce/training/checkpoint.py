@@ -4,7 +4,7 @@
 ``objective.safetensors`` for a stateful objective.
 
 ``state.json`` has the fields of ``TrainState``, the format number, and ``begun_with``, the settings of the run; early
-versions lack the last two. Links are rejected, both folders and files.
+versions lack the last two. Symbolic links are rejected, to folders and to files.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class TrainState:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether an uninterrupted run would also have written it."""
+        """Whether an uninterrupted run would also have written this checkpoint."""
         return self.cause in ("schedule", "best") or (self.cause == "end" and self.best_update == self.update)
 
 
@@ -150,7 +150,7 @@ def _require_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor],
 
 
 def read_tensors(path: Path, *, may_be_link: bool = False) -> dict[str, Tensor]:
-    """Read a safetensors file. Raises CheckpointError if it is unreadable or not a regular file (or allowed link)."""
+    """Read a safetensors file. Raises CheckpointError if it is unreadable, or neither a file nor an allowed link."""
     return dict(tensors_in(path, may_be_link=may_be_link))
 
 
@@ -190,10 +190,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     try:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
+        errno = re.search(r"os error (\d+)", str(error))
+        if errno is None:
             raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+        raise OSError(int(errno[1]), os.strerror(int(errno[1])), str(path)) from error
 
 
 def save_checkpoint(
@@ -278,10 +278,10 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     verify_checkpoint(path)
     state = read_state(path)
     weights, moments = _finite_tensors(path / MODEL_FILE), _finite_tensors(path / OPTIMISER_FILE)
-    own, zero = named_weights(model), torch.zeros(())
+    own, scalar = named_weights(model), torch.zeros(())
     _require_like(weights, own, where=path / MODEL_FILE)
     names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
-    expected = {f"{name}/{key}": zero if key == STEP else own[name] for name, keys in names.items() for key in keys}
+    expected = {f"{name}/{key}": scalar if key == STEP else own[name] for name, keys in names.items() for key in keys}
     _require_like(moments, expected, where=path / OPTIMISER_FILE)
     load_weights(model, weights, where=path / MODEL_FILE)
     for name, weight in own.items():
@@ -295,7 +295,7 @@ def load_objective_state(path: Path) -> dict[str, Tensor]:
 
 
 def verify_checkpoint(path: Path) -> None:
-    """Raise CheckpointError if a checkpoint is incomplete, corrupt or a link."""
+    """Raise CheckpointError if a checkpoint is incomplete, corrupt or a symbolic link."""
     _require_no_link(path)
     verify_manifest(path, error=CheckpointError, required=(MODEL_FILE, OPTIMISER_FILE, STATE_FILE))
 
@@ -394,7 +394,7 @@ def _state_in(path: Path) -> TrainState:
 
 
 def _state_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Migrate from the first checkpoints: fields they lack get defaults. Each later field needs its own migration."""
+    """Migrate the first checkpoints: missing fields get defaults. A field added later needs its own migration."""
     return {"n_skipped": 0, "validated_update": None, **values}
 
 
@@ -410,11 +410,11 @@ def read_run_settings(path: Path) -> dict[str, Any] | None:
     return run_settings
 
 
-def _is_valid(value: Any, kind: str) -> bool:
+def _is_valid(value: Any, annotation: str) -> bool:
     """Whether a value of ``state.json`` fits the type of its field: numbers are finite, counts not negative."""
-    match kind.removesuffix(" | None"):
+    match annotation.removesuffix(" | None"):
         case _ if value is None:
-            return kind.endswith("None")
+            return annotation.endswith("None")
         case "int":
             return type(value) is int and 0 <= value < 2**63
         case "float":

@@ -46,10 +46,10 @@ class DistributedContext:
         store: Store | None = None,
         device: torch.device | None = None,
     ) -> None:
-        """``n`` processes, ``n_local`` of them on this machine. ``device``: of the tensors that the backend sends."""
+        """``n`` processes, ``n_local`` of them on this machine. The backend sends tensors on ``device``."""
         self.rank, self.n, self.n_local = rank, n, n_local
         self._store, self._device = store, device
-        self._n_gathered = 0
+        self._n_gathered = 0  # calls of all_gather_json; makes the keys of each call unique
 
     @property
     def is_first(self) -> bool:
@@ -83,7 +83,7 @@ class DistributedContext:
         return self.all_gather_json(work() if self.is_first else None)[0]
 
     def report_error(self, error: BaseException) -> None:
-        """Report this process's error to the other ranks, unless one was reported: the first causes the others."""
+        """Report this process's error to the other ranks, unless there is one: the first causes the others."""
         with suppress(RuntimeError):  # the store may be gone, too
             if self._store is not None and not self._store.check([ERROR_KEY]):
                 message = str(error) if isinstance(error, Exception) else "it was interrupted"

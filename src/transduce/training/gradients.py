@@ -80,7 +80,7 @@ class BatchSource(Protocol[BatchT_co]):
         """Number of source tokens in a batch, EOS included, and of predicted target tokens."""
 
     def batch(self, epoch: int, index: int, /, *, part: int = 0, n_parts: int = 1) -> BatchT_co:
-        """Return a batch, or its rows ``part``, ``part + n_parts``, ..., of which there must be at least one."""
+        """Return the rows ``part``, ``part + n_parts``, ... of a batch; there must be at least one."""
 
     def largest(self, epoch: int, /) -> Sequence[int]:
         """Return the indices of the batches that may need the most memory."""
@@ -103,8 +103,8 @@ class BatchShard:
 class Gradient:
     """Summary of an accumulated gradient, the same on all ranks; its tensors are the ``grad`` of the weights."""
 
-    losses_nats: tuple[float, ...]  # of each shard, with label smoothing
-    nlls_nats: tuple[float, ...]  # of each shard, without
+    losses_nats: tuple[float, ...]  # of each shard, with label smoothing and auxiliary losses
+    nlls_nats: tuple[float, ...]  # of each shard, without both
     n_src_tokens: int
     n_tgt_tokens: int
     norm: float  # before clipping
@@ -136,8 +136,8 @@ class GradientAccumulator(Generic[BatchT]):
     ) -> Gradient | None:
         """Compute the gradient over the batches, divided once by all their target tokens, then clipped.
 
-        Returns None, and clears the gradient, if ``should_stop`` is true between two batches. Only a single process
-        checks it: several decide together, between updates.
+        Returns None, and clears the gradient, if ``should_stop`` is true between two batches. With several
+        processes it is ignored here: they decide together, between updates.
         """
         counts = [self.batches.n_tokens(*batch_index) for batch_index in batch_indices]
         n_src_tokens, n_tgt_tokens = (sum(side) for side in zip(*counts, strict=True))
@@ -181,7 +181,7 @@ class GradientAccumulator(Generic[BatchT]):
         return sum(weight.numel() * weight.itemsize for weight in map(local_tensor, self._weights))
 
     def batch_of(self, shard: BatchShard) -> BatchT | None:
-        """Return the batch of a shard; None if it is empty, where a batch has fewer rows than parts."""
+        """Return the batch of a shard; None if it is empty, because the batch has fewer rows than parts."""
         if shard.part >= self.batches.n_rows(*shard.batch_index):
             return None
         return self.batches.batch(*shard.batch_index, part=shard.part, n_parts=shard.n_parts)
@@ -194,16 +194,16 @@ class GradientAccumulator(Generic[BatchT]):
     def _backward(self, shard: BatchShard, *, update: int, n_tgt_tokens: int, is_last: bool) -> Tensor:
         """Add the gradient of a shard to the weights; return its loss and negative log-likelihood, (2,)."""
         torch.manual_seed(_hash_seed(self.config.seed, update, shard.number))
-        # DDP and FSDP average over the processes; this weight makes it a sum.
-        weight = float(self.distributed.n)
+        # DDP and FSDP average over the processes; this factor turns the mean into a sum.
+        scale = float(self.distributed.n)
         batch = self.batch_of(shard)
-        if batch is None:  # the gradient exchange is collective: contribute zero
-            batch, weight = self.batches.batch(*shard.batch_index, part=0, n_parts=shard.n_parts), 0.0
+        if batch is None:  # every rank must take part in the all-reduce: contribute zero
+            batch, scale = self.batches.batch(*shard.batch_index, part=0, n_parts=shard.n_parts), 0.0
         with nullcontext() if is_last else self._without_sync():
             loss = self.loss_of(batch, update=update)
-            (loss.total_nats * (weight / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
+            (loss.total_nats * (scale / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
         sums_2 = torch.stack((loss.total_nats.detach(), loss.nll_nats))
-        return sums_2 if weight else torch.zeros_like(sums_2)
+        return sums_2 if scale else torch.zeros_like(sums_2)
 
     def _clip(self) -> float:
         """Clip the gradient to ``clip_norm``, if set; return its norm before clipping."""

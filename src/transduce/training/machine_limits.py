@@ -22,7 +22,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """Bytes still available, and the limit that bounds them unless it is the machine's memory."""
+    """Bytes still available; ``limit`` and ``of`` name the cgroup or process limit that bounds them, if one does."""
 
     n_bytes: int
     limit: int | None = None
@@ -32,11 +32,11 @@ class FreeMemory:
 def free_memory(
     proc: Path = PROC, cgroups: Path = CGROUPS, limits: Mapping[str, int] | None = None
 ) -> FreeMemory | None:
-    """Return the minimum of the machine's free memory, and what is left of cgroup and process limits.
+    """Return the minimum of the machine's free memory and of the bytes left under each cgroup and process limit.
 
     ``limits`` are those of the process (``process_limits`` by default). None if nothing is known.
     """
-    available = _sizes(proc / "meminfo").get("MemAvailable")  # Linux's estimate of what programs get without swapping
+    available = _sizes(proc / "meminfo").get("MemAvailable")  # Linux's estimate of what is free without swapping
     bounds = [] if available is None else [FreeMemory(available)]
     bounds += _in_control_groups(proc, cgroups)
     bounds += _in_process(proc, process_limits() if limits is None else limits)
@@ -111,14 +111,14 @@ def _relative_group(group: str, mounted: str) -> str:
 
 
 def _reclaimable(path: Path) -> int:
-    """Return the bytes of page cache that the kernel can reclaim: not mapped files, such as libraries."""
+    """Return the bytes of page cache that the kernel can reclaim, without mapped files such as libraries."""
     values = {name: int(value) for name, value in (line.split() for line in _lines(path) if len(line.split()) == 2)}
 
     def total(name: str) -> int:
         return values.get(f"total_{name}", values.get(name, 0))  # v1 also counts the group without its children
 
-    unused = total("inactive_file")
-    return max(unused, unused + total("active_file") - total("mapped_file") - total("file_mapped"))
+    inactive = total("inactive_file")
+    return max(inactive, inactive + total("active_file") - total("mapped_file") - total("file_mapped"))
 
 
 def _sizes(path: Path) -> dict[str, int]:

@@ -54,32 +54,32 @@ class PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.bytes = self._live_bytes = 0
-        self._seen: set[int] = set()
+        self._live: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Track the new storages of one operation."""
-        before = {
+        argument_storages = {
             tensor.untyped_storage()._cdata for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)
         }
         out = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(out):
             if isinstance(tensor, Tensor):
                 storage = tensor.untyped_storage()
-                if storage._cdata not in before and storage._cdata not in self._seen:
+                if storage._cdata not in argument_storages and storage._cdata not in self._live:
                     self._add(storage)
         return out
 
     def _add(self, storage: torch.UntypedStorage) -> None:
         key, n_bytes = storage._cdata, storage.nbytes()
-        self._seen.add(key)
+        self._live.add(key)
         self._live_bytes += n_bytes
         self.bytes = max(self.bytes, self._live_bytes)
         weakref.finalize(storage, self._remove, key, n_bytes)
 
     def _remove(self, key: int, n_bytes: int) -> None:
-        self._seen.discard(key)
+        self._live.discard(key)
         self._live_bytes -= n_bytes
 
 

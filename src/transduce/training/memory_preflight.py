@@ -15,7 +15,7 @@ from transduce.training.parallel import local_tensor
 __all__ = ["memory_preflight", "out_of_memory"]
 
 MEASURED_PARTS = (16, 8)  # measure a sixteenth and an eighth of the rows
-FIRST_PARTS = (128, 64)  # of large batches, of which an eighth may already not fit
+FIRST_PARTS = (128, 64)  # measured first for large batches, where an eighth may not fit
 ROUGH_TOLERANCE = 2.0  # the rough first estimate fails only beyond this multiple of the free memory
 ROUND_TO = 100  # tokens, of the suggested budget
 
@@ -51,21 +51,21 @@ def _require_memory(
     if free is None or n_rows < 2:  # a single row cannot be split
         return
     available = USABLE_FRACTION * free
-    for n_parts, limit in _measurements(n_rows):
-        line = LinearFit.from_points(*[_measure(accumulator, batch_index, number) for number in n_parts])
-        needed = line.predict(n_rows) + fixed_bytes
-        if needed > limit * available:
+    for n_parts, tolerance in _measurements(n_rows):
+        fit = LinearFit.from_points(*[_measure(accumulator, batch_index, n) for n in n_parts])
+        needed = fit.predict(n_rows) + fixed_bytes
+        if needed > tolerance * available:
             budget = accumulator.config.max_tokens_per_batch
-            fits = line.fraction_that_fits(n_rows, available - fixed_bytes) * budget
+            tokens_that_fit = fit.fraction_that_fits(n_rows, available - fixed_bytes) * budget
             raise TrainingError(
                 f"the largest batch needs about {format_bytes(needed)} in addition to the weights, "
                 f"{format_bytes(free)} are free; "
-                + _advice(accumulator, int(fits / ROUND_TO) * ROUND_TO, has_started=bool(optimiser.state))
+                + _advice(accumulator, int(tokens_that_fit / ROUND_TO) * ROUND_TO, has_started=bool(optimiser.state))
             )
 
 
 def _measurements(n_rows: int) -> Iterator[tuple[tuple[int, int], float]]:
-    """Yield the two fractions of a batch to measure, and the multiple of the free memory beyond which to fail.
+    """Yield the two numbers of parts to measure with, and the multiple of the free memory beyond which to fail.
 
     The first pair is small enough to run even where the batch is far too large.
     """
@@ -75,7 +75,7 @@ def _measurements(n_rows: int) -> Iterator[tuple[tuple[int, int], float]]:
 
 
 def _measure(accumulator: GradientAccumulator[BatchT], batch_index: BatchIndex, n_parts: int) -> tuple[int, int]:
-    """Measure (rows, peak bytes) of the forward pass and the loss of one part of a batch."""
+    """Measure (rows, peak bytes) of forward pass and loss on one part of a batch; with R-Drop, if configured."""
     with PeakMemory() as peak:
         accumulator.loss_of(
             accumulator.batches.batch(*batch_index, part=0, n_parts=n_parts), update=accumulator.config.max_updates

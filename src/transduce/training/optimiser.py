@@ -44,15 +44,15 @@ class MuonAndAdam(optim.Optimizer):
         others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in self.matrices)]
         super().__init__([{"params": self.matrices}, {"params": others}], {})
         muon = optim.Muon(self.matrices, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
-        self._parts = (muon, _adam(others, config))
-        self.param_groups = [group for part in self._parts for group in part.param_groups]
-        for part in self._parts:
-            part.state = self.state  # one state dict for the weights of both
+        self._optimisers = (muon, _adam(others, config))
+        self.param_groups = [group for optimiser in self._optimisers for group in optimiser.param_groups]
+        for optimiser in self._optimisers:
+            optimiser.state = self.state  # both share one state dict
 
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Update all weights."""
-        for part in self._parts:
-            part.step()  # type: ignore[no-untyped-call]
+        for optimiser in self._optimisers:
+            optimiser.step()  # type: ignore[no-untyped-call]
 
 
 def _adam(weights: Iterable[nn.Parameter], config: TrainingConfig) -> optim.Adam:

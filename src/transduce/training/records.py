@@ -148,9 +148,9 @@ def _is_before(record: dict[str, Any], state: TrainState, *, n_skipped: int) -> 
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return a record as JSON values, its kind first. NaN and Inf become null, which JSON lacks.
+    """Return a record as JSON values, its kind first. NaN and Inf, which JSON lacks, become null.
 
-    Each score is a key of its own; ``signature`` is that of the first.
+    Each score becomes a top-level key; ``signature`` is that of the first.
     """
     fields: dict[str, Any] = {"kind": record.kind, **asdict(record)}
     fields.pop("is_logged", None)

@@ -24,7 +24,7 @@ class TensorBoardEvents:
     ``SummaryWriter`` writes from a thread, which would end with a traceback.
     """
 
-    _numbers = itertools.count()  # distinguishes files of one process and second
+    _numbers = itertools.count()  # distinguishes files that a process creates in the same second
 
     def __init__(self, folder: Path, *, updates_done: int, log: Callable[[str], object]) -> None:
         self._log = log
@@ -69,13 +69,13 @@ class TensorBoardEvents:
         framed = BytesIO()
         for event in events:
             RecordWriter(framed).write(Event(wall_time=time.time(), **event).SerializeToString())
-        rest = framed.getvalue()
+        unwritten = framed.getvalue()
         try:
             if self._stream is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._stream = self.path.open("wb", buffering=0)
-            while rest:
-                rest = rest[self._stream.write(rest) :]
+            while unwritten:
+                unwritten = unwritten[self._stream.write(unwritten) :]
         except OSError as error:
             self.close()
             self._log(

@@ -213,7 +213,7 @@ class Trainer(Generic[BatchT]):
 
     @contextmanager
     def _saving_on_error(self, when: str) -> Iterator[None]:
-        """Save the last state if the block fails, with one process only: saving is collective.
+        """Save the last state if the block fails; only in a single process, since saving is collective.
 
         Raises TrainingError when out of memory.
         """
@@ -314,7 +314,7 @@ class Trainer(Generic[BatchT]):
         return is_best
 
     def _checkpoint_trigger(self, *, is_best: bool) -> CheckpointTrigger | None:
-        """Return why to write a checkpoint now, if at all. A pending validation (after an interrupt) comes first."""
+        """Return the trigger of a checkpoint due now, or None. An interrupted validation is repeated first."""
         config, update, saved = self.config, self.state.update, self._saved
         if update == 0 or self._validation_is_due():
             return None
@@ -328,7 +328,7 @@ class Trainer(Generic[BatchT]):
     def _save_final_state(self, trigger: CheckpointTrigger) -> None:
         """Save the final state unless saved; ``end`` checkpoints are averaged, ``stop`` ones are not."""
         saved, update = self._saved, self.state.update
-        # Updates skipped since then need no checkpoint: a resumed run skips them again.
+        # Updates skipped since the last checkpoint need no new one: a resumed run skips them again.
         is_saved = saved is not None and saved.update == update
         suffices = saved is not None and (trigger == "stop" or saved.cause in ("schedule", "end"))
         if update > 0 and not (is_saved and suffices):

@@ -19,7 +19,7 @@ from transduce.model.sequence_layers import Convolution
 
 __all__ = ["ByteNetModel", "ConvS2SModel"]
 
-SCALE = 0.5**0.5  # preserves the variance of a sum of two
+SCALE = 0.5**0.5  # keeps the variance when two terms are added
 
 
 class GatedConvolution(nn.Module):
@@ -53,7 +53,7 @@ class ConvS2SModel(PaddedModel):
         initialise(self)
 
     def encode(self, src_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-        """(B, S, D) to (B, S, D): the keys, also used as values, with the embeddings added."""
+        """(B, S, D) to (B, S, D): states plus embeddings, used as keys and as values."""
         embedded_BSD = x_BSD = self._add_positions(src_BSD)
         for layer in self.encoder:
             x_BSD = (x_BSD + layer(x_BSD, is_real_BS)) * SCALE
@@ -103,7 +103,7 @@ class ByteNetModel(PaddedModel):
     the end of the source.
     """
 
-    MAX_DILATION = 16  # 1, 2, 4, 8, 16, then again from 1
+    MAX_DILATION = 16  # dilations are 1, 2, 4, 8, 16, then again from 1
 
     def __init__(self, config: ByteNetConfig) -> None:
         super().__init__(config)

@@ -37,7 +37,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class PrefixState:
-    """The decoding state of a baseline: the memory and the prefixes, over which every step reruns the decoder."""
+    """The decoding state of a baseline: the memory and the prefixes; every step reruns the decoder over them."""
 
     memory: Memory  # one row per sentence
     prefix_NT: Tensor  # ids of each decoding row; undefined from ``length_N`` on
@@ -119,6 +119,6 @@ class PaddedModel(EncoderDecoder):
 
 
 def attend(scores_BTS: Tensor, values_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-    """The mean of the values, weighted by the softmax of the scores over the real source positions, (B, T, D)."""
+    """Softmax of the scores over the real source positions, times the values: (B, T, D)."""
     weights_BTS = scores_BTS.masked_fill(~is_real_BS.unsqueeze(1), -torch.inf).softmax(dim=-1)
     return weights_BTS.to(values_BSD.dtype) @ values_BSD

@@ -31,7 +31,7 @@ class RecurrentModel(PaddedModel):
         self.encoder = nn.ModuleList(Recurrent(d, is_causal=n > 0) for n in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(Recurrent(d, is_causal=True) for _ in range(config.n_decoder_layers))
         self.attention = AdditiveAttention(d)
-        # Projections of [state; context]: the input of each decoder layer above the bottom, and the output of the top.
+        # Projections of [state; context]: inputs of the decoder layers above the bottom one, and the model's output.
         self.joins = nn.ModuleList(nn.Linear(2 * d, d) for _ in range(config.n_decoder_layers))
         self.dropout = Dropout(config.p_drop)
         initialise(self)
@@ -71,8 +71,8 @@ class AdditiveAttention(nn.Module):
 class LastStateModel(PaddedModel):
     """Seq2seq without attention: the encoder's last state is all that the decoder sees of the source.
 
-    After Sutskever, Vinyals and Le (2014). The last state is an input at every target position; theirs was only the
-    decoder's initial state.
+    After Sutskever, Vinyals and Le (2014). Here the last state is an input at every target position; in the paper it is
+    only the decoder's initial state.
     """
 
     def __init__(self, config: LastStateConfig) -> None:

@@ -17,8 +17,8 @@ __all__ = ["Convolution", "SeparableConvolution"]
 class Convolution(SequenceLayer):
     """A convolution of kernel width k over all channels: k n d^2 operations.
 
-    A stack of contiguous kernels connects any two positions in n / k layers; if the dilation grows k-fold with each
-    layer, in log_k n.
+    A stack of contiguous kernels connects any two positions in n / k layers, or in log_k n layers if the dilation grows
+    k-fold with each layer.
     """
 
     def __init__(self, d_model: int, *, k: int, dilation: int = 1, is_causal: bool = False) -> None:
@@ -44,8 +44,8 @@ class Convolution(SequenceLayer):
         return (span, 0) if self.is_causal else (span // 2, span // 2)
 
     def receptive_field(self, n_positions: int) -> tuple[int, int]:
-        """(k - 1) times the dilation before, or half of that on either side, within the sentence."""
-        before, after = (length // self.dilation for length in self._span())
+        """(k - 1) times the dilation before if causal, else half of that on each side; at most the whole sentence."""
+        before, after = (width // self.dilation for width in self._span())
         limit = (n_positions - 1) // self.dilation
         return min(before, limit) * self.dilation, min(after, limit) * self.dilation
 

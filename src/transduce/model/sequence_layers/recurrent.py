@@ -22,7 +22,7 @@ N_GATES: dict[RecurrentCell, int] = {"lstm": 4, "gru": 3}
 class Recurrent(SequenceLayer):
     """An LSTM or GRU: forwards if causal, else bidirectional, each direction of half the width.
 
-    ``kernel`` "fused" is torch's; "reference" computes the formulas step by step, to be read and counted.
+    ``kernel`` "fused" is torch's; "reference" computes the formulas step by step, for reading and for counting FLOPs.
     """
 
     def __init__(

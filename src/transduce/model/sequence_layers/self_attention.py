@@ -24,7 +24,7 @@ __all__ = ["FullSelfAttention", "RestrictedSelfAttention"]
 class FullSelfAttention(SequenceLayer):
     """Multi-head self-attention over all positions: n^2 d operations, O(1) sequential operations, path length 1.
 
-    ``kernel`` "fused" is torch's, without scores in memory; "reference" is equation 1, to be read and counted.
+    ``kernel`` "fused" is torch's, which stores no scores; "reference" is equation 1, for reading and counting FLOPs.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RestrictedSelfAttention(FullSelfAttention):
         self.r = r
 
     def receptive_field(self, n_positions: int) -> tuple[int, int]:
-        """r - 1 before, or half of that on either side, within the sentence."""
+        """r - 1 before if causal, else half of that on each side; at most the whole sentence."""
         before, after = (self.r - 1, 0) if self.is_causal else (self.r // 2, self.r // 2)
         return min(before, n_positions - 1), min(after, n_positions - 1)
 
@@ -93,11 +93,11 @@ class RestrictedSelfAttention(FullSelfAttention):
         q_BHXPK = F.pad(q_BHTK, (0, 0, 0, n_extra)).unfold(2, r, r).transpose(-1, -2)
         k_BHXYK, v_BHXYK = (_windows(x, before, after + n_extra, r) for x in (k_BHTK, v_BHTK))
         is_real_BXY = F.pad(is_real_BT, (before, after + n_extra)).unfold(1, 2 * r - 1, r)
-        index_P, index_Y = torch.arange(r), torch.arange(2 * r - 1)  # in a block, and in its window
+        index_P, index_Y = torch.arange(r), torch.arange(2 * r - 1)  # of a query in its block, of a key in its window
         offset_PY = index_Y - index_P.unsqueeze(1)
         is_near_PY = ((offset_PY >= 0) & (offset_PY < r)).to(is_real_BT.device)
         allow_BXPY = is_near_PY & is_real_BXY.unsqueeze(2)
-        # Padding queries have no key; they may attend to all, since their outputs are ignored.
+        # Queries at padding may have no allowed key: they attend to all keys, since their outputs are ignored.
         allow_BXPY = allow_BXPY | ~allow_BXPY.any(dim=-1, keepdim=True)
         q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHXPK, k_BHXYK, v_BHXYK))  # (B X, H, P or Y, K)
         heads, _ = attention(q, k, v, allow_BTS=allow_BXPY.flatten(0, 1))

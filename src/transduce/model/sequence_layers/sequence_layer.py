@@ -28,7 +28,7 @@ class SequenceLayer(nn.Module, ABC):
         """(B, T, D) to (B, T, D); ``is_real_BT`` is False at padding, which is on the right."""
 
     def receptive_field(self, n_positions: int) -> tuple[int, int]:
-        """The most positions that an output sees before and after its own; by default, all of the sentence."""
+        """The maximum numbers of positions that an output sees before and after its own; by default, all."""
         return n_positions - 1, 0 if self.is_causal else n_positions - 1
 
     @abstractmethod
