@@ -186,7 +186,7 @@ def _override(
 ) -> RunConfig:
     """Return ``config`` with the given fields replaced, and validate the result.
 
-    When a table changes its kind (``model.system``), fields that the new kind does not have are dropped.
+    When the kind of a table changes (``model.system``), fields that the new kind does not have are dropped.
     """
     merged: dict[str, Any] = config.model_dump()
     for table, fields in values.items():
