@@ -155,7 +155,7 @@ def _key_path(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type
             field = kind.model_fields.get(part)
             types = () if field is None else get_args(field.annotation) or (field.annotation,)
             for inner in filter(_is_record, types):
-                kind = next((each for each in inner.__mro__ if "members" in vars(each)), inner)
+                kind = next((each for each in inner.__mro__ if "members" in vars(each)), inner)  # or its union
     return names, kind
 
 

@@ -84,7 +84,7 @@ class NewRecipe:
     n_train: int
     n_dev: int
     n_test: int
-    n_left_out: int  # training pairs left out as too similar to dev or test
+    n_left_out: int  # training pairs left out because they are too similar to dev or test
     seconds_per_update: float
     n_epochs: float
 

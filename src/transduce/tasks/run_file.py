@@ -68,7 +68,7 @@ class RunSettings:
         if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
             raise CheckpointError(f"{where} should have a table 'config' of tables")
         if not isinstance(fingerprint, str):
-            raise CheckpointError(f"{where} should have data_fingerprint, of the text; got {quoted(fingerprint)}")
+            raise CheckpointError(f"{where}: data_fingerprint should be a string, got {quoted(fingerprint)}")
         config = config_from_mapping(RunConfig, current["config"], where=where, error=CheckpointError)
         n_written = values.get("n_fields", _n_fields(tables))  # earlier versions did not write it
         if n_written != _n_fields(tables):

@@ -36,7 +36,7 @@ class PairValidation(ABC):
         distributed: DistributedContext | None = None,
     ) -> None:
         """``model`` returns the model to validate, with its full weights, in evaluation mode."""
-        self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
+        self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = PairBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
@@ -53,7 +53,7 @@ class PairValidation(ABC):
 
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
         """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
-        model = self._model()
+        model = self._get_model()
         nll_nats = self._mean_nll_nats(model, should_stop)
         if nll_nats is None or not self.config.validation_bleu:
             return None if nll_nats is None else Validation(nll_nats)
@@ -62,7 +62,7 @@ class PairValidation(ABC):
 
     def mean_nll_nats(self) -> float:
         """Return the negative log-likelihood per target token of the whole dev store. Section 6.2."""
-        nll_nats = self._mean_nll_nats(self._model(), lambda: False)
+        nll_nats = self._mean_nll_nats(self._get_model(), lambda: False)
         assert nll_nats is not None
         return nll_nats
 

@@ -39,7 +39,7 @@ class WordPositions(Positions):
         return self.from_positions(Positions.select(self, rows_N), self.n_words_NT[rows_N])
 
     def rewind(self, n_N: Tensor) -> WordPositions:
-        """Remove the last ``n`` tokens of each row."""
+        """Remove the last ``n`` tokens of each row. Counts past the end of a row are never read."""
         return self.from_positions(Positions.rewind(self, n_N), self.n_words_NT)
 
     def n_words(self) -> Tensor:
