@@ -39,7 +39,7 @@ __all__ = [
     "shown",
 ]
 
-_BRIEF = reprlib.Repr()  # its default limits on elements and nesting are kept
+_BRIEF = reprlib.Repr()  # limits elements and nesting by default
 _BRIEF.maxstring = _BRIEF.maxother = 200
 
 

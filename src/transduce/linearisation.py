@@ -6,8 +6,8 @@ for each word, and a closing bracket with the same label. The outermost TOP is o
     He runs    (S (NP PRP )NP (VP VBZ )VP )S
 
 ``leaves`` selects the token that stands for a word. Vinyals et al. normalise tags to XX; the model must then count to
-know which word it is at. With "endings" the token is XX and the last letters of the word. These are in the source, so
-they carry no additional information, but the model learns sooner to track its position in the sentence.
+know which word it is at. With "endings" the token is XX and the last letters of the word. The source has these
+letters, so they add no information, but the model learns sooner to track its position in the sentence.
 
     He runs    (S (NP XX~he )NP (VP XX~ns )VP )S
 

@@ -163,9 +163,9 @@ def with_settings(config: RunConfig, settings: Iterable[str], *, log: Callable[[
     """
     changes: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        key, is_pair, text = setting.partition("=")
+        key, equals_sign, text = setting.partition("=")
         table, _, field = key.strip().partition(".")
-        if not is_pair or not field:
+        if not equals_sign or not field:
             raise ConfigError(f"--set {shown(setting)}: expected table.key=value, as in training.max_updates=1000")
         changes.setdefault(table, {})[field] = _toml_value(text)
     return _override(config, changes, where="--set", log=log) if changes else config
@@ -178,7 +178,7 @@ def _toml_value(text: str) -> Any:
         return text.strip()
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deep nesting
         raise ConfigError(f"--set: {quoted(text)} cannot be read: {_reason(error)}") from None
-    return values["value"] if len(values) == 1 else text.strip()
+    return values["value"] if len(values) == 1 else text.strip()  # several lines can be several keys
 
 
 def _override(
@@ -186,7 +186,7 @@ def _override(
 ) -> RunConfig:
     """Return ``config`` with the given fields replaced, and validate the result.
 
-    When a table changes its kind (``model.system``), fields that the new kind does not have are dropped.
+    When the kind of a table changes (``model.system``), fields that the new kind does not have are dropped.
     """
     merged: dict[str, Any] = config.model_dump()
     for table, fields in values.items():

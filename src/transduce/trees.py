@@ -152,8 +152,8 @@ def plain(tree: Tree) -> Tree:
 
 
 def _normalised(tree: Tree) -> tuple[Tree, ...]:
-    """Remove function tags, traces and brackets without a label; may leave no tree, or several."""
-    done: list[list[Tree]] = [[]]
+    """Remove function tags, traces and brackets without a label; the result is any number of trees."""
+    done: list[list[Tree]] = [[]]  # normalised children of each open node, outermost first
     stack: list[tuple[Tree, bool]] = [(tree, False)]
     while stack:
         node, is_visited = stack.pop()

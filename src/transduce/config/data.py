@@ -54,10 +54,10 @@ class DataConfig(Record):
     corpus: Corpora = "grammar"
     direction: Direction = "en-de"  # source and target language
     n_pairs: Pairs = 30_000  # training pairs of the grammar corpus
-    corpus_seed: Seed = 1  # of the grammar corpus, bpe_dropout and recombination
+    corpus_seed: Seed = 1  # of the grammar corpus, BPE-dropout and subtree substitution
     train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
     train_tgt: FileName | None = None  # file of target lines, aligned with train_src
-    train_tsv: FileName | None = None  # instead of these two: one file with source TAB target
+    train_tsv: FileName | None = None  # instead of train_src and train_tgt: one file, source TAB target
     dev_src: FileName | None = None  # as train_src, for validation; default: the first corpus that has dev
     dev_tgt: FileName | None = None  # as train_tgt, for validation
     dev_tsv: FileName | None = None  # as train_tsv, for validation
@@ -77,7 +77,7 @@ class DataConfig(Record):
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
     bpe_dropout: Fraction = 0.0  # probability of skipping a merge in training text (Provilkov et al., 2020)
     n_encodings: Copies = 8  # with bpe_dropout: sampled encodings per pair; each epoch reads the next one
-    # parsing: probability of replacing a phrase or word by another with the same label, in additional training trees
+    # parsing, subtree substitution: probability of replacing a subtree by one of the same label, in additional trees
     recombination: Fraction = 0.0
     n_recombined: Copies = 15  # with recombination: additional trees per training tree
     # Replace untranslatable text (URLs, tags, placeholders, numbers with units, emoji) by trained mask tokens.
@@ -86,7 +86,7 @@ class DataConfig(Record):
     max_length_ratio: RatioLimit = 9.0  # cleaning: drop pairs with a larger length ratio
     drop_identical: bool = True  # cleaning: drop pairs whose sides are identical
     drop_duplicates: bool = False  # cleaning: drop repeated pairs
-    max_dropped_share: ClosedFraction = 0.3  # cleaning: a corpus that loses more pairs is an error
+    max_dropped_share: ClosedFraction = 0.3  # cleaning: an error if a larger fraction of a corpus is dropped
     max_length: Count = 256  # longer pairs are dropped from training and dev; tokens of either side, EOS included
 
     @model_validator(mode="after")

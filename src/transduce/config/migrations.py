@@ -1,4 +1,4 @@
-"""Migrations of configuration tables written by earlier versions, shared by all files that contain them."""
+"""Migrations of configuration tables to format 1 of the tables; each file that contains them has its own format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def renamed(table: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], list
 
 
 def config_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Migrate to format 1 a file that holds the tables of a run under ``config``."""
+    """Migrate the tables under ``config`` to format 1, in the values of a file such as ``run.json``."""
     tables = values.get("config")
     return {**values, "config": tables_of_format_1(tables)} if isinstance(tables, Mapping) else dict(values)
 

@@ -44,12 +44,12 @@ class ModelConfig(Tagged):
     n_decoder_layers: Layers = 6  # N, decoder
     d_model: Width = 512  # width of the residual stream
     p_drop: Fraction = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
-    # Tying of source embedding, target embedding and output projection (section 3.4): all, the last two, none.
+    # Which of source embedding, target embedding and output projection are tied (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
     tgt_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
 
-    if TYPE_CHECKING:  # it accepts the fields of its members
+    if TYPE_CHECKING:  # calling the base accepts the fields of its members
 
         def __init__(self, **values: Any) -> None: ...
 

@@ -27,9 +27,9 @@ INFINITY_HINTS: Mapping[str, str] = {
     "checkpoint_every_minutes": "omit it for none",
     "clip_norm": "omit it for none",
 }
-MAX_COMPARED_CHARACTERS = 100  # of an unknown name; comparing takes quadratic time
+MAX_COMPARED_CHARACTERS = 100  # of an unknown key; comparing names takes quadratic time
 
-# Entries that pydantic adds to the path of an error: the tags of the ``corpus`` union, and a marker for invalid keys.
+# Parts of pydantic's error paths that are not recipe keys: tags of the ``corpus`` union, a marker for invalid keys.
 A_NAME, A_TABLE = "<name>", "<table>"
 NOT_IN_RECIPES = frozenset({A_NAME, A_TABLE, "[key]"})
 
@@ -85,7 +85,7 @@ class Tagged(Record):
         return cls.members[name]  # type: ignore[return-value]
 
     def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the current values that remain valid after ``changes``: fields that the (new) member has."""
+        """Return the current values of the fields that the member selected by ``changes`` has, too."""
         kind = self.members.get(str(changes.get(self.tag)), type(self))
         return self.model_dump(include=set(kind.model_fields))
 
@@ -101,7 +101,7 @@ RecordT = TypeVar("RecordT", bound=Record)
 def config_from_mapping(
     kind: type[RecordT], values: Mapping[str, Any], *, where: str | Path, error: type[TransduceError] = ConfigError
 ) -> RecordT:
-    """Build a record from plain values, as read from TOML or JSON.
+    """Build a record from the values of a TOML or JSON table.
 
     Raises ``error``, one line that begins with ``where``, for an unknown key (with the closest known one) or an
     invalid value.
@@ -155,7 +155,7 @@ def _key_path(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type
             field = kind.model_fields.get(part)
             types = () if field is None else get_args(field.annotation) or (field.annotation,)
             for inner in filter(_is_record, types):
-                kind = next((each for each in inner.__mro__ if "members" in vars(each)), inner)
+                kind = next((each for each in inner.__mro__ if "members" in vars(each)), inner)  # or its union
     return names, kind
 
 

@@ -27,7 +27,7 @@ class SearchConfig(Tagged):
     max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
     max_tokens_per_batch: Count = 4000  # rows x longest source sentence of a search batch
 
-    if TYPE_CHECKING:  # it accepts the fields of its members, which all have these
+    if TYPE_CHECKING:  # calling the base accepts the fields of its members; all members have these properties
 
         def __init__(self, **values: Any) -> None: ...
 

@@ -21,7 +21,7 @@ class TrainingConfig(Record):
     """Batches, optimiser, schedule and regularisation (section 5); validation and checkpoints."""
 
     max_updates: Count = 100_000  # length of the run
-    max_minutes: Minutes | None = None  # stop earlier, after this time (not exactly resumable)
+    max_minutes: Minutes | None = None  # stop after this time, if earlier than max_updates (not exactly resumable)
     max_tokens_per_batch: Count = 25_000  # rows x longest row, EOS included, on each side (section 5.1)
     n_accumulate: Batches = 1  # gradient accumulation: batches per update
     warmup_steps: Count = 4000  # equation 3
@@ -40,7 +40,7 @@ class TrainingConfig(Record):
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time
     # Bidirectional training: in the first epochs pairs are also read from target to source (Ding et al., 2021).
     both_ways_epochs: Natural = 0
-    # eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one.
+    # Label smoothing: eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one.
     smoothing: Literal["uniform", "authors"] = "uniform"
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
     seed: Seed = 1  # of initial weights, dropout and batch order
@@ -49,7 +49,7 @@ class TrainingConfig(Record):
     validate_every_updates: Count = 1000  # interval of validations (dev perplexity)
     validation_bleu: bool = True  # also translate dev at each validation
     validation_sentences: Count = 500  # number of dev sentences translated at a validation
-    patience: Count | None = None  # early stopping: validations without a better perplexity
+    patience: Count | None = None  # early stopping: validations in a row without a better perplexity
     checkpoint_every_updates: Count = 1000
     checkpoint_every_minutes: Minutes | None = None  # additional checkpoints at this interval (paper: 10)
     keep_checkpoints: Batches = 5  # newest checkpoints kept; the best one is kept too
@@ -57,8 +57,8 @@ class TrainingConfig(Record):
 
     def mean_passes(self, n_updates: int) -> float:
         """Return the mean number of forward passes per batch over the first ``n_updates``: two with R-Drop."""
-        n_twice = max(0, n_updates - self.r_drop_after) if self.r_drop else 0
-        return 1 + n_twice / max(1, n_updates)
+        n_r_drop = max(0, n_updates - self.r_drop_after) if self.r_drop else 0
+        return 1 + n_r_drop / max(1, n_updates)
 
     @model_validator(mode="after")
     def _averaged_checkpoints_are_kept(self) -> Self:

@@ -32,7 +32,7 @@ HINT = "restore the prepared text as it was, then resume with --resume"
 
 
 class ArrayWriter:
-    """Append rows of one shape to a new ``.npy`` file; the row count is written to its header when ``stack`` closes."""
+    """Append rows of one shape to a new ``.npy`` file; closing ``stack`` writes the row count to its header."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any], row_shape: tuple[int, ...], stack: ExitStack) -> None:
         self._stream = stack.enter_context(path.open("wb"))
@@ -54,10 +54,10 @@ class ArrayWriter:
 
 
 class ArrayFile:
-    """A ``.npy`` file of rows of one shape, loaded or open for reading, so it may be renamed or deleted meanwhile."""
+    """An ``.npy`` file of rows of one shape. It is loaded or kept open, so it may be renamed or deleted meanwhile."""
 
     def __init__(self, path: Path, dtypes: tuple[type[np.generic], ...], shape: tuple[int, ...], what: str) -> None:
-        """Open ``path``. Raises DataError unless it has one of the ``dtypes``, this ``shape`` and exactly its size."""
+        """Open ``path``. Raises DataError unless its dtype, shape and size are as expected. ``what`` names its rows."""
         self.path, self.shape = path, shape
         try:
             with open_regular(path) as stream:
@@ -93,7 +93,7 @@ class ArrayFile:
     def read(self, starts_I: NDArray[np.int64], lengths_I: NDArray[np.int64]) -> NDArray[Any]:
         """Return ranges of rows, concatenated. Raises DataError as ``take`` does."""
         if self.in_memory is not None:
-            shifts_I = starts_I - (np.cumsum(lengths_I) - lengths_I)  # from an index in the result to one in the file
+            shifts_I = starts_I - (np.cumsum(lengths_I) - lengths_I)  # index in the file minus index in the result
             indices_N = np.repeat(shifts_I, lengths_I)
             indices_N += np.arange(len(indices_N))
             return self.in_memory.take(indices_N, axis=0)

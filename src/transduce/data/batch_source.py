@@ -49,7 +49,7 @@ class StoreBatches(Generic[BatchT]):
         seed: int,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """Plan batches of ``collate(rows)``; the lengths (R,) count the tokens of each collated row, on either side.
+        """Plan batches of ``collate(rows)``; the lengths (R,) are those of the collated rows, in tokens, EOS included.
 
         ``weights``: how often an epoch reads the rows of each corpus; 1.0 by default.
         Raises DataError if a row does not fit into any batch, ConfigError if an epoch would be empty.
@@ -81,8 +81,8 @@ class StoreBatches(Generic[BatchT]):
         return int(plan.src_lengths_R[rows].sum()), int(plan.tgt_lengths_R[rows].sum())
 
     def batch(self, epoch: int, index: int, *, part: int = 0, n_parts: int = 1) -> BatchT:
-        """Return a batch, or every ``n_parts``-th row of it from row ``part``: rows are sorted, so parts are alike."""
-        return self._of_rows(epoch, self._plan(epoch).batches[index][part::n_parts])
+        """Return a batch, or every ``n_parts``-th row from ``part``: rows are sorted by length, so parts are alike."""
+        return self._collate_rows(epoch, self._plan(epoch).batches[index][part::n_parts])
 
     def largest(self, epoch: int) -> list[int]:
         """Return the indices of the batch with the most tokens and of the one with the largest attention matrices."""
@@ -91,8 +91,8 @@ class StoreBatches(Generic[BatchT]):
         costs = []
         for rows in plan.batches:
             n_src, n_tgt = int(src_lengths[rows].max()), int(tgt_lengths[rows].max())
-            n_scores = len(rows) * (n_src * n_src + n_tgt * n_tgt + n_src * n_tgt)
-            costs.append((int(src_lengths[rows].sum() + tgt_lengths[rows].sum()), n_scores))
+            n_attention_weights = len(rows) * (n_src * n_src + n_tgt * n_tgt + n_src * n_tgt)
+            costs.append((int(src_lengths[rows].sum() + tgt_lengths[rows].sum()), n_attention_weights))
         return sorted({max(range(len(costs)), key=lambda index: costs[index][kind]) for kind in (0, 1)})
 
     def name(self, epoch: int, index: int) -> str:
@@ -106,7 +106,7 @@ class StoreBatches(Generic[BatchT]):
         plan = self._plan(epoch)
         return batch_statistics(plan.src_lengths_R, plan.tgt_lengths_R, plan.batches)
 
-    def _of_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> BatchT:
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> BatchT:
         return self._collate(rows_B)
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -152,10 +152,10 @@ class PairBatches(StoreBatches[Batch]):
         )
         self._device, self._bidirectional_epochs = device, bidirectional_epochs
 
-    def _of_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
         reversed_R = self._reversed(epoch)
         if reversed_R is None:
-            return super()._of_rows(epoch, rows_B)
+            return super()._collate_rows(epoch, rows_B)
         return collate(self.store, rows_B, reversed_B=reversed_R[rows_B]).to(self._device)
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

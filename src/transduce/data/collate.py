@@ -40,7 +40,7 @@ class Batch:
     rows: tuple[int, ...]  # row numbers in the store, for messages
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all tensors by their names in files."""
+        """Return all tensors by their names in files; ``tgt_out_M`` is an older name."""
         return {"src_BS": self.src_BS, "tgt_in_BT": self.tgt_in_BT, "tgt_out_M": self.tgt_out_N}
 
     def to(self, device: torch.device | str) -> Batch:

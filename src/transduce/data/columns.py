@@ -100,7 +100,7 @@ class ColumnWriter:
     """Append rows to the two files of a column."""
 
     def __init__(self, folder: Path, name: str, kind: ColumnKind, max_length: int | None, stack: ExitStack) -> None:
-        """Create the files in ``folder``. Rows of ids must be shorter than ``max_length``; ``stack`` closes them."""
+        """Create the files in ``folder``. Rows of ids are shorter than ``max_length``; ``stack`` closes the files."""
         self.name, self._kind, self.n_values = name, kind, 0
         self._longest = MAX_LENGTH if max_length is None or kind.kind == "vectors" else max_length - 1
         values_path, offsets_path = column_files(folder, name, kind)
@@ -167,7 +167,7 @@ def open_column(
     values = ArrayFile(values_path, kind.dtypes, (n_values, *kind.value_shape), kind.kind)
     offsets = ArrayFile(offsets_path, (np.int64,), (n_rows + 1,), "offsets")
     lengths_R = _read_lengths(offsets, n_values=n_values)
-    longest = int(lengths_R.max()) + 1
+    longest = int(lengths_R.max()) + 1  # EOS included
     if kind.kind == "ids" and max_length is not None and longest > max_length:
         raise DataError(
             f"{offsets_path} has a row of {longest:,} tokens, the longest should be {max_length:,}; "
@@ -182,7 +182,7 @@ def _read_lengths(offsets: ArrayFile, *, n_values: int) -> NDArray[np.int32]:
     """Return all row lengths. Raises DataError unless the offsets increase from 0 to the number of values."""
     lengths_R, last, n_read = np.empty(len(offsets) - 1, dtype=np.int32), 0, 0
     for chunk in offsets.chunks():
-        bounds = np.concatenate([[last], chunk])[0 if n_read else 1 :]  # with the last offset of the chunk before
+        bounds = np.concatenate([[last], chunk])[0 if n_read else 1 :]  # begins with the last offset before the chunk
         is_increasing = bool((bounds[1:] > bounds[:-1]).all())  # not by differences, which may overflow
         if not is_increasing or (not n_read and bounds[0] != 0) or bounds[-1] > n_values:
             break

@@ -59,8 +59,8 @@ def write_pairs(
 ) -> StoreSummary:
     """Normalise and encode the pairs of each corpus into a new store at ``folder``, written atomically.
 
-    The pairs are streamed in constant memory. With ``dropout``, each pair has several sampled rows; pairs are filtered
-    by the length of their deterministic encoding, which also replaces a sample that is too long.
+    The pairs are streamed in constant memory. With ``dropout``, each pair has several sampled encodings. Pairs are
+    filtered by the length of their deterministic encoding, which also replaces a sample that is too long.
 
     Raises DataError if no pair is left, or if ``folder`` exists and is not empty.
 
@@ -80,7 +80,7 @@ def write_pairs(
             normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
             texts = [pair for pair in normalised if all(pair)]
             plain = list(_encode(texts, tokenizers, max_length=max_length))
-            is_kept = [max(map(len, pair)) < max_length for pair in plain]  # <: EOS is not stored
+            is_kept = [max(map(len, pair)) < max_length for pair in plain]  # not <=, because EOS is not stored
             left_out.n_empty += len(chunk) - len(texts)
             left_out.n_too_long += is_kept.count(False)
             kept = list(compress(plain, is_kept))
@@ -111,7 +111,7 @@ def _n_characters(pair: tuple[str, str]) -> int:
 
 
 def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int) -> Iterator[PairOfIds]:
-    """Encode each text; a text that is too long is encoded only as far as needed to know it."""
+    """Encode each text; an overlong text is encoded only as far as needed to detect it."""
     src_rows = tokenizers.src.encode_batch([src for src, _ in texts], max_tokens=max_length)
     tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts], max_tokens=max_length)
     return zip(src_rows, tgt_rows, strict=True)
@@ -120,7 +120,7 @@ def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers, *, max_length:
 class PairDropout:
     """Sample several encodings of each pair by BPE-dropout, on both sides. Provilkov et al. (2020), section 3.2.
 
-    A target tokenizer without merges (the tokens of trees) is left as it is.
+    A target tokenizer without merges (the tokens of trees) has one encoding, which is repeated.
     """
 
     def __init__(self, tokenizers: Tokenizers, *, p_drop: float, n_encodings: int, seed: int) -> None:

@@ -34,7 +34,7 @@ def epoch_rows(
         random = np.random.default_rng([seed, corpus])
         order_P, first_encoding_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
         begin, end = floor(epoch * weight * n_pairs), floor((epoch + 1) * weight * n_pairs)
-        reads = np.arange(begin, end)  # over a run, reads cycle through the shuffled pairs of the corpus
+        reads = np.arange(begin, end)  # counted over the run, which cycles through the shuffled pairs of the corpus
         pairs = order_P[reads % n_pairs]
         encodings = (first_encoding_P[pairs] + reads // n_pairs) % n_encodings
         rows.append(np.sort((n_pairs_before + pairs) * n_encodings + encodings))

@@ -31,7 +31,7 @@ FORMAT = 3
 MAX_ROWS_IN_MEMORY = 8192
 
 Row = Mapping[str, Values]  # values by column
-Count = Annotated[int, Field(ge=0, le=1 << 48)]  # more ids than any disk holds
+Count = Annotated[int, Field(ge=0, le=1 << 48)]  # far more than any disk holds
 Positive = Annotated[int, Field(ge=1, le=1 << 48)]
 COLUMN_PATTERN = "^[a-z][a-z0-9_]{0,63}$"  # part of file names
 ColumnName = Annotated[str, Field(pattern=COLUMN_PATTERN)]
@@ -92,7 +92,7 @@ def write_store(
 ) -> StoreSummary:
     """Write the rows of each corpus into a new store at ``folder``, atomically.
 
-    Rows are streamed in constant memory; ``left_out`` is read after the last one.
+    Rows are streamed in constant memory. ``left_out``, which the iterables may update, is read after the last one.
 
     Raises DataError if there is no row, if a row lacks a column or has an empty or invalid value, or if ``folder``
     exists and is not empty.
@@ -206,7 +206,7 @@ def _merge_kinds(actual: ColumnKind | None, expected: ColumnKind) -> ColumnKind 
 
 def _read_summary(path: Path) -> StoreSummary:
     values = read_json(path)
-    if "format" not in values and "format_version" in values:  # its name in format 2
+    if "format" not in values and "format_version" in values:  # the key's name in format 2
         values["format"] = values.pop("format_version")
     try:
         return StoreSummary.model_validate(migrated(values, [_with_named_columns], where=path, first=2))
@@ -221,7 +221,7 @@ def _read_summary(path: Path) -> StoreSummary:
 
 
 def _with_named_columns(values: dict[str, Any]) -> dict[str, Any]:
-    """Migrate from format 2, which had two unnamed columns and counted their EOS tokens."""
+    """Migrate from format 2, which had two unnamed columns and included EOS in token counts."""
     for name in ("n_pairs", "n_encodings", "n_src_tokens", "n_tgt_tokens"):
         if type(values.get(name)) is not int:
             raise ValueError(f"{name} should be an integer, got {quoted(values.get(name))}")

@@ -40,7 +40,7 @@ def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> Sco
     >>> print(sacrebleu_score(["Ein Hund schläft im Garten ."], ["Ein Hund schläft im Garten."]))
     100.00 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:...)
     """
-    return corpus_score(BLEU(force=True), hypotheses, references)  # force: no warning; callers use looks_tokenised
+    return corpus_score(BLEU(force=True), hypotheses, references)  # force: no warning about tokenised text
 
 
 def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:

@@ -22,9 +22,9 @@ __all__ = [
     "parseval",
 ]  # fmt: skip
 
-Status = Literal["valid", "skipped", "error"]
+Status = Literal["valid", "skipped", "error"]  # skipped: no test words; error: malformed, or other words
 
-# Words and constituents with these labels are ignored, each by the label in its own file.
+# Words and constituents with these labels are ignored; in each file, that file's own labels decide.
 DROPPED_LABELS = PUNCTUATION_TAGS | {ROOT_LABEL, TRACE}
 EQUAL_LABELS = {"PRT": "ADVP"}
 SHORT_LENGTH = 40  # words, including punctuation
@@ -32,7 +32,7 @@ SHORT_LENGTH = 40  # words, including punctuation
 
 @dataclass(frozen=True, slots=True)
 class SentenceScore:
-    """The counts of one sentence; unless it is valid, only the length and the number of words."""
+    """The counts of one sentence; a skipped sentence or an error has only ``length`` and ``n_words``."""
 
     length: int  # words of the gold tree without traces, including punctuation
     status: Status
@@ -156,7 +156,7 @@ def constituent_label(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Brackets:
-    """A tree as it is compared: its words without ignored ones, their tags, and constituents in order of opening."""
+    """What is compared of a tree: words that are not ignored, their tags, constituents in order of opening."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]

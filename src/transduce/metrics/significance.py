@@ -63,10 +63,10 @@ def paired_bootstrap(
     a, b = sacrebleu_score(hypotheses_a, references), sacrebleu_score(hypotheses_b, references)
     difference = b.score - a.score
     sums_a_NX, sums_b_NX = (_sentence_sums(hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
-    drawn_R = _drawn_differences(sums_a_NX, sums_b_NX, n_resamples=n_resamples, seed=seed)
+    differences_R = _resampled_differences(sums_a_NX, sums_b_NX, n_resamples=n_resamples, seed=seed)
     # Under the null hypothesis the differences have the same distribution, but with mean 0.
-    n_as_large = int(np.count_nonzero(np.abs(drawn_R - drawn_R.mean()) >= abs(difference)))
-    low, high = np.percentile(drawn_R, [2.5, 97.5])
+    n_as_large = int(np.count_nonzero(np.abs(differences_R - differences_R.mean()) >= abs(difference)))
+    low, high = np.percentile(differences_R, [2.5, 97.5])
     return PairedBootstrap(
         a=a,
         b=b,
@@ -85,7 +85,7 @@ def _sentence_sums(hypotheses: Sequence[str], references: Sequence[str]) -> NDAr
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores], dtype=np.int64)
 
 
-def _drawn_differences(
+def _resampled_differences(
     sums_a_NX: NDArray[np.int64], sums_b_NX: NDArray[np.int64], *, n_resamples: int, seed: int
 ) -> NDArray[np.float64]:
     """Return BLEU of B minus BLEU of A on each resample, ``(R,)``; both systems are scored on the same resamples."""
@@ -93,8 +93,8 @@ def _drawn_differences(
     n_sentences = len(sums_a_NX)
     differences_R = np.empty(n_resamples)
     for i in range(n_resamples):
-        drawn_N = np.bincount(rng.integers(n_sentences, size=n_sentences), minlength=n_sentences)  # counts
-        differences_R[i] = _bleu_of_sums(drawn_N @ sums_b_NX) - _bleu_of_sums(drawn_N @ sums_a_NX)
+        n_draws_N = np.bincount(rng.integers(n_sentences, size=n_sentences), minlength=n_sentences)
+        differences_R[i] = _bleu_of_sums(n_draws_N @ sums_b_NX) - _bleu_of_sums(n_draws_N @ sums_a_NX)
     return differences_R
 
 

@@ -20,7 +20,7 @@ from transduce.metrics.bleu import Score, corpus_score
 __all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
 
 HYPHEN_INSIDE_WORD = re.compile(r"(\S)-(\S)")
-MAX_DOTS = 1000  # in a row: Moses' punctuation rules take quadratic time in their number
+MAX_DOTS = 1000  # consecutive dots: Moses' punctuation rules take quadratic time in their number
 EXCESS_DOTS = re.compile(rf"\.{{{MAX_DOTS + 1},}}")
 
 

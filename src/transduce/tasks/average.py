@@ -37,8 +37,8 @@ def average_run(
 ) -> tuple[Path, Scores | None, Split | None]:
     """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
 
-    ``also`` is as for ``train``. ``settings`` and ``prepared`` are read from the run folder by default.
-    Returns the model folder, its scores and the split they are of. Raises CheckpointError if there is no checkpoint.
+    ``also``: see ``train``. ``settings`` and ``prepared`` are read from the run folder by default.
+    Returns the model folder, its scores and the split scored. Raises CheckpointError if there is no checkpoint.
     """
     settings, prepared = settings or read_run_file(folder), prepared or open_prepared(store_of(folder))
     config, task = settings.config, task_of(settings.config)

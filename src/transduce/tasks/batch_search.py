@@ -1,4 +1,4 @@
-"""Batched search: texts are sorted by length into batches; each gets its list of hypotheses, in input order.
+"""Batched search: texts are grouped by length into batches; results are in input order.
 
 Shapes: B sentences, S source positions, N rows of a decoding batch, V vocabulary.
 """
@@ -29,7 +29,7 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
 __all__ = ["BatchSearch", "SearchResult", "StepDecoder", "require_sequence", "run_search"]
 
-# Longer sources are truncated. No model is trained on such sentences, and attention is quadratic in their length.
+# Longer sources are truncated: no model is trained on such sentences, and attention is quadratic in their length.
 MAX_SOURCE_TOKENS = 1024
 
 # Makes the log-probability processor of a batch from its text indices and maximum output lengths.
@@ -46,13 +46,13 @@ class SearchResult:
 
 
 class BatchSearch:
-    """Search with a model or an ensemble, and the source tokenizer. Later changes of the weights have no effect."""
+    """Search with a model or an ensemble. Most weights are copied: make a new search after changing them."""
 
     def __init__(
         self, models: Sequence[EncoderDecoder], src_tokenizer: Tokenizer, *, precision: InferencePrecision = "fp32"
     ) -> None:
-        fast = [for_inference(each, precision) for each in models]
-        self._decoder: StepDecoder[Any] = Ensemble(fast) if len(fast) > 1 else fast[0]
+        copies = [for_inference(each, precision) for each in models]
+        self._decoder: StepDecoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
         self._max_positions = min(map(_max_positions, models))
         self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
 
@@ -62,7 +62,7 @@ class BatchSearch:
         return min(MAX_SOURCE_TOKENS, self._max_positions)
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode texts without EOS; of a text that is too long, only enough tokens to exceed the maximum."""
+        """Encode texts without EOS; of an overlong text, return just enough tokens to exceed the maximum."""
         return self._src_tokenizer.encode_batch(
             [normalise(text) for text in texts], max_tokens=self.max_source_tokens - 1
         )
@@ -79,7 +79,7 @@ class BatchSearch:
     ) -> list[SearchResult] | None:
         """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
-        ``min_tokens``: lower bounds on the maximum output lengths, EOS included.
+        ``min_tokens``: for each text, the least value of its maximum output length, EOS included.
         """
         encoded = self.source_ids(texts)
         sources = [ids[: self.max_source_tokens - 1] for ids in encoded]
@@ -106,7 +106,7 @@ class BatchSearch:
 
 
 def _max_positions(model: EncoderDecoder) -> int:
-    """Return the maximum number of positions of a model."""
+    """Return the maximum length of a model's inputs and outputs: unlimited unless positions are learned."""
     match model.config:
         case TransformerConfig(positions="learned") | ConvS2SConfig(positions="learned") as config:
             return config.n_positions
@@ -115,7 +115,7 @@ def _max_positions(model: EncoderDecoder) -> int:
 
 
 def require_sequence(texts: object, expected: str, for_one: str) -> None:
-    """Raise TypeError for a single string, which would be iterated by letter, and for unordered collections."""
+    """Raise TypeError for a single string (the message ends with ``for_one``) and for unordered collections."""
     if isinstance(texts, str | bytes):
         raise TypeError(f"{expected}; {for_one}")
     if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):

@@ -18,8 +18,8 @@ from transduce.text import Tokenizers, is_all_caps, split_sentences
 
 __all__ = ["LineStatistics", "line_statistics"]
 
-N_SAMPLED_LINES = 20_000  # evenly spaced, to count sentences
-MIN_LINE_FRACTION = 0.05  # of the training lines: rarer lengths are hardly learned
+N_SAMPLED_LINES = 20_000  # evenly spaced lines whose sentences are counted
+MIN_LINE_FRACTION = 0.05  # of the training lines: a model hardly learns lengths that fewer lines reach
 MIN_RATIO_TOKENS = 10  # shorter sources have no meaningful length ratio
 RARE_FRACTION = 0.001  # quantile of the length ratios
 
@@ -39,7 +39,7 @@ class LineStatistics(Record):
 
     @classmethod
     def from_json(cls, values: object, *, where: object) -> LineStatistics | None:
-        """Read a result of ``as_json``; None for None. Raises CheckpointError for anything else."""
+        """Read the values of ``as_json``; None for None, a model without statistics. Raises CheckpointError."""
         if values is None:
             return None
         if not isinstance(values, dict):

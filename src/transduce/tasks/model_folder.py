@@ -1,4 +1,4 @@
-"""Model folders: a trained model with all that is needed to use it.
+"""Model folders: a trained model with everything needed to use it.
 
 ``config.json``, ``model.safetensors``, ``tokenizer.json`` (or one per side), ``manifest.json``, ``README.md``.
 """
@@ -137,7 +137,7 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
         task = task_named(values.get("task"), where=str(path))
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
-    _require_like_weights(config, folder, task.cost(config).parameters)
+    _require_matching_weights(config, folder, task.cost(config).parameters)
     return config, values, task
 
 
@@ -153,8 +153,8 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _require_like_weights(config: ModelConfig, folder: Path, n_expected: int) -> None:
-    """Raise CheckpointError if the number of weights does not fit ``config``, from the file header alone."""
+def _require_matching_weights(config: ModelConfig, folder: Path, n_expected: int) -> None:
+    """Raise CheckpointError if the number of weights does not fit ``config``. Reads only the file header."""
     path = folder / WEIGHTS_FILE
     try:
         with safe_open(path, framework="pt") as tensors:

@@ -19,10 +19,10 @@ BYTES_OF_BF16 = 2
 
 
 def bytes_to_train(model: ModelConfig, training: TrainingConfig, *, n_parts: int = 1, searches: bool = True) -> int:
-    """Return the bytes of weights, gradient, moments and copies (no batches) in each of ``n_parts`` sharded processes.
+    """Return the bytes per process of weights, gradient, moments and copies, without batches.
 
-    Adam has two moments per weight, Muon one for the matrices of the layers. bf16 needs copies of the matrices;
-    validation that ``searches`` needs a copy of the weights in another memory layout.
+    ``n_parts`` processes share all but the copies. Adam has two moments per weight, Muon one for the layers' matrices.
+    bf16 copies the matrices; validation that ``searches`` copies the weights into another memory layout.
     """
     cost = cost_of(model)
     n_moments = 2 * cost.parameters
@@ -58,9 +58,9 @@ def require_memory_to_train(
 def require_memory_to_search(model: ModelConfig, device: torch.device, *, where: Path) -> None:
     """Raise CheckpointError if the free memory is too small for a model and its copy for inference."""
     n = cost_of(model).parameters
-    once = BYTES * n
-    allocations = [(2 * once, device)] if device.type == "cpu" else [(once, torch.device("cpu")), (2 * once, device)]
-    for n_bytes, target in allocations:
+    n_weight_bytes = BYTES * n
+    via_cpu = [] if device.type == "cpu" else [(n_weight_bytes, torch.device("cpu"))]  # read there first
+    for n_bytes, target in [*via_cpu, (2 * n_weight_bytes, device)]:
         require_free(
             n_bytes,
             target,

@@ -40,9 +40,9 @@ __all__ = ["NewRecipe", "OwnText", "new_recipe"]
 Log = Callable[[str], None]
 
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
-MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # for any model but the smallest
-UPDATE_TIME_FRACTION = 0.93  # of the time; the rest is for validation and checkpoints
-FEW_PAIRS = 5000  # warn below
+MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
+UPDATE_TIME_FRACTION = 0.93  # of the training time; the rest is for validation and checkpoints
+FEW_PAIRS = 5000  # fewer training pairs cause a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class OwnText:
 
     @property
     def part(self) -> checks.TextPart:
-        """The text as a part for ``corpora.checks``."""
+        """The text as ``corpora.checks`` reads it."""
         return checks.column_part(self.tsv) if self.tsv else checks.two_file_part(*self.files.values())
 
     def pairs(self) -> Iterator[tuple[str, str] | None]:
@@ -84,7 +84,7 @@ class NewRecipe:
     n_train: int
     n_dev: int
     n_test: int
-    n_left_out: int  # training pairs left out as too similar to dev or test
+    n_left_out: int  # training pairs left out because they are too similar to dev or test
     seconds_per_update: float
     n_epochs: float
 
@@ -99,8 +99,8 @@ class NewRecipe:
         return shlex.join(["transduce", "train", str(self.recipe), "--out", f"runs/{self.recipe.stem}"])
 
 
-# Candidate models, smallest first, with the minimum number of pairs. The smaller ones were tried on captions and help
-# pages (docs/results.md).
+# Candidate models, smallest first, with the minimum number of pairs; the first is for CPUs only. The smaller ones were
+# tried on captions and help pages (docs/results.md).
 _MODELS = [
     (min_pairs, TransformerConfig(
         n_encoder_layers=n_layers, n_decoder_layers=n_layers, d_model=d_model, d_ff=d_ff, n_heads=n_heads, norm="pre"
@@ -121,40 +121,40 @@ def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device
         if path.exists():
             raise ConfigError(f"{path} exists already; name another recipe with --out, or remove it")
     with atomic_folder(folder) as temporary:
-        n_train, n_dev, n_test, n_left_out = _write_parts(text, temporary, log)
+        n_train, n_dev, n_test, n_left_out = _write_splits(text, temporary, log)
         with tempfile.TemporaryDirectory() as work_folder:
             config, seconds, n_epochs = _plan_run(text, temporary, Path(work_folder), n_train, minutes, device, log)
-    config = config.model_copy(update={"data": _data(text, folder, config.data.vocab_size)})
+    config = config.model_copy(update={"data": _data_of_splits(text, folder, config.data.vocab_size)})
     recipe = NewRecipe(out, folder, config, n_train, n_dev, n_test, n_left_out, seconds, n_epochs)
     write_text(out, _toml(recipe))
     return recipe
 
 
-def _write_parts(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, int]:
-    """Write train, dev and test; return their numbers of pairs and the number of training pairs left out as similar."""
+def _write_splits(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, int]:
+    """Write train, dev and test. Returns their numbers of pairs, and that of training pairs left out as similar."""
     for path in text.files.values():
         require_text(path)
     report = CleaningReport()
 
-    def read() -> Iterator[tuple[str, str]]:
+    def clean_pairs() -> Iterator[tuple[str, str]]:
         return clean(text.pairs(), CleaningRules(), CleaningReport())
 
     for _ in clean(text.pairs(), CleaningRules(), report):
-        pass
+        pass  # only to fill the report
     for line in report.lines():
         log(line)
     config = _data_config(text, text.files, max_dropped_share=text.max_dropped_share)
-    dropped = checks.remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
-    if dropped is not None and dropped.status == "problem":
-        raise DataError(str(dropped))
+    drop_remark = checks.remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
+    if drop_remark is not None and drop_remark.status == "problem":
+        raise DataError(str(drop_remark))
     languages = text.src_language, text.tgt_language
     remarks = [*checks.remarks_on_codes(config), *checks.remarks_on_part(text.part, languages)]
-    for remark in [dropped, *remarks] if dropped is not None else remarks:
+    for remark in [drop_remark, *remarks] if drop_remark is not None else remarks:
         log(f"warning: {remark}")
-    held_out = hold_out(read)
+    held_out = hold_out(clean_pairs)
     _write_pairs(folder, "dev", text, held_out.dev)
     _write_pairs(folder, "test", text, held_out.test)
-    n_train = _write_pairs(folder, "train", text, held_out.train(read()))
+    n_train = _write_pairs(folder, "train", text, held_out.train(clean_pairs()))
     if not (held_out.dev and held_out.test and n_train):
         raise DataError(
             "the text is too repetitive to hold out dev and test: training pairs that share a source or target with "
@@ -169,8 +169,8 @@ def _write_parts(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, 
     return n_train, len(held_out.dev), len(held_out.test), held_out.n_left_out
 
 
-def _write_pairs(folder: Path, part: str, text: OwnText, pairs: Iterable[tuple[str, str]]) -> int:
-    """Write the two files of a part; targets are buffered on disk while sources are written."""
+def _write_pairs(folder: Path, split: str, text: OwnText, pairs: Iterable[tuple[str, str]]) -> int:
+    """Write the two files of a split; targets are buffered on disk while sources are written."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as targets:
 
         def sources() -> Iterator[str]:
@@ -178,17 +178,17 @@ def _write_pairs(folder: Path, part: str, text: OwnText, pairs: Iterable[tuple[s
                 targets.write(tgt + "\n")
                 yield src
 
-        n_lines = write_lines(folder / f"{part}.{text.src_language}", sources())
+        n_lines = write_lines(folder / f"{split}.{text.src_language}", sources())
         targets.seek(0)
-        write_lines(folder / f"{part}.{text.tgt_language}", (line.removesuffix("\n") for line in targets))
+        write_lines(folder / f"{split}.{text.tgt_language}", (line.removesuffix("\n") for line in targets))
     return n_lines
 
 
-def _data(text: OwnText, folder: Path, vocab_size: int) -> DataConfig:
-    """Return the data configuration of the parts in ``folder``."""
+def _data_of_splits(text: OwnText, folder: Path, vocab_size: int) -> DataConfig:
+    """Return the data configuration that names the train, dev and test files in ``folder``."""
     files = {
-        f"{part}_{side}": folder / f"{part}.{language}"
-        for part in SPLITS
+        f"{split}_{side}": folder / f"{split}.{language}"
+        for split in SPLITS
         for side, language in (("src", text.src_language), ("tgt", text.tgt_language))
     }
     return _data_config(text, files, vocab_size=vocab_size, masks=True)
@@ -203,7 +203,7 @@ def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> Da
 def _plan_run(
     text: OwnText, folder: Path, work_folder: Path, n_train: int, minutes: float, device: torch.device, log: Log
 ) -> tuple[RunConfig, float, float]:
-    """Choose model and length; return the configuration, its seconds per update, and its epochs."""
+    """Choose model and run length. Returns the configuration, seconds per update, and the number of epochs."""
     vocab_size = 4000 if n_train < 10_000 else 8000 if n_train < 100_000 else 16_000 if n_train < 1_000_000 else 32_000
     sample, n_sampled = _sample(text, folder, work_folder, n_train, vocab_size)
     is_gpu = device.type == "cuda"
@@ -215,12 +215,12 @@ def _plan_run(
         weight_decay=0.1,
         precision=fast_precision(device),
     )
-    data, search = _data(text, work_folder, vocab_size), BeamSearchConfig(alpha=1.0)
+    data, search = _data_of_splits(text, work_folder, vocab_size), BeamSearchConfig(alpha=1.0)
     runs = [
         RunConfig(model=model, data=data, training=training, search=search) for model in models[1 if is_gpu else 0 :]
     ]
     batches = task_of(runs[0]).batches(sample.train, runs[0], device)
-    n_batches = batches.n_batches(0) * n_train / n_sampled  # of an epoch
+    n_batches = batches.n_batches(0) * n_train / n_sampled  # per epoch of the whole text
     log(f"timing some updates on {device.type}")
     seconds = seconds_per_update(runs[0], sample, device)
     flops = [cost_of(run.model).flops_per_token for run in runs]
@@ -269,8 +269,8 @@ def _toml(recipe: NewRecipe) -> str:
     model, data, training, search = config.model, config.data, config.training, config.search
     assert isinstance(model, TransformerConfig)
     files = "".join(
-        f"{part}_{side} = {json.dumps(getattr(data, f'{part}_{side}'), ensure_ascii=False)}\n"
-        for part in SPLITS
+        f"{split}_{side} = {json.dumps(getattr(data, f'{split}_{side}'), ensure_ascii=False)}\n"
+        for split in SPLITS
         for side in ("src", "tgt")
     )
     head = [

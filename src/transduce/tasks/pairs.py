@@ -29,7 +29,7 @@ from transduce.training import DistributedContext
 __all__ = ["PairTask", "tokenizer_trainer"]
 
 Pair = tuple[str, str]
-Lines = Callable[..., Iterator[str]]  # of the given sides: 0 is the source, 1 the target
+Lines = Callable[..., Iterator[str]]  # called with sides (0 source, 1 target), yields their lines
 
 
 class PairTask(Task[Batch]):
@@ -54,11 +54,11 @@ class PairTask(Task[Batch]):
         return pairs
 
     def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
-        """Transform a training pair for tokenizer training."""
+        """Transform a clean pair for tokenizer training."""
         return src, tgt
 
     def remarks(self, config: DataConfig) -> Iterable[Remark]:
-        """Check the user's own text; yields a remark for each suspicion."""
+        """Return the problems and notes that checks of the user's own text find."""
         return ()
 
     def prepare(
@@ -69,14 +69,14 @@ class PairTask(Task[Batch]):
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
         reports = _new_reports(text)
         with new_prepared(config, folder, names, reports) as temporary:
-            for split in filter(text.has, EVALUATION_SPLITS):  # first, to report errors before hours of work
+            for split in filter(text.has, EVALUATION_SPLITS):  # first: an error is reported before hours of work
                 self._write_text(text, split, temporary)
             for remark in self.remarks(config):
                 log(f"warning: {remark}")
             tokenizers = self._tokenizers(text, log)
             log(_describe_tokenizers(tokenizers, config))
             tokenizers.save(temporary)
-            of_corpora = {
+            pairs_of = {
                 corpus: chain(
                     self.training_pairs(text.clean_train_pairs(corpus, report), config),
                     text.augmented_train_pairs(corpus),
@@ -84,7 +84,7 @@ class PairTask(Task[Batch]):
                 for corpus, report in reports.items()
             }
             dropout, max_length = _dropout(config, tokenizers), config.max_length
-            train = write_pairs(temporary / "train", of_corpora, tokenizers, max_length=max_length, dropout=dropout)
+            train = write_pairs(temporary / "train", pairs_of, tokenizers, max_length=max_length, dropout=dropout)
             for corpus, report in reports.items():
                 for line in report.lines():
                     log(f"{corpus}: {line}")
@@ -139,7 +139,7 @@ class PairTask(Task[Batch]):
         reports = _new_reports(text)
 
         def lines(*sides: int) -> Iterator[str]:
-            """Iterate over the clean, normalised training text of some sides; counted where the source is read."""
+            """Yield the clean, normalised training lines of some sides; only passes with the source are counted."""
             for corpus, report in reports.items():
                 for pair in text.clean_train_pairs(corpus, report if 0 in sides else CleaningReport()):
                     transformed = self.tokenizer_pair(*pair, text.config)

@@ -27,7 +27,7 @@ from transduce.trees import Tree, escape_brackets, sentence_of_words, split_word
 __all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
 
 CHUNK_LINES = 1000  # sentences read before the first is parsed
-MIN_WORD_CHARACTERS = 16  # counted per word at least: the memory overhead of a word
+MIN_WORD_CHARACTERS = 16  # a shorter word counts as this many characters, for its memory overhead
 
 # Words with a known punctuation tag, XX for a word known not to be punctuation, None if the parser has to decide.
 TaggedWords = Sequence[tuple[str, str | None]]
@@ -147,7 +147,7 @@ class Parser:
         words = tuple(word for word, _ in tagged)
         if not words:
             return Parse(words, None, 0.0, result.is_truncated)
-        # There is no hypothesis if the words have no token, such as control characters.
+        # There is no hypothesis if no word has a token, as with control characters.
         ids, score = (result.hypotheses[0].ids, result.hypotheses[0].score) if result.hypotheses else ((), 0.0)
         tree = repair(
             [self._tokens[id] for id in ids if id >= UNK_ID],
@@ -157,17 +157,17 @@ class Parser:
         return Parse(words, tree, score, result.is_truncated)
 
     def _allowed_ids(self, word: str, tag: str | None) -> Sequence[int]:
-        """Return the target ids allowed for a word. A word with a letter or a digit is not punctuation."""
+        """Return the target ids allowed for a word. A word with a letter or digit is not tagged as punctuation."""
         kinds, vocabulary = self.kinds, self.tokenizers.tgt.vocabulary
         if tag in PUNCTUATION_TAGS:
-            known = vocabulary.get(tag)
-            return (known,) if known is not None else kinds.punctuation or kinds.tags
-        # If tags carry word endings, only the one of this word, unless it is not in the vocabulary.
+            tag_id = vocabulary.get(tag)
+            return (tag_id,) if tag_id is not None else kinds.punctuation or kinds.tags
+        # With ending tokens, allow only the one of this word, if the vocabulary has it.
         ending = vocabulary.get(ending_token(word))
-        others = kinds.other_tags if ending is None else (ending,)
+        word_tags = kinds.other_tags if ending is None else (ending,)
         if tag is None and not any(map(str.isalnum, unescaped(word))):
-            return (*kinds.punctuation, *others)
-        return others or kinds.tags
+            return (*kinds.punctuation, *word_tags)
+        return word_tags or kinds.tags
 
 
 def _n_characters(sentence: TaggedWords) -> int:

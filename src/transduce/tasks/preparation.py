@@ -38,7 +38,7 @@ from transduce.text import Tokenizers
 
 __all__ = ["EVALUATION_SPLITS", "Prepared", "new_prepared", "open_prepared", "prepare"]
 
-MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # format 1 added the manifest
+MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # dict: format 1 added only the manifest
 FORMAT = len(MIGRATIONS)
 PREPARED_FILE = "prepared.json"
 EVALUATION_SPLITS: tuple[Split, ...] = ("dev", "test")
@@ -97,7 +97,7 @@ def new_prepared(
     text_names: Mapping[Split, str],
     reports: Mapping[str, CleaningReport] | None = None,
 ) -> Iterator[Path]:
-    """Context manager to write a prepared folder atomically: the block fills it with tokenizers and stores.
+    """Write a prepared folder atomically: the block writes tokenizers, stores and text into the folder yielded.
 
     ``text_names`` are the names of the dev and test texts, if any; ``reports`` the cleaning reports of the corpora.
     """
@@ -120,7 +120,7 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
         got, want = getattr(config, name), getattr(expected, name)
         if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
             continue  # corpus weights apply when epochs are sampled, not to the store
-        if name != "max_dropped_share" and got != want:  # the text has already passed that check
+        if name != "max_dropped_share" and got != want:  # that limit was checked in preparation
             raise ConfigError(
                 f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it again"
             )
@@ -164,7 +164,7 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
 
 
 def _fingerprint(manifest: Path) -> str:
-    """Fingerprint of the arrays of a store; for a manifest without format, that of the manifest, as it was then."""
+    """Fingerprint of the arrays of a store; of the manifest itself if that has no format (earlier versions)."""
     values = read_json(manifest)
     if "format" not in values:
         return sha256_of_file(manifest)

@@ -1,4 +1,4 @@
-"""Progress of long calls from Python."""
+"""Progress callbacks for long calls from Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Progress = Callable[[int, int], object]  # called with (done, total)
 
 @contextmanager
 def progress_callback(progress: bool | Progress, total: int) -> Iterator[Progress]:
-    """Return the given function, one that shows a bar on stderr for True, or one without effect for False."""
+    """Yield a progress callback: ``progress`` itself, a bar on stderr for True, or a no-op for False."""
     if progress is False:
         yield lambda done, total: None
     elif progress is True:

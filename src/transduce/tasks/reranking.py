@@ -64,7 +64,7 @@ class Reranker:
     def _rerank(
         self, sources: Sequence[str], translated: Sequence[TranslatedSegment], search: SearchConfig
     ) -> list[TranslatedSegment]:
-        """Return the n-best of each segment by the combined score."""
+        """Rerank the candidates of each segment by the combined score; return its n-best."""
         pairs = [(best.text, source) for source, each in zip(sources, translated, strict=True) for best in each.n_best]
         reverse_scores = iter(log_probabilities(self.reverse, pairs, alpha=search.alpha))
         reranked = []
@@ -79,28 +79,28 @@ class Reranker:
 def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], *, alpha: float = 0.0) -> list[float]:
     """Return log p(target | source) in nats, EOS included, divided by the length penalty.
 
-    Both sides are truncated as sources are in translation. An empty text is EOS alone. If the model has masks, they
-    replace what occurs on both sides.
+    Both sides are truncated to the maximum source length. An empty text is EOS alone. If the model has masks, they
+    replace verbatim spans that occur on both sides.
     """
     tokenizers, limit = translator.tokenizers, translator.max_source_tokens - 1
     if tokenizers.src.has_masks and tokenizers.tgt.has_masks:
         pairs = [mask_pair(source, target) for source, target in pairs]
     sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs], max_tokens=limit)
     targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs], max_tokens=limit)
-    rows = [[*ids[:limit], EOS_ID] for ids in sources], [[*ids[:limit], EOS_ID] for ids in targets]
+    src_rows, tgt_rows = ([[*ids[:limit], EOS_ID] for ids in side] for side in (sources, targets))
     scores = [0.0] * len(pairs)
-    lengths = [max(len(src), len(tgt)) for src, tgt in zip(*rows, strict=True)]
+    lengths = [max(len(src), len(tgt)) for src, tgt in zip(src_rows, tgt_rows, strict=True)]
     for indices in plan_by_length(lengths, max_tokens=translator.search.max_tokens_per_batch):
-        sums = _log_probs([rows[0][index] for index in indices], [rows[1][index] for index in indices], translator)
+        sums = _log_probs([src_rows[index] for index in indices], [tgt_rows[index] for index in indices], translator)
         for index, log_prob in zip(indices, sums, strict=True):
-            scores[index] = log_prob / length_penalty(float(len(rows[1][index])), alpha=alpha)
+            scores[index] = log_prob / length_penalty(float(len(tgt_rows[index])), alpha=alpha)
     return scores
 
 
 def _log_probs(
     sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], translator: Translator
 ) -> list[float]:
-    """Return log p(target | source) of each pair of rows of ids, which end with EOS."""
+    """Return log p(target | source) of each pair of id sequences; each sequence ends with EOS."""
     model = translator.model
     device = model.output_weight.device
     src_BS, tgt_in_BT = pad_rows(sources), pad_rows([[BOS_ID, *ids[:-1]] for ids in targets])

@@ -130,7 +130,7 @@ def train(
 
 
 class _Run:
-    """A run in one process."""
+    """One process's part of a run: ``start`` (rank 0 only), ``update``, ``end`` (rank 0 only)."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Run:
         checkpoint = newest_complete(folder / CHECKPOINTS, self.log)
         if existing is not None and checkpoint is not None:
             self._require_same_run(existing, checkpoint)
-        if existing is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else the settings may change
+        if existing is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else settings may change freely
             config = resume_config(folder, config)
         # Fail before hours of preparation, where possible.
         self._require_memory(config.model.with_vocabulary(MIN_VOCABULARY, MIN_VOCABULARY), config)
@@ -200,8 +200,8 @@ class _Run:
             self.log(f"warning: {RUN_FILE} is missing; it is written again from {checkpoint.name}")
         if not require_made_by(checkpoint, settings, self.folder):
             self.log(
-                f"warning: {checkpoint.name} is of an earlier version without a copy of {RUN_FILE}; later changes of "
-                "that cannot be detected"
+                f"warning: {checkpoint.name} is of an earlier version without a copy of {RUN_FILE}; changes to "
+                f"{RUN_FILE} since then cannot be detected"
             )
 
     def update(
@@ -278,7 +278,7 @@ class _Run:
         """Average the last checkpoints into a model folder and evaluate it."""
         self.log(f"training ended after {updates:,} updates ({reason})")
         assert self.settings is not None
-        prepared = open_prepared(self.prepared.folder)  # again: the evaluation text may have changed
+        prepared = open_prepared(self.prepared.folder)  # opened again: its text may have changed during the run
         model_folder, scores, split = average_run(
             self.folder,
             last=self.settings.config.training.average_last,
@@ -308,7 +308,7 @@ class _Run:
 def _prepared(
     config: RunConfig, folder: Path, store: Path | None, data_folder: Path | None, log: Callable[[str], None]
 ) -> Prepared:
-    """Return the prepared text of a run: ``store``, that of an earlier session, or newly prepared."""
+    """Return the prepared text of a run: ``store``, that of an earlier session, or a new one."""
     path = store or store_of(folder)
     if store is not None or path.exists():
         return open_prepared(path, expected=config.data)

@@ -1,7 +1,7 @@
 """Run settings: ``run.json`` in the run folder, with a copy in each checkpoint.
 
-A run is resumed, averaged and examined only if ``run.json`` agrees with the copies, which the manifests of the
-checkpoints protect. If ``run.json`` is missing, the newest copy replaces it.
+Resuming and averaging require that ``run.json`` agrees with the copies, which the checkpoints' manifests protect; the
+doctor checks it. If ``run.json`` is missing, the newest copy replaces it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
 MIGRATIONS = (config_of_format_1,)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
 
-# What may change when a run is resumed: its length, validation, logging and checkpoints, not what it computes.
+# Fields that may change on resume: run length, validation, logging and checkpoints, nothing that changes the updates.
 CHANGEABLE = frozenset(
     f"training.{name}"
     for name in """
@@ -59,16 +59,16 @@ class RunSettings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], *, where: Path) -> RunSettings:
-        """Read a result of ``as_json``. Fields added since it was written get defaults.
+        """Read the values of ``as_json``. Fields added in later versions get their defaults.
 
-        Raises CheckpointError, which begins with ``where``, if it is not valid.
+        Raises CheckpointError, whose message begins with ``where``, if they are not valid.
         """
         current = migrated(values, MIGRATIONS, where=where, error=CheckpointError)
         tables, fingerprint = values.get("config"), current.get("data_fingerprint")
         if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
             raise CheckpointError(f"{where} should have a table 'config' of tables")
         if not isinstance(fingerprint, str):
-            raise CheckpointError(f"{where} should have data_fingerprint, of the text; got {quoted(fingerprint)}")
+            raise CheckpointError(f"{where}: data_fingerprint should be a string, got {quoted(fingerprint)}")
         config = config_from_mapping(RunConfig, current["config"], where=where, error=CheckpointError)
         n_written = values.get("n_fields", _n_fields(tables))  # earlier versions did not write it
         if n_written != _n_fields(tables):
@@ -176,7 +176,7 @@ def require_made_by(checkpoint: Path, settings: RunSettings, folder: Path) -> bo
 def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
     """Return ``requested`` with the vocabulary sizes of the run in ``folder``.
 
-    Raises ConfigError, naming the field, if it differs in more than may change on resume.
+    Raises ConfigError, naming the field, if one that must not change on resume differs.
     """
     original = read_run_config(folder)
     sizes = {"src_vocab_size": original.model.src_vocab_size, "tgt_vocab_size": original.model.tgt_vocab_size}

@@ -10,7 +10,7 @@ A run folder::
     model/     the averaged model folder
     lock.json    while a process writes
 
-Of several processes, rank 0 writes. A folder in it may be a link, for example to a larger disk; a file may not.
+With several processes, only rank 0 writes. Subfolders may be links, for example to a larger disk; files may not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STORE, TENSORBOARD, MODEL, NOT_FINITE = "store", "tensorboard", "model", "not-fi
 
 
 def require_own_folder(folder: Path) -> None:
-    """Raise TrainingError if a folder holds anything but a run or the first files of one.
+    """Raise TrainingError unless a folder is empty or holds a run, or the first files of one.
 
     Removes leftover files of killed processes.
     """
@@ -55,12 +55,12 @@ def require_own_folder(folder: Path) -> None:
 
 
 def _is_empty_run_subfolder(path: Path) -> bool:
-    """Whether the user has created an empty folder for a run to fill, or a link to one on a larger disk."""
+    """Whether a path is an empty subfolder for a run, or a link to one, that the user created in advance."""
     return path.name in (CHECKPOINTS, TENSORBOARD, MODEL) and path.is_dir() and not any(path.iterdir())
 
 
 def require_own_entries(folder: Path) -> None:
-    """Raise TrainingError if a file or folder of a run is of another kind, or a link to another user's folder."""
+    """Raise TrainingError if an entry is not the file or folder expected, or links to another user's folder."""
     for name in (RUN_FILE, METRICS_FILE, STORE_POINTER):
         if os.path.lexists(folder / name):
             require_regular(folder / name, error=TrainingError)
@@ -69,8 +69,8 @@ def require_own_entries(folder: Path) -> None:
         if os.path.lexists(path) and not path.is_dir():
             what = "a link, but not to a folder" if path.is_symlink() else "not a folder"
             raise TrainingError(f"{path} is {what}; a run needs a folder there; move it away")
-        is_written = name != STORE and os.path.lexists(path)
-        if is_written and path.is_symlink() and not _is_own(path):
+        is_written_to = name != STORE and os.path.lexists(path)
+        if is_written_to and path.is_symlink() and not _is_own(path):
             raise TrainingError(f"{path} links to another user's folder, {path.resolve()}; move it away")
 
 

@@ -32,7 +32,7 @@ __all__ = ["LOCK_FILE", "LockHolder", "lock_holder", "run_lock"]
 
 LOCK_FILE = "lock.json"
 MAX_BYTES = 4096  # of a lock file
-PREFIX = b'{"host": '  # of a lock file
+PREFIX = b'{"host": '  # the first bytes of a lock file
 NO_LOCK_SUPPORT = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)  # on some network file systems
 
 

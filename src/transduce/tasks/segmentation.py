@@ -1,4 +1,4 @@
-"""Segmentation of lines into what a model translates at a time, by the statistics of its training text."""
+"""Segmentation of lines into segments that a model can translate, by the length statistics of its training text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Segmenter"]
 class Segmenter:
     """Split lines into sentences, and sentences longer than any in training into clauses.
 
-    A line stays whole if its numbers of sentences and tokens are at most the 95 % quantiles of the training lines; a
-    sentence, if it is at most as long as the longest training line.
+    A line stays whole if its numbers of sentences and tokens are at most the 95 % quantiles of the training lines. A
+    sentence stays whole if it has at most as many tokens as the longest training line.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Segmenter:
         """
         self.language, self._n_tokens = language, n_tokens
         self.max_sentences = 1 if statistics is None else statistics.sentences
-        self.usual = max_tokens if statistics is None else min(statistics.tokens, max_tokens)
+        self.usual = max_tokens if statistics is None else min(statistics.tokens, max_tokens)  # 95 % quantile
         self.longest = max_tokens if statistics is None else min(statistics.longest, max_tokens)
 
     def __call__(self, lines: Sequence[str]) -> list[list[Segment]]:
@@ -44,11 +44,11 @@ class Segmenter:
                 is_whole = n_tokens <= self.longest
             else:
                 is_whole = len(parts) <= self.max_sentences and n_tokens <= self.usual
-            segments.append([Segment(line, "")] if is_whole else self._shorten(parts, n_tokens))
+            segments.append([Segment(line, "")] if is_whole else self._split_long(parts, n_tokens))
         return segments
 
-    def _shorten(self, sentences: Sequence[Segment], n_tokens: int) -> list[Segment]:
-        """Split sentences that are too long into clauses; ``n_tokens`` is the length of all together."""
+    def _split_long(self, sentences: Sequence[Segment], n_tokens: int) -> list[Segment]:
+        """Split sentences that are too long into clauses; ``n_tokens`` is their total length."""
         if n_tokens <= self.longest:
             return list(sentences)
         counts = self._n_tokens([sentence.text for sentence in sentences])

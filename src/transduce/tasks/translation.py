@@ -52,7 +52,7 @@ class Translation(PairTask):
     validation = TranslationValidation
 
     def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """Return the parallel text."""
+        """Return the parallel text that a configuration names."""
         return ParallelText(config, data_folder)
 
     def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
@@ -64,7 +64,7 @@ class Translation(PairTask):
         return Tokenizers(train(lines(0)), train(lines(1)))
 
     def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
-        """Yield the pairs; with ``config.masks``, masked, and with further pairs that teach masks."""
+        """Yield the pairs; with ``config.masks``, masked pairs and additional pairs that train the masks."""
         for pair in pairs:
             yield mask_pair(*pair) if config.masks else pair
             yield from mask_words(*pair) if config.masks else ()
@@ -74,7 +74,7 @@ class Translation(PairTask):
         return starmap(mask_pair, pairs) if config.masks else pairs
 
     def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
-        """Remove what is masked: masks are in the vocabulary already."""
+        """Remove verbatim spans, which masks replace; the masks are in the vocabulary already."""
         if not config.masks:
             return src, tgt
         masked_src, masked_tgt = mask_pair(src, tgt)

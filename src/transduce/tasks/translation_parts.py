@@ -9,7 +9,7 @@ from transduce.text import Segment, join_segments
 
 __all__ = ["ScoredText", "TranslatedSegment", "Translation", "combine_segments"]
 
-_Path = tuple["_Path", "ScoredText"] | None  # linked list: the choices for earlier segments (shared), and the last one
+_Path = tuple["_Path", "ScoredText"] | None  # linked list: (choices for earlier segments, choice for the last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class TranslatedSegment:
     n_best: tuple[ScoredText, ...]  # best first; never empty
     is_truncated: bool  # the source was truncated to the model's maximum
     is_long: bool  # the source is longer than any in training
-    is_short: bool  # the length ratio is below that of almost all training pairs
+    is_short: bool  # target / source length is below that of almost all training pairs
     lacks_masks: bool  # the model dropped a mask; its content was inserted at the source's relative position
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Translation of a line; the flags are those of ``TranslatedSegment``, true if true of any segment."""
+    """Translation of a line; each flag of ``TranslatedSegment`` is true if it is true of any segment."""
 
     source: str  # unchanged
     n_best: tuple[ScoredText, ...]  # best first; never empty
@@ -62,7 +62,7 @@ def combine_segments(
     *,
     is_truncated: bool = False,
 ) -> Translation:
-    """Combine the translations of segments into that of a line, with its spacing."""
+    """Join the translations of the segments of a line, with the spacing of the source."""
     if len(segments) == 1:
         best = translated[0].n_best
     else:

@@ -1,7 +1,7 @@
 """Translation with a trained model: a stream of lines to a stream of translations, in order.
 
-A line is split into segments, usually sentences; text to be copied is masked; the segments of many lines are searched
-in batches; and their translations are combined with the spacing of the line.
+A line is split into segments, usually sentences; verbatim spans are masked; the segments of many lines are searched in
+batches; and the translations of a line are joined with its spacing.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_wit
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
 CHUNK_LINES_WITH_PROGRESS = 200
-# Longer segments are truncated: whatever is masked, they have more tokens than any model reads.
+# Longer segments are truncated: even when masked, they have more tokens than any model reads.
 MAX_SEGMENT_CHARACTERS = 20_000
-MIN_CAPS_FRACTION = 0.02  # of the training lines in capitals, above which a model is assumed to have learned them
+MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
 
 # Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
 Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
@@ -46,8 +46,8 @@ class _Input:
     """A segment as the model reads it."""
 
     masked: MaskedText
-    is_caps: bool  # it was in capitals, as its translation will be
-    is_truncated: bool  # it was longer than ``MAX_SEGMENT_CHARACTERS``
+    is_caps: bool  # it was in capitals: the translation is uppercased
+    is_truncated: bool  # it was longer than MAX_SEGMENT_CHARACTERS
 
 
 class _Options(TypedDict, total=False):
@@ -66,9 +66,9 @@ class Translator:
 
     ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on
     CPUs) computes matrix products in that type: faster on processors that support it, with slightly different outputs.
-    Later changes of the weights have no effect; several threads may share a translator. ``others`` are further models
-    with the same vocabularies, for an ensemble. ``statistics`` are those of the training lines; without them, every
-    sentence is translated by itself.
+    After changing weights, make a new translator. Several threads may share one. ``others`` are further models with the
+    same vocabularies, for an ensemble. ``statistics`` are those of the training lines; without them, every sentence is
+    translated separately.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Translator:
         self._batch_search = BatchSearch((model, *others), tokenizers.src, precision=precision)
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
-        self._segments = Segmenter(
+        self._segmenter = Segmenter(
             self.src_language, statistics, self._n_tokens, max_tokens=self._batch_search.max_source_tokens
         )
 
@@ -109,7 +109,7 @@ class Translator:
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
     ) -> Translator:
-        """Load a model folder; or several as an ensemble, which searches as the first is configured.
+        """Load a model folder, or several as an ensemble with the search configuration of the first.
 
         Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if the device
         does not exist or does not support the precision.
@@ -230,7 +230,7 @@ class Translator:
 
         def translated(chunk: Sequence[str]) -> Iterator[Translation]:
             truncated = [line[:MAX_LINE_BYTES] for line in chunk]
-            segments_of = self._segments(truncated) if split else [[Segment(line, "")] for line in truncated]
+            segments_of = self._segmenter(truncated) if split else [[Segment(line, "")] for line in truncated]
             texts = [each.text for each in chain.from_iterable(segments_of)]
             candidates = self.translate_segments(texts, beam_config, lowers_caps=split)
             assert candidates is not None  # not interrupted
@@ -263,13 +263,13 @@ class Translator:
     ) -> list[TranslatedSegment] | None:
         """Translate each text as a whole; None if interrupted.
 
-        ``lowers_caps``: lowercase sentences in capitals and uppercase their translations, if the training text had
-        hardly any.
+        ``lowers_caps``: lowercase texts in capitals and uppercase their translations, if hardly any training line was
+        in capitals.
         """
         lowers_caps = lowers_caps and (self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION)
         inputs = [self._input(text, lowers_caps=lowers_caps) for text in texts]
         segments: dict[int, TranslatedSegment] = {}
-        # For texts with masks, translations with all of them are preferred, so the whole beam is needed.
+        # For texts with masks, hypotheses with all masks are preferred, so search returns the whole beam.
         for has_masks in (False, True):
             indices = [index for index, each in enumerate(inputs) if bool(each.masked.originals) == has_masks]
             config = search_with(search, n_best=search.beam_size) if has_masks else search
@@ -295,10 +295,10 @@ class Translator:
         candidates = []
         for text, hypothesis in zip(texts, result.hypotheses, strict=True):
             cased = text.upper() if source.is_caps else text
-            restored, is_whole = unmask(cased, source.masked) if self.tokenizers.tgt.has_masks else (cased, True)
+            restored, has_all_masks = unmask(cased, source.masked) if self.tokenizers.tgt.has_masks else (cased, True)
             # Normalise again, so that a translation has no line break.
-            candidates.append((not is_whole, ScoredText(normalise(restored), hypothesis.score)))
-        candidates.sort(key=lambda each: each[0])  # stable: the order of the beam
+            candidates.append((not has_all_masks, ScoredText(normalise(restored), hypothesis.score)))
+        candidates.sort(key=lambda each: each[0])  # stable: otherwise the order of the beam
         n_tokens = len(result.hypotheses[0].ids) + 1 if result.hypotheses else 0
         statistics = self.statistics
         return TranslatedSegment(

@@ -36,7 +36,7 @@ class PairValidation(ABC):
         distributed: DistributedContext | None = None,
     ) -> None:
         """``model`` returns the model to validate, with its full weights, in evaluation mode."""
-        self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
+        self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = PairBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
         n_sentences = config.training.validation_sentences
@@ -49,11 +49,11 @@ class PairValidation(ABC):
 
     @abstractmethod
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
-        """Score the outputs of all sentences and return the validation."""
+        """Score the outputs of the first dev sentences; return the score with ``nll_nats``."""
 
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
         """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
-        model = self._model()
+        model = self._get_model()
         nll_nats = self._mean_nll_nats(model, should_stop)
         if nll_nats is None or not self.config.validation_bleu:
             return None if nll_nats is None else Validation(nll_nats)
@@ -62,7 +62,7 @@ class PairValidation(ABC):
 
     def mean_nll_nats(self) -> float:
         """Return the negative log-likelihood per target token of the whole dev store. Section 6.2."""
-        nll_nats = self._mean_nll_nats(self._model(), lambda: False)
+        nll_nats = self._mean_nll_nats(self._get_model(), lambda: False)
         assert nll_nats is not None
         return nll_nats
 
@@ -70,7 +70,7 @@ class PairValidation(ABC):
         objective = PairObjective(model, self.config)
         rank, n = self._distributed.rank, self._distributed.n
         n_batches = self._batches.n_batches(0)
-        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last is 1 if interrupted
+        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last entry is 1 if interrupted
         n_tokens = sum(self._batches.n_tokens(0, index)[1] for index in range(n_batches))
         for index in range(rank, n_batches, n):
             if should_stop():
@@ -79,8 +79,8 @@ class PairValidation(ABC):
             with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
         # Each batch is evaluated on one rank; the others have 0 for it.
-        *nlls, n_interrupted = self._distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
-        return None if n_interrupted else sum(nlls) / n_tokens
+        *nll_nats, n_interrupted = self._distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
+        return None if n_interrupted else sum(nll_nats) / n_tokens
 
     def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
         """Decode the first dev sentences; each rank takes every n-th."""

@@ -39,7 +39,7 @@ class WordPositions(Positions):
         return self.from_positions(Positions.select(self, rows_N), self.n_words_NT[rows_N])
 
     def rewind(self, n_N: Tensor) -> WordPositions:
-        """Remove the last ``n`` tokens of each row."""
+        """Remove the last ``n`` tokens of each row. Counts past the end of a row are never read."""
         return self.from_positions(Positions.rewind(self, n_N), self.n_words_NT)
 
     def n_words(self) -> Tensor:
@@ -54,7 +54,7 @@ class WordPositions(Positions):
 
 
 class WordPositionFrontEnd(TokenFrontEnd):
-    """Token embeddings plus encodings of token and word positions; ``begins_word``: ids that begin a word."""
+    """Token embeddings plus encodings of token and word positions; ``begins_word`` has the ids that begin a word."""
 
     begins_word_V: Tensor
 
@@ -82,8 +82,8 @@ class WordPositionFrontEnd(TokenFrontEnd):
         position_NT = positions.next_positions(n_tokens)
         n_words_NT = positions.n_words() + self.begins_word_V[ids_NT].cumsum(dim=1)
         encoding_NTD = self._encoding(position_NT, n_words_NT, positions.longest + n_tokens)
-        n_missing = positions.longest + n_tokens - positions.n_words_NT.shape[1]
-        padded_NT = F.pad(positions.n_words_NT, (0, max(0, n_missing)))
+        n_added_columns = positions.longest + n_tokens - positions.n_words_NT.shape[1]
+        padded_NT = F.pad(positions.n_words_NT, (0, max(0, n_added_columns)))
         all_words_NT = padded_NT.scatter(1, position_NT, n_words_NT)
         after = WordPositions.from_positions(positions.advance(n_tokens, n_new_N), all_words_NT)
         return self.dropout(self.embedding(ids_NT) + encoding_NTD), after
