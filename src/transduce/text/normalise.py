@@ -48,7 +48,7 @@ def _composed(text: str) -> str:
 
 
 def _split_marks(text: str) -> str:
-    sampled = text[MAX_MARKS :: MAX_MARKS + 1]  # contains a character of every run longer than MAX_MARKS
+    sampled = text[MAX_MARKS :: MAX_MARKS + 1]  # has a character of every run longer than MAX_MARKS
     return _long_runs().sub(_insert_joiners, text) if any(map(unicodedata.combining, sampled)) else text
 
 
