@@ -19,7 +19,7 @@ __all__ = [
 
 SAMPLED_LINES = 300
 MIN_CHARACTERS = 25  # of a line to be classified
-MIN_BYTES = 40  # or so many bytes, since a Chinese character carries more information than a letter
+MIN_BYTES = 40  # or at least so many bytes, since a Chinese character carries more information than a letter
 MAX_CHARACTERS = 1_000  # classified of each line
 MIN_LINES = 20  # for a reliable result
 MAJORITY_SHARE = 0.5  # of the lines; above it, the text is in that language
