@@ -37,7 +37,7 @@ _PRINTED_URI = re.compile(
     re.MULTILINE,
 )
 
-MAX_CONTROL_BYTES = 1 << 20  # read of a control file
+MAX_CONTROL_BYTES = 1 << 20  # of a control file are read
 MAX_STDERR_BYTES = 1 << 16
 READ_TIMEOUT_S = 60  # without output of dpkg-deb, which writes some MB a second even on a slow disk
 

@@ -16,9 +16,9 @@ from transduce.corpora.cleaning import Hashes, Tally
 __all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "normalised_line"]
 
 N_FIRST = 3  # line numbers shown
-SHORT_WORDS = 2  # lines of up to so many words repeat in any text
+SHORT_WORDS = 2  # lines of at most this many words repeat in any text
 MAX_CHARACTERS = 5_000  # compared at the beginning of each line
-SEVERE_SHARE = 0.01  # of the lines
+SEVERE_SHARE = 0.01  # of the lines; more overlap is severe
 
 _DIGIT = re.compile(r"\d")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")

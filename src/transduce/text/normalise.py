@@ -9,7 +9,7 @@ from functools import cache
 
 __all__ = ["normalise"]
 
-# Ordering n combining marks takes n * n steps. No language needs so many on one letter, but bad input can have them.
+# Ordering n combining marks takes n * n steps. No language has long runs of marks on a letter, but bad input may.
 MAX_MARKS, MARKS_BETWEEN_JOINERS = 64, 30
 JOINER = "\u034f"  # combining grapheme joiner: invisible, combining class 0
 

@@ -16,7 +16,7 @@ from transduce.text.masks import verbatim_spans
 
 __all__ = ["Segment", "join_segments", "split_clauses", "split_sentences"]
 
-MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at a time
+MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at once
 MIN_LETTERS = 2  # of a sentence: "1." and "M." belong to the next one
 _LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
 _WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."

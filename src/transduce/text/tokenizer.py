@@ -69,7 +69,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
         """Encode many texts on all cores, as ``encode`` does one."""
-        max_characters = None  # so many characters are always more than max_tokens tokens
+        max_characters = None  # characters that always have more than max_tokens tokens
         if max_tokens is not None and self._max_token_bytes is not None:
             max_characters = self._max_token_bytes * (max_tokens + 1)
         rows: list[list[int]] = []
