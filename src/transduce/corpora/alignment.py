@@ -1,8 +1,8 @@
 """Detect misaligned parallel text: lines shifted against each other, or sides that do not match at all.
 
-The test needs no language. Line N is compared with lines N - 20 to N + 20 of the other side by features of translation
-pairs: line length, and shared numbers, names, cognates and punctuation. Scores of single pairs are noisy, so chunks of
-fifty lines are scored together. Large text is sampled in evenly spread chunks and reread only around a change.
+The method works for any language. Line N is compared with lines N - 20 to N + 20 of the other side by features of
+translation pairs: line length, and shared numbers, names, cognates and punctuation. Scores of single pairs are noisy,
+so chunks of fifty lines are scored together. Large text is sampled in evenly spread chunks and reread near each change.
 
 Only significant shifts are reported: practically never for aligned text, even if it is repetitive, and seldom over
 fewer than fifty lines.
@@ -35,10 +35,10 @@ MAX_FEATURE_SHARE = 0.1  # of the lines; more frequent features are ignored
 SHIFT_CHANGE_COST = 40.0  # nats; penalty of each change of shift on the path
 UNMATCHED = 2 * MAX_SHIFT + 1  # state after those of the shifts: no line matches
 UNMATCHED_SHARE = 0.2  # of the mean score of aligned lines: the score of the unmatched state
-MAX_CHARACTERS = 10_000  # held of each line; some dozen lines are in memory at a time
+MAX_CHARACTERS = 10_000  # of each line; some dozen lines are in memory at a time
 MIN_MATCH = 1.0  # nats; lower bound of the mean score of aligned lines
 MIN_SHIFTED_LINES, MIN_UNMATCHED_LINES = 30, 200  # lines
-MIN_SHIFT_Z, MAX_CHANCE_Z = 6.0, 4.0  # standard errors
+MIN_SHIFT_Z, MAX_UNMATCHED_Z = 6.0, 4.0  # standard errors: shifted - aligned; aligned - other shifts
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]{3,}|[?!:;()\[\]\"«»„“%/&=<>@…]|[.,](?=\s*$)")
 _PREFIX = 5  # letters; prefixes of longer words are features, too, since cognates differ at their ends
@@ -88,7 +88,7 @@ class Alignment:
 
 @dataclass(slots=True)
 class _Chunk:
-    """Features of consecutive lines, and of MAX_SHIFT more on each end of the target side. Lines count from 0."""
+    """Features of consecutive lines; the target side has MAX_SHIFT more lines on each end. Lines count from 0."""
 
     first: int
     src_lengths: Floats
@@ -163,7 +163,7 @@ def _read_lines(stream: Iterator[tuple[str, str] | None], n: int) -> list[tuple[
 def _chunk(
     first: int, pairs: Sequence[tuple[str, str]], before: Sequence[str], window: Sequence[tuple[str, str]]
 ) -> _Chunk:
-    """Make the chunk of ``pairs``; ``window`` is them and the pairs after, ``before`` the targets before."""
+    """Make the chunk of ``pairs``; ``window`` has them and the pairs after, ``before`` the target lines before."""
     padding = [""] * (MAX_SHIFT - len(before))
     tgt = [*padding, *before, *(line for _, line in window)][: len(pairs) + 2 * MAX_SHIFT]
     tgt += [""] * (len(pairs) + 2 * MAX_SHIFT - len(tgt))
@@ -194,12 +194,12 @@ class _Scorer:
         src = np.concatenate([chunk.src_lengths for chunk in chunks])
         tgt = np.concatenate([chunk.tgt_lengths[MAX_SHIFT : -MAX_SHIFT or None] for chunk in chunks])
         self._scales = [_scale(src), _scale(tgt)]
-        on_src, on_tgt = Counter[int](), Counter[int]()  # number of lines with each feature
+        src_counts, tgt_counts = Counter[int](), Counter[int]()  # number of lines with each feature
         for chunk in chunks:
-            on_src.update(chain.from_iterable(chunk.src_features))
-            on_tgt.update(chain.from_iterable(chunk.tgt_features[MAX_SHIFT : MAX_SHIFT + len(chunk.src_features)]))
+            src_counts.update(chain.from_iterable(chunk.src_features))
+            tgt_counts.update(chain.from_iterable(chunk.tgt_features[MAX_SHIFT : MAX_SHIFT + len(chunk.src_features)]))
         limit = max(1.0, MAX_FEATURE_SHARE * len(src))
-        counts = {feature: max(n, on_tgt[feature]) for feature, n in on_src.items() if feature in on_tgt}
+        counts = {feature: max(n, tgt_counts[feature]) for feature, n in src_counts.items() if feature in tgt_counts}
         self._weights = {
             feature: min(float(np.log(2 * limit / n)), MAX_FEATURE_SCORE) for feature, n in counts.items() if n <= limit
         }
@@ -219,7 +219,7 @@ class _Scorer:
         n_lines, n_shifts = len(chunk.src_lengths), 2 * MAX_SHIFT + 1
         x = _scaled(chunk.src_lengths, self._scales[0])[:, None]
         y = np.lib.stride_tricks.sliding_window_view(_scaled(chunk.tgt_lengths, self._scales[1]), n_shifts)
-        rho = CORRELATION
+        rho = CORRELATION  # scores: log-likelihood ratio of correlated against independent normal x and y
         scores = -0.5 * np.log(1 - rho**2) - (rho**2 * (x**2 + y**2) - 2 * rho * x * y) / (2 * (1 - rho**2))
         scores = np.nan_to_num(scores, nan=0.0)
         columns: dict[int, list[int]] = {}
@@ -282,10 +282,10 @@ def _is_significant(state: int, lines: Floats) -> bool:
     aligned = lines[:, MAX_SHIFT]
     if state == UNMATCHED:
         others = np.delete(lines[:, :UNMATCHED], MAX_SHIFT, axis=1).mean(axis=1)
-        return len(lines) >= MIN_UNMATCHED_LINES and _z(aligned - others) < MAX_CHANCE_Z
+        return len(lines) >= MIN_UNMATCHED_LINES and _z(aligned - others) < MAX_UNMATCHED_Z
     return len(lines) >= MIN_SHIFTED_LINES and _z(lines[:, state] - aligned) > MIN_SHIFT_Z
 
 
 def _z(differences: Floats) -> float:
-    """Return the mean in standard errors."""
+    """Return the mean, measured in standard errors."""
     return float(differences.mean() / max(float(differences.std()), 1e-6) * np.sqrt(len(differences)))

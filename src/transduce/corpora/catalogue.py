@@ -3,8 +3,8 @@
 A text is two or three aligned files ``FOLDER/STEM.LANGUAGE`` in a data folder, see ``layout.py``. A name that is not in
 ``CATALOGUE`` is a folder of the user with the texts train, dev and test.
 
-Checksums are published ones: from torchtext 0.9 for Multi30k, sacreBLEU for the test sets, TensorFlow Datasets for the
-training archives. For a file without one, the checksum is recorded when it has first been read completely.
+Published checksums are from torchtext 0.9 for Multi30k, sacreBLEU for the test sets, and TensorFlow Datasets for the
+training archives. For a file without one, the checksum is recorded at the first complete read.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _newstest() -> Corpus:
     )
 
 
-# SHA-256 of the archives from TensorFlow Datasets, which has none for the last two.
+# SHA-256 sums of the archives are from TensorFlow Datasets, which has none for the last two.
 _STATMT = "https://www.statmt.org"
 _TRAINING_ARCHIVES = {
     "europarl-v7": (

@@ -1,7 +1,7 @@
 """Checks for common faults of parallel text, shared by preparation and the doctor.
 
-They find files shifted against each other, swapped sides, text in another language than its name says, dev and test
-lines in the training text, and excessive loss in cleaning. All text is streamed once, and again around a shift.
+They find files shifted against each other, swapped sides, text in an unexpected language, dev and test lines in the
+training text, and excessive loss in cleaning. All text is streamed once, and again around a shift.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 DROPPED_NOTE_SHARE = 0.02  # of the pairs; a loss above it is reported
 N_REASONS = 3
-SWAPPED = 0.15  # gain in trigram cosine similarity, for each side, when the sides of one text are exchanged
+MIN_SWAP_GAIN = 0.15  # gain in trigram cosine similarity, for each side, when the sides of one text are exchanged
 Languages = tuple[str | None, str | None]
 
 
@@ -88,7 +88,7 @@ def configured_part(config: DataConfig, split: Split) -> TextPart | None:
 
 @dataclass(slots=True)
 class _Scan:
-    """A part that was read once: its alignment and samples of both sides."""
+    """Result of reading a part: its alignment, and a sample of the lines of each side."""
 
     part: TextPart
     alignment: Alignment
@@ -97,7 +97,7 @@ class _Scan:
 
 
 def _scan(part: TextPart, observers: Sequence[Callable[[tuple[str, str] | None], None]] = ()) -> _Scan:
-    """Read a part and pass each pair to ``observers`` once."""
+    """Align and sample a part; pass each pair to ``observers`` once, though ``align`` may read the part again."""
     scan = _Scan(part, Alignment(0))
     is_first = True
 
@@ -132,8 +132,8 @@ def _remarks_on(scan: _Scan, languages: Languages) -> Iterator[Remark]:
     wrong = [(name, code, other) for name, code, found in known if (other := found.mismatch(code)) is not None]
     src, tgt = languages
     if len(wrong) == 2 and src is not None and tgt is not None and src != tgt:
-        (_, _, on_src), (_, _, on_tgt) = known
-        if on_src.mismatch(tgt) is None and on_tgt.mismatch(src) is None:
+        (_, _, src_sample), (_, _, tgt_sample) = known
+        if src_sample.mismatch(tgt) is None and tgt_sample.mismatch(src) is None:
             found = f"{part.src} looks like {language_name(tgt)} and {part.tgt} like {language_name(src)}"
             swapped = f"the sides are swapped: {found}; exchange them, or reverse direction"
             yield Remark("problem", part.name, swapped)
@@ -154,34 +154,34 @@ def _identified(sample: SpreadSample) -> LanguageSample:
 
 
 def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> Iterator[Remark]:
-    """Check dev or test text against training text: for leakage, and for sides swapped between them."""
+    """Check dev or test text against training text: for leakage, and for source and target swapped in one of them."""
     searches = [LeakageSearch(other.read()) for other in others]
     if not searches:
         return
     for part in train:
-        scan = _scan(part, [lines.observe for lines in searches])
+        scan = _scan(part, [search.observe for search in searches])
         for other in others:
             yield from _remarks_on_swap(scan, _scan(other))
     yield from _remarks_on_leakage(" and ".join(part.name for part in train), others, searches)
 
 
 def _remarks_on_leakage(train: str, others: Sequence[TextPart], searches: Sequence[LeakageSearch]) -> Iterator[Remark]:
-    for other, lines in zip(others, searches, strict=True):
-        leakage = lines.result()
+    for other, search in zip(others, searches, strict=True):
+        leakage = search.result()
         sentence = leakage.sentence(train)
         if sentence is not None:
             yield Remark("problem" if leakage.is_severe else "note", other.name, sentence)
 
 
 def _remarks_on_swap(train: _Scan, other: _Scan) -> Iterator[Remark]:
-    """Compare character trigrams of the sides, which works for any language."""
+    """Check for swapped sides by comparing character trigrams, which works for any language."""
     samples = train.src.lines, train.tgt.lines, other.src.lines, other.tgt.lines
     if min(map(len, samples)) < MIN_LINES:
         return
     src, tgt, other_src, other_tgt = map(_trigrams, samples)
     straight = _cosine(src, other_src) + _cosine(tgt, other_tgt)
     crossed = _cosine(src, other_tgt) + _cosine(tgt, other_src)
-    if crossed > straight + 2 * SWAPPED:
+    if crossed > straight + 2 * MIN_SWAP_GAIN:
         message = f"its sides are swapped against {train.part.name}: exchange the source and the target of one of them"
         yield Remark("problem", other.part.name, message)
 
@@ -218,7 +218,7 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
     languages = config.src_language, config.tgt_language
     others = [part for part in (configured_part(config, "dev"), configured_part(config, "test")) if part is not None]
     searches = [LeakageSearch(other.read()) for other in others]
-    scan = _scan(train, [lines.observe for lines in searches])
+    scan = _scan(train, [search.observe for search in searches])
     train_remarks = list(_remarks_on(scan, languages))
     yield from train_remarks
     for other in map(_scan, others):

@@ -97,7 +97,7 @@ def _tallies() -> dict[Reason, Tally]:
 class CleaningReport:
     """Counts of pairs that ``clean`` has read, kept and dropped so far; always ``n_read == n_kept + n_dropped``.
 
-    ``noticed`` counts pairs that were kept although their sides are identical or they are duplicates.
+    ``noticed`` counts kept pairs that are duplicates or have identical sides.
     """
 
     n_read: int = 0

@@ -24,7 +24,7 @@ from transduce.errors import DataError, shown
 
 __all__ = ["fetch_packages", "read_control_field", "unpack_package"]
 
-# Hooks configured on the machine (cache cleaning, notifications) must not run for our private package lists.
+# Hooks configured on the machine (cache cleaning, notifications) must not run for the private package lists.
 _NO_HOOKS = """\
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
@@ -37,9 +37,9 @@ _PRINTED_URI = re.compile(
     re.MULTILINE,
 )
 
-MAX_CONTROL_BYTES = 1 << 20  # read of a control file
+MAX_CONTROL_BYTES = 1 << 20  # of a control file are read
 MAX_STDERR_BYTES = 1 << 16
-READ_TIMEOUT_S = 60  # without output of dpkg-deb, which even on a slow disk writes some MB a second
+READ_TIMEOUT_S = 60  # without output of dpkg-deb, which writes some MB a second even on a slow disk
 
 
 def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], None] = lambda line: None) -> list[Path]:
@@ -166,7 +166,7 @@ def _each_file(deb: Path, part: str, handle: Callable[[str, IO[bytes]], None]) -
                     handle(name, content)
             except DataError as error:
                 damage = error
-            if not _is_at_end(output):  # dpkg-deb still runs or hangs, so its exit status is not known
+            if not _is_at_end(output):  # dpkg-deb still runs or hangs, so it has no exit status yet
                 assert damage is not None
                 raise damage
             process.wait()

@@ -117,7 +117,7 @@ class ChecksumLedger:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Partial download: the bytes so far, and a note of the file version that they belong to."""
+    """Partial download: the bytes so far, and a JSON note with the server's version of the file."""
 
     path: Path
     note: Path
@@ -194,8 +194,8 @@ def _try_once(address: str, part: _Part, *, progress: Progress, timeout_s: float
             if error.code == RANGE_NOT_SATISFIABLE and version:
                 _, n_total = _content_range(error.headers)
                 if n_total == n_bytes:
-                    return  # it was complete
-                part.discard()  # it belongs to another version
+                    return  # the partial file was complete already
+                part.discard()  # the partial file belongs to another version
                 raise _TransientError(f"{error.code} {error.reason}") from error
             if error.code in TRANSIENT_STATUSES:
                 raise _TransientError(f"{error.code} {error.reason}") from error

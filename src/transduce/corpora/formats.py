@@ -56,17 +56,17 @@ _BY_MARKUP = (
 
 
 def foreign_format(path: Path) -> str | None:
-    """Message predicate for a file that is not lines of text ("is a PDF; ..."); None for text or an unreadable file."""
+    """Return a message about a file that is not lines of text ("is a PDF; ..."); None for text or if unreadable."""
     try:
         with open_binary(path) as stream:
             sample = stream.read(SAMPLED_BYTES)
     except (DataError, *READ_ERRORS):
         return None  # the reader of the file reports this
     packed = _compressed(sample, path) or _archive(sample, path)
-    return _wide(sample) or packed or _binary(sample) or _text(sample, path)
+    return _utf16_or_32(sample) or packed or _binary(sample) or _structured_text(sample, path)
 
 
-def _wide(sample: bytes) -> str | None:
+def _utf16_or_32(sample: bytes) -> str | None:
     """Recognise UTF-16 or UTF-32, with or without a byte-order mark."""
     if sample.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "is UTF-32; convert it, as in: iconv -f UTF-32 -t UTF-8"
@@ -97,7 +97,7 @@ def _archive(sample: bytes, path: Path) -> str | None:
             names = archive.namelist()
     except (OSError, EOFError, ValueError, zipfile.BadZipFile):
         names = []
-    known = (what for begin, what in _IN_ARCHIVES if any(name.startswith(begin) for name in names))
+    known = (what for prefix, what in _IN_ARCHIVES if any(name.startswith(prefix) for name in names))
     return next(known, f"is a zip archive; {_EXTRACT}")
 
 
@@ -105,12 +105,12 @@ def _binary(sample: bytes) -> str | None:
     return next((what for magic, what in _BY_FIRST_BYTES if sample.startswith(magic)), None)
 
 
-def _text(sample: bytes, path: Path) -> str | None:
+def _structured_text(sample: bytes, path: Path) -> str | None:
     """Recognise structured text: markup, PO, JSON, CSV."""
     text = sample.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
-    begin = text.lstrip()[:2000]
-    if begin.startswith("<") and re.match(r"<[?!]|<(?:tmx|xliff|TS|srcset|refset|tstset|html)\b", begin, re.I):
-        return next((what for pattern, what in _BY_MARKUP if pattern.search(begin)), None)
+    start = text.lstrip()[:2000]
+    if start.startswith("<") and re.match(r"<[?!]|<(?:tmx|xliff|TS|srcset|refset|tstset|html)\b", start, re.I):
+        return next((what for pattern, what in _BY_MARKUP if pattern.search(start)), None)
     if re.search(r'^msgid "', text, re.M) and re.search(r'^msgstr(?:\[0\])? "', text, re.M):
         return "is a PO file of gettext; write each msgid to one file and its msgstr to another, one a line"
     lines = [line for line in text.splitlines()[:SAMPLED_LINES] if line.strip()]

@@ -45,10 +45,10 @@ def get_corpus(
 ) -> dict[str, int]:
     """Fetch the texts of a corpus into the data folder ``folder``; return the number of pairs of each text.
 
-    With a ``direction`` such as ``"en-de"`` only its texts are fetched, without one those of the first language with
-    each other. The result is keyed by file name without language: ``"train"``, or ``"newstest2015.en-de"`` if texts
-    differ between directions. With ``from_folder`` nothing is downloaded: archives or texts are copied from there, and
-    missing ones are logged. ``progress(name)`` returns the progress callback of a download.
+    ``direction``, such as ``"en-de"``, selects one language pair; by default, the corpus' first language is paired with
+    each other one. The result is keyed by file name without language: ``"train"``, or ``"newstest2015.en-de"`` if
+    texts differ between directions. With ``from_folder`` nothing is downloaded: archives or texts are copied from
+    there, and missing ones are logged. ``progress(name)`` returns the progress callback of a download.
 
     Raises ConfigError if the corpus lacks the direction; DataError if a file is unavailable, has the wrong checksum or
     is not aligned with its other side, or if none of the corpus' training texts is present in the end.
@@ -56,7 +56,7 @@ def get_corpus(
     if from_folder is not None and not from_folder.is_dir():
         raise DataError(f"{from_folder} is not a folder; --from needs one with a copy of {corpus.name}")
     requested = _requested_texts(corpus, direction)
-    count_lines = cache(_count_lines)  # in a trilingual text, the first language is in two pairs but read once
+    count_lines = cache(_count_lines)  # so that a file that is in two language pairs is read once
     missing = [text for text in requested if text.files_in(folder) is None]
     if missing and from_folder is not None:
         _copy_missing(corpus, missing, from_folder, folder, count_lines=count_lines, log=log)
@@ -94,7 +94,7 @@ class _PairText:
         return find_text(self.text, self.src, self.tgt, (folder,))
 
     def copy_in(self, folder: Path) -> tuple[Path, Path] | None:
-        """Return its two files in a copy: in the text's own folder, at the top level, or among the downloads."""
+        """Return its two files in a local copy: in the text's folder, at the top level, or among the downloads."""
         texts = (replace(self.text, folder=name) for name in (self.text.folder, "", DOWNLOADS))
         found = (find_text(text, self.src, self.tgt, (folder,)) for text in texts)
         return next((files for files in found if files), None)
@@ -173,12 +173,12 @@ def _download_missing(
             unpack(path, needed, folder)
         else:
             check_compressed(path)
-        if remote.checksum is None:  # only after it was read completely
+        if remote.checksum is None:  # recorded only after the file was read completely
             ledger.record(remote.address, path, sha256)
 
 
 def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Path) -> dict[str, str]:
-    """Return the members of missing texts that do not exist in any compression."""
+    """Return the members of missing texts that do not exist in ``folder``, neither plain nor compressed."""
     return {
         name: member
         for name, member in remote.members.items()
@@ -200,7 +200,7 @@ def _is_archive(remote: RemoteFile) -> bool:
 
 
 def _archive_path(remote: RemoteFile) -> str:
-    """Return the archive's path in a data folder, from its whole address: several archives are called test.tgz."""
+    """Return the archive's path in a data folder: its whole address, since several archives are called test.tgz."""
     address = urlsplit(remote.address)
     return f"{DOWNLOADS}/{address.hostname}{address.path}"
 
@@ -275,11 +275,11 @@ def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], f
 
 
 def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Path | None:
-    """Find the copy of an archive, by its path among the downloads or by its name alone.
+    """Find the copy of an archive, by its path among the downloads or by its name alone; None if there is none.
 
-    Raises DataError if a file of that name has neither its checksum nor that of another archive of the same name.
+    Raises DataError if a file of that name has the checksum of no archive of that name.
     """
-    namesakes = {other.checksum for other in corpus.remote if other.name == remote.name}
+    checksums_of_name = {other.checksum for other in corpus.remote if other.name == remote.name}
     path_in_folder = _archive_path(remote)
     names = (path_in_folder, path_in_folder.removeprefix(f"{DOWNLOADS}/"), remote.name, f"{DOWNLOADS}/{remote.name}")
     for name in names:
@@ -291,7 +291,7 @@ def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Pa
         actual = checksum_of_file(path, remote.checksum.partition(":")[0])
         if actual == remote.checksum:
             return path
-        if actual not in namesakes:
+        if actual not in checksums_of_name:
             raise DataError(f"{path} has {actual}, {remote.address} should have {remote.checksum}; copy it again")
     return None
 

@@ -19,7 +19,7 @@ __all__ = ["HeldOut", "held_out_size", "hold_out"]
 
 MAX_HELD_OUT, ONE_IN = 1000, 30  # pairs of dev and of test: one in thirty, at most 1,000
 MIN_PAIRS = 60  # of the whole text
-N_CANDIDATES = 4  # for each held-out pair; those that occur once are preferred
+N_CANDIDATES = 4  # drawn for each held-out pair, to prefer pairs that occur once
 
 
 @dataclass(slots=True)
@@ -32,13 +32,13 @@ class HeldOut:
     _keys: set[tuple[int, str]] = field(default_factory=set)
 
     def train(self, pairs: Iterable[tuple[str, str]]) -> Pairs:
-        """Yield the training pairs among ``pairs``, the whole text."""
-        own = set(self.dev) | set(self.test)
+        """Yield the pairs of the whole text that share neither source nor target with a held-out pair."""
+        held_out = set(self.dev) | set(self.test)
         for pair in pairs:
-            if self._keys.isdisjoint(_sided_keys(pair)):
+            if self._keys.isdisjoint(_side_keys(pair)):
                 yield pair
             else:
-                self.n_left_out += pair not in own
+                self.n_left_out += pair not in held_out
 
 
 def held_out_size(n_pairs: int) -> int:
@@ -67,30 +67,30 @@ def hold_out(read: Callable[[], Iterable[tuple[str, str]]], *, seed: int = 1) ->
     candidates = {index: pair for index, pair in enumerate(read()) if index in indices}
     occurrences = _occurrences(candidates.values(), read())
     # A stable sort: equally frequent pairs stay in the order drawn.
-    ranked = sorted(drawn, key=lambda index: sum(occurrences[key] for key in _sided_keys(candidates[index])))
+    ranked = sorted(drawn, key=lambda index: sum(occurrences[key] for key in _side_keys(candidates[index])))
     held = HeldOut()
     for index in ranked:
         pair = candidates[index]
         if len(held.dev) + len(held.test) == 2 * size:
             break
-        if held._keys.isdisjoint(_sided_keys(pair)):  # dev and test share no side either
-            held._keys.update(_sided_keys(pair))
+        if held._keys.isdisjoint(_side_keys(pair)):  # dev and test share no source and no target
+            held._keys.update(_side_keys(pair))
             (held.dev if len(held.dev) <= len(held.test) else held.test).append(pair)
     return held
 
 
 def _occurrences(candidates: Iterable[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> Counter[tuple[int, str]]:
-    """Frequency in the text of the source and the target of each candidate."""
-    candidate_keys = {key for pair in candidates for key in _sided_keys(pair)}
-    return Counter(key for pair in pairs for key in _sided_keys(pair) if key in candidate_keys)
+    """Count how often the source and the target of each candidate occur in the text."""
+    candidate_keys = {key for pair in candidates for key in _side_keys(pair)}
+    return Counter(key for pair in pairs for key in _side_keys(pair) if key in candidate_keys)
 
 
-def _sided_keys(pair: tuple[str, str]) -> Iterator[tuple[int, str]]:
+def _side_keys(pair: tuple[str, str]) -> Iterator[tuple[int, str]]:
     return ((side, _key(text)) for side, text in enumerate(pair))
 
 
 def _key(text: str) -> str:
-    """Key shared by lines that differ only in case, punctuation or digits.
+    """Return the same key for lines that differ only in case, punctuation or digits.
 
     >>> _key("Page 12: the END.") == _key("page 37 - the end")
     True

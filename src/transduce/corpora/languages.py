@@ -18,10 +18,10 @@ __all__ = [
 ]  # fmt: skip
 
 SAMPLED_LINES = 300
-MIN_CHARACTERS = 25  # of a line to be classified
-MIN_BYTES = 40  # or so many bytes, since a Chinese character carries more information than a letter
-MAX_CHARACTERS = 1_000  # classified of each line
-MIN_LINES = 20  # for a reliable result
+MIN_CHARACTERS = 25  # shorter lines are not classified
+MIN_BYTES = 40  # or as many bytes, since a Chinese character carries more information than a letter
+MAX_CHARACTERS = 1_000  # of each line are classified
+MIN_LINES = 20  # lines for a reliable result
 MAJORITY_SHARE = 0.5  # of the lines; above it, the text is in that language
 SECOND_LANGUAGE_SHARE = 0.15  # of the lines; above it, a second language is reported
 

@@ -15,18 +15,18 @@ from transduce.corpora.cleaning import Hashes, Tally
 
 __all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "normalised_line"]
 
-N_FIRST = 3
-SHORT_WORDS = 2  # lines of up to so many words repeat in any text
+N_FIRST = 3  # line numbers shown
+SHORT_WORDS = 2  # lines of at most this many words repeat in any text
 MAX_CHARACTERS = 5_000  # compared at the beginning of each line
-SEVERE_SHARE = 0.01  # of the lines
+SEVERE_SHARE = 0.01  # of the lines; more overlap is severe
 
 _DIGIT = re.compile(r"\d")
-_NO_LETTER = re.compile(r"[\W_]+")
+_NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
 @dataclass(slots=True)
 class Overlap:
-    """Number of dev or test lines found in the training text, and the first of them as (line, training line)."""
+    """Number of dev or test lines found in the training text; the first ones as (line, training line)."""
 
     count: int = 0
     first: list[tuple[int, int]] = field(default_factory=list)
@@ -48,10 +48,10 @@ class Leakage:
 
     n_lines: int = 0
     pairs: Overlap = field(default_factory=Overlap)
-    near_pairs: Overlap = field(default_factory=Overlap)  # the same but for case, punctuation and digits
+    near_pairs: Overlap = field(default_factory=Overlap)  # equal except for case, punctuation and digits
     sources: Overlap = field(default_factory=Overlap)  # same source, another translation
     targets: Overlap = field(default_factory=Overlap)  # same target, another source
-    short: Overlap = field(default_factory=Overlap)  # any of the kinds above, but of one or two words
+    short: Overlap = field(default_factory=Overlap)  # lines of one or two words, of any kind above
 
     @property
     def is_severe(self) -> bool:
@@ -77,7 +77,7 @@ class Leakage:
         return f"{n_found:,} of {self.n_lines:,} lines are also in {train}: {details}{advice if self.is_severe else ''}"
 
 
-NO_KEY = 1  # hash of an empty line
+EMPTY_HASH = 1  # of an empty line; no other hash is 1
 LineHashes = tuple[int, int, int, int, int, int]  # pair, near pair, source, near source, target, near target
 
 
@@ -85,24 +85,24 @@ class LeakageSearch:
     """Search for the lines of a dev or test text in a stream of training pairs."""
 
     def __init__(self, pairs: Iterable[tuple[str, str] | None]) -> None:
-        self._lines = [None if pair is None else (_keys(*pair), _is_short(pair[0])) for pair in pairs]
-        self._train_lines: dict[int, int] = {key: 0 for line in self._lines if line for key in line[0]}
-        self._train_lines.pop(NO_KEY, None)
+        self._lines = [None if pair is None else (_line_hashes(*pair), _is_short(pair[0])) for pair in pairs]
+        # Hash -> the first training line that has it; 0 if none so far.
+        self._train_lines = {hash_: 0 for line in self._lines if line for hash_ in line[0]}
+        self._train_lines.pop(EMPTY_HASH, None)
         self._n_train = 0
 
     def observe(self, pair: tuple[str, str] | None) -> None:
         """Read the next training pair."""
         self._n_train += 1
         if pair is not None:
-            train_lines = self._train_lines
-            for key in _keys(*pair):
-                if train_lines.get(key) == 0:
-                    train_lines[key] = self._n_train
+            for hash_ in _line_hashes(*pair):
+                if self._train_lines.get(hash_) == 0:
+                    self._train_lines[hash_] = self._n_train
 
     def result(self) -> Leakage:
-        """Overlap found so far."""
+        """Return the overlap with the training pairs read so far."""
         leakage = Leakage(len(self._lines))
-        train_lines = self._train_lines | {NO_KEY: 0}
+        train_lines = self._train_lines | {EMPTY_HASH: 0}
         for number, line in enumerate(self._lines, start=1):
             if line is None:
                 continue
@@ -133,37 +133,37 @@ class NearDuplicates:
         self._n_lines += 1
         if pair is None:
             return
-        src, tgt = _plain(pair[0]), _plain(pair[1])
-        near_src, near_tgt = _NO_LETTER.sub(" ", src).strip(), _NO_LETTER.sub(" ", tgt).strip()
+        src, tgt = _folded(pair[0]), _folded(pair[1])
+        near_src, near_tgt = _NOT_ALPHANUMERIC.sub(" ", src).strip(), _NOT_ALPHANUMERIC.sub(" ", tgt).strip()
         if not (near_src and near_tgt):
             return
-        is_new = self._exact.add(_key("pair", pair[0].strip(), pair[1].strip()))
-        if not self._near.add(_key("near pair", near_src, near_tgt)) and is_new:
+        is_new = self._exact.add(_hash_of("pair", pair[0].strip(), pair[1].strip()))
+        if not self._near.add(_hash_of("near pair", near_src, near_tgt)) and is_new:
             self.tally.add(self._n_lines)
 
 
-def _keys(src: str, tgt: str) -> LineHashes:
-    src, tgt = _plain(src), _plain(tgt)
+def _line_hashes(src: str, tgt: str) -> LineHashes:
+    src, tgt = _folded(src), _folded(tgt)
     near_src, near_tgt = normalised_line(src), normalised_line(tgt)
     return (
-        _key("pair", src, tgt),
-        _key("near pair", near_src, near_tgt),
-        _key("source", src),
-        _key("near source", near_src),
-        _key("target", tgt),
-        _key("near target", near_tgt),
+        _hash_of("pair", src, tgt),
+        _hash_of("near pair", near_src, near_tgt),
+        _hash_of("source", src),
+        _hash_of("near source", near_src),
+        _hash_of("target", tgt),
+        _hash_of("near target", near_tgt),
     )
 
 
-def _plain(line: str) -> str:
-    """Case-folded line in NFC with single spaces, cut after MAX_CHARACTERS."""
+def _folded(line: str) -> str:
+    """Return a line case-folded, in NFC and with single spaces, cut after MAX_CHARACTERS."""
     line = " ".join(line[:MAX_CHARACTERS].split())
     return line.lower() if line.isascii() else unicodedata.normalize("NFC", line).casefold()
 
 
-def _key(*parts: str) -> int:
-    # Python's hash differs between processes. Setting bit 1 keeps it apart from NO_KEY.
-    return hash(parts) & (2**64 - 1) | 2 if all(parts) else NO_KEY
+def _hash_of(*parts: str) -> int:
+    # Valid in this process only: Python's hash is seeded. Setting bit 1 makes it different from EMPTY_HASH.
+    return hash(parts) & (2**64 - 1) | 2 if all(parts) else EMPTY_HASH
 
 
 def normalised_line(line: str) -> str:
@@ -172,7 +172,7 @@ def normalised_line(line: str) -> str:
     >>> normalised_line("call 112, quickly!"), normalised_line("...")
     ('call 000 quickly', '')
     """
-    return _NO_LETTER.sub(" ", _DIGIT.sub("0", line)).strip()
+    return _NOT_ALPHANUMERIC.sub(" ", _DIGIT.sub("0", line)).strip()
 
 
 def _is_short(line: str) -> bool:

@@ -28,7 +28,7 @@ MIN_ENGLISH_WORDS = 3
 MAX_LENGTH_RATIO = 2.5
 RATIO_FLOOR = 20  # characters; shorter sides count as this long, so that headings may be translated freely
 
-# For dev, and as many for test. Without the lines that are also in train, about 1,000 and 900 pairs remain.
+# For dev, and as many for test; about 1,000 and 900 pairs remain without the lines that are also in train.
 HELD_OUT_PAGES_PER_1000 = 45
 
 Pair = tuple[str, str]
@@ -37,15 +37,15 @@ Pair = tuple[str, str]
 def aligned_paragraphs(english: Path, other: Path) -> Iterator[tuple[str, str, str]]:
     """Yield (page, English text, other text) of each paragraph and heading in both folders of pages, in page order.
 
-    A page is identified by its path below the folder, a paragraph by its ``id`` and its number among those of that id
-    on the page. Tags are removed, entities resolved, and whitespace becomes single spaces. If the text depends on the
-    operating system or program, the variant for "any other" is used, or else the first one.
+    A page is identified by its path below the folder, a paragraph by its ``id`` and its index among the paragraphs of
+    the page with that id. Tags are removed, entities resolved, and whitespace becomes single spaces. If the text
+    depends on the operating system or program, the variant for "any other" is used, or else the first one.
 
     Skipped because they are not prose, or not translations:
 
         code and syntax samples, and the table of file filters, recognised by their ``class``
         English of fewer than three words: labels of buttons and menus
-        sides that are equal but for punctuation and case: names, code, and untranslated text
+        sides that are equal except for punctuation and case: names, code, and untranslated text
         a side with more digits and signs than letters: formulas and their values
         a side over 2.5 times as long as the other (at least 20 characters): a very free or misaligned translation
         links that were broken when the help was built: "[... not found]"
@@ -185,7 +185,7 @@ def _is_mostly_letters(text: str) -> bool:
 
 
 def _paragraphs(page: Path) -> dict[tuple[str, int], str]:
-    """Return the text of each paragraph with an id, by the id and its number among those of that id."""
+    """Return the texts of the paragraphs with an id, by (id, index among the paragraphs with this id)."""
     reader = _PageReader()
     reader.feed("\n".join(read_lines(page)))
     reader.close()
@@ -203,7 +203,7 @@ _CLASSES_WITHOUT_PROSE = frozenset("code codeintable smathcode example table_fon
 
 @dataclass(slots=True)
 class _Span:
-    """An open element: its text, or, for a switch, its variants by system or program ("" is any other)."""
+    """An open element: the parts of its text, or, for a switch, its variants by system or program ("": any other)."""
 
     variant: str | None = None  # the system or program that this span is a variant for; None if it is not one
     parts: list[str] = field(default_factory=list)

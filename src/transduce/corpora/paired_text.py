@@ -1,4 +1,4 @@
-"""Interface of a text source for preparation: pairs of source and target, be the target a translation or a tree."""
+"""Interface of text sources for preparation: pairs of a source and a target, which is a translation or a tree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PairedText(ABC):
 
     @abstractmethod
     def pairs(self, split: Split) -> Pairs:
-        """Pairs of dev or test. Raises DataError for a line that cannot be read."""
+        """Yield the pairs of dev or test. Raises DataError for a line that cannot be read."""
 
     @abstractmethod
     def name_of(self, split: Split) -> str:

@@ -1,7 +1,7 @@
 """Readers of the user's parallel text: two aligned files, or one tab-separated file; plain, .gz or .xz.
 
-Bytes that are not UTF-8 and lines without two columns are errors. For text that ``clean`` filters they are passed on,
-so that it can drop and count them: bytes as lone surrogates (``escape_invalid``), a line that is not a pair as None.
+Bytes that are not UTF-8 and lines without two columns are errors. In text for ``clean``, which drops and counts them,
+the bytes become lone surrogates (``escape_invalid``), and a line that is not a pair becomes None.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _where_to_look(src: Path, tgt: Path) -> str:
 
 
 def _length_change_point(src: Path, tgt: Path) -> int | None:
-    """Line number after which jumps of the length ratio are most significantly larger; None if nowhere."""
+    """Return the line after which the jumps of the length ratio increase most significantly; None if nowhere."""
     n_jumps, total, total_of_squares = 0, 0.0, 0.0
     for jump in _ratio_jumps(src, tgt):
         n_jumps += 1
@@ -116,7 +116,7 @@ def _ratio_jumps(src: Path, tgt: Path) -> Iterator[float]:
 
 
 def _lengths(src: Path, tgt: Path) -> Iterator[tuple[int, int]]:
-    """Byte lengths of both lines without surrounding whitespace, up to the end of the shorter file."""
+    """Yield the byte lengths of each line pair without surrounding whitespace, up to the end of the shorter file."""
     with open_binary(src) as src_lines, open_binary(tgt) as tgt_lines:
         for (src_line, _), (tgt_line, _) in zip(raw_lines(src_lines), raw_lines(tgt_lines), strict=False):
             yield len(src_line.strip()), len(tgt_line.strip())

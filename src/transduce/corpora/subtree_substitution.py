@@ -20,12 +20,12 @@ __all__ = ["substitute_subtrees"]
 
 
 class _Kind(NamedTuple):
-    """Class of interchangeable nodes."""
+    """What nodes must have in common to be exchanged."""
 
     label: str
     parent_label: str
     size: int  # bit length of the number of words: nodes of one kind have about the same length
-    is_first: bool  # it begins its sentence, so its first word is capitalised
+    is_first: bool  # at the start of the sentence, where the first word is capitalised
 
 
 class _IndexedNode(NamedTuple):

@@ -75,11 +75,11 @@ class TreebankText(PairedText):
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
         """Find the treebanks in ``data_folder`` and the default data folders.
 
-        Raises ConfigError or DataError if one is missing.
+        Raises ConfigError or DataError if a treebank is missing.
         """
         self.config = config
         self._folders = data_folders(data_folder)
-        self._train_files = {name: self._required(name) for name in self.corpora if name != BUILT_IN}
+        self._train_files = {name: self._required_train_files(name) for name in self.corpora if name != BUILT_IN}
 
     def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
         """Yield the training pairs of a corpus without long ones and those with control characters."""
@@ -136,7 +136,7 @@ class TreebankText(PairedText):
         """Name of the first corpus that has this split, dev or test."""
         return next((name for name in self.corpora if name == BUILT_IN or self._files(name, split)), None)
 
-    def _required(self, name: str) -> list[Path]:
+    def _required_train_files(self, name: str) -> list[Path]:
         """Return the training files of a corpus. Raises DataError or ConfigError if there are none."""
         files = self._files(name, "train")
         if files:
@@ -189,7 +189,7 @@ def _folder_of(name: str) -> str:
 
 
 def read_trees(paths: list[Path]) -> Iterator[Tree]:
-    """Yield the trees of files, without what evaluation ignores; trees of traces alone are skipped.
+    """Yield the trees of files, without what evaluation ignores; trees that contain only traces are skipped.
 
     Raises DataError with file, line and column for an invalid tree.
     """
@@ -201,7 +201,7 @@ def read_trees(paths: list[Path]) -> Iterator[Tree]:
 
 
 def read_plain_trees(path: Path) -> Iterator[Tree | None]:
-    """Like ``read_trees`` for one file, but yield None for trees without words or of traces alone."""
+    """Like ``read_trees`` for one file, but yield None for trees without words or with traces only."""
     return plain_trees_of(read_lines(path), str(path))
 
 

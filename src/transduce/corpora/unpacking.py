@@ -1,6 +1,6 @@
 """Unpack the listed members of a .tar or .tgz as a stream; SGML becomes plain lines.
 
-An archive is always read to its last byte, because the checksums that reveal damage are at the ends of its parts. Only
+An archive is always read to its last byte, because compressed data ends with the checksum that reveals damage. Only
 then are the texts moved to their final paths.
 """
 
@@ -49,22 +49,22 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
 
     Raises DataError, and writes nothing, if the archive is damaged, exceeds ``allowance`` or lacks a member.
     """
-    names = {member: name for name, member in members.items()}
-    sums: dict[str, str] = {}
+    name_of_member = {member: name for name, member in members.items()}
+    sha256_sums: dict[str, str] = {}
     with archive.open("rb") as stream, _stage(folder) as stage:
         for entry, content in regular_files(stream, archive, limit=allowance(archive)):
             member = entry.removeprefix("./")
-            if member not in names:
+            if member not in name_of_member:
                 continue
-            if member in sums:
-                if hashlib.file_digest(content, "sha256").hexdigest() != sums[member]:  # type: ignore[arg-type]
+            if member in sha256_sums:
+                if hashlib.file_digest(content, "sha256").hexdigest() != sha256_sums[member]:  # type: ignore[arg-type]
                     where = f"{archive}: {shown(member)}"
                     raise DataError(f"{where} occurs twice with different text; remove the archive and get it again")
                 continue
             with _HashingReader(content) as reader:
-                _write_text(stage / names[member], reader, where=f"{archive}: {member}")
-                sums[member] = reader.sha256()
-        missing = sorted(names.keys() - sums)
+                _write_text(stage / name_of_member[member], reader, where=f"{archive}: {member}")
+                sha256_sums[member] = reader.sha256()
+        missing = sorted(name_of_member.keys() - sha256_sums)
         if missing:
             raise DataError(f"{archive} has no {', '.join(missing)}; it is incomplete or of another version")
         for name in members:
@@ -121,7 +121,7 @@ def check_compressed(path: Path, *, named: str | None = None) -> None:
 class _Tape:
     """Forward-only view of an archive's decompressed bytes, up to a limit.
 
-    It reports damage if tarfile seeks backwards, reads beyond the end, or reads more than a header can have.
+    It reports damage if tarfile seeks backwards, reads beyond the end, or reads more at once than a header needs.
     """
 
     def __init__(self, stream: IO[bytes], archive: Path, *, limit: int) -> None:

@@ -51,8 +51,8 @@ class XzStreams(io.RawIOBase):
     """
 
     def __init__(self, compressed: IO[bytes]) -> None:
-        self._compressed, self._stream, self._rest = compressed, lzma.LZMADecompressor(), b""
-        self._is_between = False  # a stream has ended, the next has not begun
+        self._compressed, self._decoder, self._pending = compressed, lzma.LZMADecompressor(), b""
+        self._is_between_streams = False  # a stream has ended, the next has not begun
 
     def readable(self) -> bool:
         """Return True."""
@@ -66,21 +66,21 @@ class XzStreams(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read the next bytes; return 0 at the end. Raises LZMAError for damaged and EOFError for truncated streams."""
         while True:
-            if self._stream.eof:
-                self._rest, self._stream = self._stream.unused_data, lzma.LZMADecompressor(lzma.FORMAT_XZ)
-                self._is_between = True
-            if not self._rest and self._stream.needs_input:
-                self._rest = self._compressed.read(io.DEFAULT_BUFFER_SIZE)
-                if not self._rest:
-                    if self._is_between:
+            if self._decoder.eof:
+                self._pending, self._decoder = self._decoder.unused_data, lzma.LZMADecompressor(lzma.FORMAT_XZ)
+                self._is_between_streams = True
+            if not self._pending and self._decoder.needs_input:
+                self._pending = self._compressed.read(io.DEFAULT_BUFFER_SIZE)
+                if not self._pending:
+                    if self._is_between_streams:
                         return 0
                     raise EOFError("compressed file ended before the end-of-stream marker was reached")
-            if self._is_between:
-                self._rest = self._rest.lstrip(b"\0")  # padding
-                self._is_between = not self._rest
-                if self._is_between:
+            if self._is_between_streams:
+                self._pending = self._pending.lstrip(b"\0")  # zero padding between streams
+                self._is_between_streams = not self._pending
+                if self._is_between_streams:
                     continue
-            content, self._rest = self._stream.decompress(self._rest, len(buffer)), b""
+            content, self._pending = self._decoder.decompress(self._pending, len(buffer)), b""
             if content:
                 buffer[: len(content)] = content
                 return len(content)

@@ -70,7 +70,7 @@ def is_leftover(path: Path, *, of: str) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what interrupted writes of ``folder`` have left beside it."""
+    """Remove the temporary and retired folders that interrupted writes of ``folder`` have left beside it."""
     for path in folder.parent.iterdir():
         if is_leftover(path, of=folder.name) and not _is_in_use(path):
             remove(path)
@@ -139,7 +139,7 @@ def _put_in_place(temporary: Path, folder: Path, to_retire: os.stat_result | Non
         if os.path.lexists(retired):
             where += f", the old content is in {renamed_beside(retired, folder)}"
         raise DataError(f"{folder} cannot be written: {error.strerror or error}; {where}") from error
-    remove(retired)  # if this fails, the rest is a leftover
+    remove(retired)  # what cannot be removed is a leftover, removed by the next write
 
 
 def renamed_beside(path: Path, folder: Path) -> Path:
@@ -153,8 +153,8 @@ def renamed_beside(path: Path, folder: Path) -> Path:
 def restore(folder: Path, *, is_exclusive: bool = False) -> bool:
     """Roll back an interrupted replacement of ``folder``; return whether there was one.
 
-    The process was killed after retiring the old folder and before moving the new one into place. ``is_exclusive``
-    means that the caller holds a lock, so process ids need not be checked.
+    A process killed after retiring the old folder and before moving the new one into place leaves such a state.
+    ``is_exclusive``: the caller holds a lock, so process ids need not be checked.
     """
     if os.path.lexists(folder):
         return False
@@ -179,7 +179,7 @@ def is_running(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        pass  # it belongs to another user
+        pass  # the process belongs to another user
     return True
 
 

@@ -15,7 +15,7 @@ from transduce.files.compressed import READ_ERRORS, open_binary
 __all__ = ["MAX_LINE_BYTES", "TruncatedLine", "decoded_lines", "raw_lines", "read_lines"]
 
 MAX_LINE_BYTES = 4 << 20  # the length of a long novel; a sentence has a few hundred bytes
-TRUNCATED_LINE_BYTES = 1000  # kept of a longer line where it is not an error
+TRUNCATED_LINE_BYTES = 1000  # kept of a longer line where such a line is not an error
 SKIP_BLOCK_BYTES = 1 << 20  # read at a time when skipping the rest of a line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

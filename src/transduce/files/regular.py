@@ -42,12 +42,12 @@ def open_regular(
     Raises ``error`` for a link, a pipe, a device or a folder, and OSError as ``open`` does. ``may_be_link`` also
     accepts a link to a regular file.
     """
-    with suppress(FileNotFoundError):  # checked before opening, which may have an effect on a device
+    with suppress(FileNotFoundError):  # checked first, since opening a device may have side effects
         require_regular(path, error=error, may_be_link=may_be_link)
     try:
         descriptor = os.open(path, _FLAGS[mode] | (_SAFE_FLAGS & ~_NO_LINK if may_be_link else _SAFE_FLAGS), 0o666)
     except OSError:
-        require_regular(path, error=error, may_be_link=may_be_link)  # it may have been created in the meantime
+        require_regular(path, error=error, may_be_link=may_be_link)  # the path may have been created in the meantime
         raise
     stream = open(descriptor, mode.replace("x", "r"))  # noqa: SIM115  (the caller closes it)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

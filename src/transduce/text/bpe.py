@@ -61,16 +61,16 @@ def _split_long(text: str) -> list[str]:
 
 
 def _merges_of_masks() -> list[tuple[str, str]]:
-    """Return the merges that make each mask a token: of the first two bytes, which all share, then with the third."""
+    """Return the merges that make each mask a token: its first two bytes, equal in all masks, then the third."""
     masks = list(map(to_byte_level, MASKS))
     return [(masks[0][0], masks[0][1]), *((mask[:2], mask[2]) for mask in masks)]
 
 
 def _with_special_tokens(learned: LibraryTokenizer, first_merges: list[tuple[str, str]]) -> LibraryTokenizer:
-    """Return the learned model with the special tokens at ids 0 to 3, before its own, and with ``first_merges``.
+    """Return the learned model with the special tokens at ids 0 to 3 and with ``first_merges`` before its own.
 
-    They are not passed to the trainer: it would register them as special tokens of the library, which are matched in
-    the user's text and dropped by decoding.
+    Special tokens are not passed to the trainer: it would register them with the library, which matches registered
+    tokens in the user's text and drops them in decoding.
     """
     model = json.loads(learned.to_str())["model"]
     vocabulary = {token: id for id, token in enumerate(SPECIAL_TOKENS)}

@@ -114,7 +114,7 @@ class _Pool(dict[int, Ids]):
 
 
 class _Merges:
-    """The merges of a BPE tokenizer, as ids. Rank 0 is merged first."""
+    """The merges of a BPE tokenizer, as token ids. The merge of rank 0 is applied first."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         merges = tokenizer.merges
@@ -147,9 +147,9 @@ class _Merges:
 
 
 def _best_kept(ranks: Sequence[int], p_drop: float, draw: int) -> int | None:
-    """Return the position of the best rank that is not dropped; None if all are dropped.
+    """Return the position of the lowest rank that is not dropped; None if all are dropped.
 
-    The n best are all dropped with probability ``p_drop``**n, so one uniform ``draw`` below 2**64 decides for all.
+    The n lowest are all dropped with probability ``p_drop``**n, so one uniform ``draw`` below 2**64 decides for all.
     """
     n_dropped, threshold = 0, p_drop * 2.0**64
     while draw < threshold and n_dropped < len(ranks):

@@ -19,7 +19,7 @@ class TokenKinds:
 
     opening: tuple[int, ...]
     closing_of: Mapping[int, int]  # opening bracket -> its closing bracket
-    punctuation: tuple[int, ...]  # tags
+    punctuation: tuple[int, ...]  # tags of punctuation
     other_tags: tuple[int, ...]
 
     @staticmethod
@@ -56,7 +56,7 @@ class _PrefixState:
     """The state of the grammar after a prefix."""
 
     open_brackets: tuple[int, ...] = ()  # the innermost last
-    n_opened: int = 0  # brackets since the last word or closing bracket
+    n_opened: int = 0  # brackets opened since the last word or closing bracket
     n_words: int = 0
 
 
@@ -91,7 +91,7 @@ class BracketGrammar:
         self._states: dict[tuple[int, tuple[int, ...]], _PrefixState] = {}
 
     def __call__(self, sentence: int, prefix: tuple[int, ...], /) -> list[int]:
-        """Return the ids that may follow ``prefix``, itself made of allowed ids."""
+        """Return the ids that may follow ``prefix``, which must satisfy the constraint itself."""
         state = self._state(sentence, prefix)
         tags = self.tags[sentence]
         n_left = len(tags) - state.n_words
@@ -109,7 +109,7 @@ class BracketGrammar:
         return allowed
 
     def _state(self, sentence: int, prefix: tuple[int, ...]) -> _PrefixState:
-        """Return the state after ``prefix``, from that of the prefix one shorter where the last step cached it."""
+        """Return the state after ``prefix``; the states of the last step, one token shorter, are cached."""
         if len(prefix) != self._length:
             self._previous_states = self._states if len(prefix) == self._length + 1 else {}
             self._states, self._length = {}, len(prefix)

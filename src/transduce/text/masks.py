@@ -60,9 +60,9 @@ _HINT = re.compile(r"[<&/@%${\\\d]|\.\w|[^\x00-\u2319]")  # a fast filter: every
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _END_MARKS = re.compile(r"[\s.!?…。！？]*$")
 MIN_LETTERS = 4  # of a lower-case word that source and target share; shorter ones may be equal by chance
-ONE_IN = 8  # ``mask_words`` augments one pair in this many
-MIN_CAPITALS = 6  # letters of a text in capitals
-MAX_PLACED = 100  # missing masks placed by source position, in time linear in the text each; the rest go to its end
+ONE_IN = 8  # ``mask_words`` augments one training pair in eight
+MIN_CAPITALS = 6  # letters that a text in capitals has at least
+MAX_INSERTED = 100  # missing masks inserted by source position, each in linear time; the rest are appended
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def to_sentence_case(text: str, language: str) -> str:
 
 
 def _replace(text: str, masks: dict[str, str]) -> str:
-    """Replace strings by their masks. Mask characters that occur in ``text`` are removed if they have no mask."""
+    """Replace strings by their masks; unmasked verbatim strings stay, without any mask characters in them."""
     if not _HINT.search(text):
         return text
     return _VERBATIM.sub(lambda match: masks.get(match.group(), strip_masks(match.group())), text)
@@ -216,28 +216,28 @@ def _repair_masks(text: str, source: str, expected: Counter[str]) -> str:
         return match.group() if missing[match.group()] >= 0 else ""
 
     text = _MASK.sub(drop_surplus, text)
-    in_source = list(_MASK.finditer(source))
-    earlier: set[str] = set()
-    later = Counter(match.group() for match in in_source)
-    n_placed, at_end = 0, ""
-    for match in in_source:
+    source_masks = list(_MASK.finditer(source))
+    earlier: set[str] = set()  # masks before the current one in the source
+    later = Counter(match.group() for match in source_masks)
+    n_inserted, appended = 0, ""
+    for match in source_masks:
         mask = match.group()
         later[mask] -= 1
         if missing[mask] > 0:
             missing[mask] -= 1
-            if n_placed < MAX_PLACED:
-                n_placed += 1
+            if n_inserted < MAX_INSERTED:
+                n_inserted += 1
                 first = max((text.rfind(each) + 1 for each in earlier), default=0)
                 next_masks = [index for each in +later if (index := text.find(each, first)) >= 0]
                 text = _insert(text, mask, match.start() / len(source), first, min(next_masks, default=len(text)))
             else:
-                at_end += f" {mask}"
+                appended += f" {mask}"
         earlier.add(mask)
-    return " ".join((text + at_end).split())
+    return " ".join((text + appended).split())
 
 
 def _insert(text: str, mask: str, fraction: float, first: int, last: int) -> str:
-    """Insert a mask at the word boundary from ``first`` to ``last`` nearest to ``fraction`` of the length."""
+    """Insert a mask at the word boundary nearest to ``fraction`` of the length, between ``first`` and ``last``."""
     boundaries = [0, *(match.start() for match in re.finditer(r"\s", text)), len(_END_MARKS.sub("", text))]
     candidates = [boundary for boundary in boundaries if first <= boundary <= last] or [first]
     index = min(candidates, key=lambda each: abs(each - fraction * len(text)))

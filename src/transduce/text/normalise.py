@@ -9,7 +9,7 @@ from functools import cache
 
 __all__ = ["normalise"]
 
-# Ordering n combining marks takes n * n steps. No language needs so many on one letter, but bad input can have them.
+# Ordering n combining marks takes n * n steps. No language has long runs of marks on a letter, but bad input may.
 MAX_MARKS, MARKS_BETWEEN_JOINERS = 64, 30
 JOINER = "\u034f"  # combining grapheme joiner: invisible, combining class 0
 
@@ -48,7 +48,7 @@ def _composed(text: str) -> str:
 
 
 def _split_marks(text: str) -> str:
-    sampled = text[MAX_MARKS :: MAX_MARKS + 1]  # contains a character of every run longer than MAX_MARKS
+    sampled = text[MAX_MARKS :: MAX_MARKS + 1]  # has a character of every run longer than MAX_MARKS
     return _long_runs().sub(_insert_joiners, text) if any(map(unicodedata.combining, sampled)) else text
 
 

@@ -16,8 +16,8 @@ from transduce.text.masks import verbatim_spans
 
 __all__ = ["Segment", "join_segments", "split_clauses", "split_sentences"]
 
-MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at a time
-MIN_LETTERS = 2  # "1." and "M." are not sentences: they belong to the next one
+MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at once
+MIN_LETTERS = 2  # of a sentence: "1." and "M." belong to the next one
 _LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
 _WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -55,7 +55,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
     if not text:
         return [Segment("", "")]
     parts: list[str] = []
-    pending: list[str] = []  # parts that are not a sentence by themselves: "1.", "M."
+    pending: list[str] = []  # parts to join with the next one, not sentences by themselves: "1.", "M."
     end, verbatim, has_words = 0, _VerbatimSpans(text), False
     for part in _sentencex_parts(text, language):
         end += len(part)
@@ -67,7 +67,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
         elif pending or not parts or _LETTER_OR_DIGIT.search(part):
             parts.append("".join([*pending, part]))
             pending, has_words = [], False
-        else:  # punctuation only: part of the last sentence
+        else:  # punctuation only: belongs to the last sentence
             parts[-1] += part
     if pending:
         parts[-1:] = ["".join([*parts[-1:], *pending])]
@@ -98,7 +98,7 @@ def join_segments(texts: Sequence[str], segments: Sequence[Segment]) -> str:
 
 
 class _VerbatimSpans:
-    """The positions of a text strictly inside verbatim spans (URLs, tags, ...), where it may not be split."""
+    """Positions of a text strictly inside verbatim spans (URLs, tags, ...), where it may not be split."""
 
     def __init__(self, text: str) -> None:
         self._spans = verbatim_spans(text)
@@ -114,7 +114,7 @@ def _sentencex_parts(text: str, language: str) -> Iterator[str]:
     The last part of a block may be incomplete and is split again with the next block. Words are never split.
     """
     plain = _SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text))
-    part_start = start = 0  # of the next part, and of the next block
+    part_start = start = 0  # start of the next part, start of the next block
     while start < len(text):
         block = plain[start : start + MAX_BLOCK_CHARACTERS]
         is_last = start + len(block) == len(text)
@@ -180,5 +180,5 @@ def _best_boundary(boundaries: Sequence[Sequence[int]], start: int, end: int, st
         high = bisect_left(positions, min(end - margin + 1, stripped_end))
         if low < high:
             near = bisect_left(positions, middle, low, high)
-            return min(positions[max(low, near - 1) : min(high, near + 1)], key=lambda end: abs(end - middle))
+            return min(positions[max(low, near - 1) : min(high, near + 1)], key=lambda position: abs(position - middle))
     return None

@@ -1,8 +1,8 @@
 """Tokenizers: text to token ids and back, each saved as one self-contained JSON file.
 
-A ``Tokenizer`` wraps one of the ``tokenizers`` library, built from its JSON description. All kinds have the special
-tokens at ids 0 to 3; tokenizers for text are byte-level and lossless. Training is in ``bpe.py``, ``wordpiece.py`` and
-``word_level.py`` (for linearised trees).
+A ``Tokenizer`` wraps a tokenizer of the ``tokenizers`` library, built from its JSON description. All kinds have the
+special tokens at ids 0 to 3; tokenizers for text are byte-level and lossless. Training is in ``bpe.py``,
+``wordpiece.py`` and ``word_level.py`` (for linearised trees).
 
 A tokenizer does not normalise: callers apply ``normalise`` first.
 """
@@ -49,7 +49,7 @@ class Tokenizer:
         """Build from the JSON that ``save`` writes, unchecked; use ``load_tokenizer`` to read a file."""
         self._description = description  # saved unchanged, so that a newer library cannot change the fingerprint
         canonical = json.dumps(json.loads(description), sort_keys=True, separators=(",", ":"))
-        self._library = LibraryTokenizer.from_str(canonical)  # parse the checked JSON: the last of duplicate keys
+        self._library = LibraryTokenizer.from_str(canonical)  # not ``description``, which may have duplicate keys
         self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
         self.size = self._library.get_vocab_size()
 
@@ -69,12 +69,12 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
         """Encode many texts on all cores, as ``encode`` does one."""
-        max_characters = None  # this many characters are always more than max_tokens tokens
+        max_characters = None  # characters that always have more than max_tokens tokens
         if max_tokens is not None and self._max_token_bytes is not None:
             max_characters = self._max_token_bytes * (max_tokens + 1)
         rows: list[list[int]] = []
         truncated = (text[:max_characters] for text in texts)
-        for chunk in chunks(truncated, len(texts), len):  # in chunks: the library needs 100 bytes a token
+        for chunk in chunks(truncated, len(texts), len):  # in chunks: the library uses 100 bytes per token
             encodings = self._library.encode_batch_fast(chunk, add_special_tokens=False)
             rows += [encoding.ids for encoding in encodings]
         return rows
@@ -201,7 +201,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-# Special tokens as text, and every byte that occurs in UTF-8, lead and continuation.
+# Text of the round-trip test: special tokens as text, and every byte that occurs in UTF-8, lead and continuation.
 _PROBE = " ".join(SPECIAL_TOKENS) + "".join(
     map(chr, [*range(0x800), *range(0x800, 0xD800, 0x400), *range(0xE000, 0x110000, 0x2000)])
 )
@@ -258,7 +258,7 @@ def _fault(description: dict[str, Any]) -> str | None:
 
 @cache
 def _pipeline(kind: str) -> dict[str, Any]:
-    """The description of the pipeline of a kind, as the installed library writes it."""
+    """Return the JSON description of the pipeline for a kind of model, as the installed library writes it."""
     match kind:
         case "WordLevel":
             library = whitespace_pipeline(models.WordLevel())

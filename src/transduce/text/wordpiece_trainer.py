@@ -4,11 +4,11 @@ Under a unigram model, merging ``a`` and ``b`` multiplies the likelihood of an o
 step merges the pair with the highest score.
 
 The score alone favours rare pairs: two tokens seen twice, always together, beat all frequent pairs, and the vocabulary
-fills with names and numbers. So a pair must also reach a minimum count: half of the average count of a piece, the
-tokens of the corpus divided by the vocabulary size. When no pair reaches it, it is halved, down to 2.
+fills with names and numbers. So a pair must also reach a minimum count: half of the average count of a piece (the
+tokens of the corpus divided by the vocabulary size). When no pair reaches the minimum, it is halved, down to 2.
 
 A merge lowers the counts of ``a`` and ``b``, which raises the score of *every* pair with one of them, so scores in a
-heap would be stale. They are in an array: a step recomputes those of the merged tokens and takes the maximum.
+heap would be stale. They are in an array: a step recomputes the scores of the merged tokens and takes the maximum.
 
 Shapes: P capacity for pairs, R rows of some pairs, X capacity for tokens.
 """
@@ -48,7 +48,7 @@ def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_p
     words = [[ids[character] for character in split_characters(word)] for word in word_counts]
     corpus = _Corpus(words, list(word_counts.values()))
     token_counts, pair_counts = corpus.counts()
-    scores = _Scores(floor=max(token_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
+    scores = _Scores(min_count=max(token_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
     scores.update(token_counts, pair_counts)
     while len(pieces) < n_pieces and (best := scores.best()) is not None:
         left, right = best
@@ -126,8 +126,8 @@ def _merged(word: list[int], pair: Pair, merged: int) -> list[int]:
 class _Scores:
     """Scores of all pairs, count(ab) / (count(a) count(b)): P(ab) / (P(a) P(b)) up to a constant factor."""
 
-    def __init__(self, *, floor: int) -> None:
-        self._floor = floor
+    def __init__(self, *, min_count: int) -> None:
+        self._min_count = min_count
         self._rows: dict[Pair, int] = {}
         self._rows_of_token: defaultdict[int, list[int]] = defaultdict(list)
         self._pairs_P2 = np.zeros((1024, 2), dtype=np.int64)
@@ -150,8 +150,8 @@ class _Scores:
     def best(self) -> Pair | None:
         """Return the pair to merge, or None if no pair is frequent enough."""
         scores_P = self._scores_P[: len(self._rows)]
-        while not (max_score := scores_P.max(initial=0.0)) and self._floor > MIN_PAIR_COUNT:
-            self._floor = max(self._floor // 2, MIN_PAIR_COUNT)
+        while not (max_score := scores_P.max(initial=0.0)) and self._min_count > MIN_PAIR_COUNT:
+            self._min_count = max(self._min_count // 2, MIN_PAIR_COUNT)
             self._score(np.arange(len(self._rows)))
         if not max_score:
             return None
@@ -175,7 +175,7 @@ class _Scores:
     def _score(self, rows_R: NDArray[np.int64]) -> None:
         counts = self._pair_counts_P[rows_R]
         left_counts, right_counts = self._token_counts_X[self._pairs_P2[rows_R]].T
-        is_frequent = counts >= self._floor
+        is_frequent = counts >= self._min_count
         expected = np.where(is_frequent, left_counts * right_counts, 1)  # 1: the count of a token can drop to 0
         self._scores_P[rows_R] = np.where(is_frequent, counts / expected, 0.0)
 

@@ -20,7 +20,7 @@ class VerbChoice(NamedTuple):
     subjects: tuple[Noun, ...]
     objects: tuple[Noun, ...]
     manners: tuple[Adverb, ...]
-    company: tuple[str, ...]  # "with", "for"
+    company: tuple[str, ...]  # "with", "for": prepositions before a person who accompanies or benefits
 
 
 class Choices(NamedTuple):

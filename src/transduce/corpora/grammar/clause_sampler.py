@@ -37,7 +37,7 @@ _P_MANNER = 0.25
 
 
 class _Circumstances(NamedTuple):
-    """The adjuncts of a clause."""
+    """The adverbials of a clause."""
 
     time: TimeAdverbial | None = None
     frequency: Adverb | None = None
@@ -47,9 +47,9 @@ class _Circumstances(NamedTuple):
 
 
 class ClauseSampler(PhraseSampler):
-    """Random clauses. A subject or object that is passed, such as a gap, is used unchanged.
+    """Random clauses. A subject or object passed as an argument, such as a gap, is used unchanged.
 
-    ``is_short`` makes a clause without adjuncts, for use in a longer sentence.
+    ``is_short`` makes a clause without adverbials, for use in a longer sentence.
     """
 
     def __init__(self, random: Random, choices: Choices) -> None:
@@ -60,14 +60,14 @@ class ClauseSampler(PhraseSampler):
             adverb for adverb in lexicon.frequencies if adverb.lemma in ("already", "just", "never")
         )
         self._nouns = tuple(lexicon.nouns.values())
-        self._beings = lexicon.nouns_of(("person", "animal", "object", "vessel"))
+        self._located_nouns = lexicon.nouns_of(("person", "animal", "object", "vessel"))
         self._by_category = {noun.category: lexicon.nouns_of((noun.category,)) for noun in self._nouns}
         self._passive_choices = tuple(
             choice
             for choice in choices.verbs["transitive"]
             if choice.verb.aspect != "state" and choice.verb.object_case is Case.ACCUSATIVE
         )
-        self._frames = (
+        self._frames = (  # repeated by weight, in percent
             *(self.transitive,) * 54,
             *(self.intransitive,) * 17,
             *(self.ditransitive,) * 11,
@@ -104,9 +104,9 @@ class ClauseSampler(PhraseSampler):
         is_short: bool,
         subject: Nominal,
         direct: Nominal | None = None,
-        takes_place: bool = True,
+        may_have_place: bool = True,
     ) -> _Circumstances:
-        """Draw time or frequency, and one of companion, place and manner, or place and manner if there is no object."""
+        """Draw time or frequency, and one of companion, place and manner; or, without an object, place and manner."""
         if mood.tense is Tense.PERFECT:
             return _Circumstances(frequency=self.pick(self._perfect_adverbs))
         aspect = choice.verb.aspect
@@ -120,7 +120,7 @@ class ClauseSampler(PhraseSampler):
             frequency = self.pick(self._frequencies)
         if choice.company and self.draw() < _P_COMPANY:
             companion = self.company(self.pick(choice.company), subject)
-        elif takes_place and self.draw() < _P_PLACE and not (direct and _is_place(direct)):
+        elif may_have_place and self.draw() < _P_PLACE and not (direct and _is_place(direct)):
             place = self.place()
         if choice.manners and not (frequency or companion or (direct and (place or is_negated))):
             manner = self.pick(choice.manners) if self.draw() < _P_MANNER else None
@@ -183,7 +183,7 @@ class ClauseSampler(PhraseSampler):
             is_short=is_short,
             subject=subject,
             direct=direct,
-            takes_place=False,
+            may_have_place=False,
         )
         return _assembled(
             choice, mood, circumstances, subject=subject, is_negated=is_negated, indirect=indirect, direct=direct
@@ -203,7 +203,7 @@ class ClauseSampler(PhraseSampler):
         choice = choice or self._choice("motion")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(
-            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, takes_place=False
+            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, may_have_place=False
         )
         goal = None if omits_goal else self._motion_goal(choice.verb.lemma)
         return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=goal)
@@ -233,7 +233,7 @@ class ClauseSampler(PhraseSampler):
         choice = self._choice("travel")
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         circumstances = self._circumstances(
-            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, takes_place=False
+            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, may_have_place=False
         )
         if choice.verb.lemma == "travel" and not circumstances.companion and self.chance(0.5):
             circumstances = circumstances._replace(companion=self.vehicle())
@@ -258,7 +258,7 @@ class ClauseSampler(PhraseSampler):
             is_short=is_short,
             subject=subject,
             direct=direct,
-            takes_place=False,
+            may_have_place=False,
         )
         match choice.verb.lemma:
             case "put":
@@ -320,7 +320,7 @@ class ClauseSampler(PhraseSampler):
 
     def _location(self, tense: Tense) -> Clause:
         is_negated = self.chance(_P_NEGATED)
-        noun = self.pick(self._beings)
+        noun = self.pick(self._located_nouns)
         subject = self.subject((noun,), DEFINITE_ONLY)
         if noun.category in ("object", "vessel"):
             place = self.furniture_place()

@@ -1,12 +1,12 @@
 """The clause: one record of its content, and its realisation in the word orders of both languages.
 
-German has three orders: verb second (statements), verb first (questions, or after something fronted) and verb final
-(subordinate clauses). They share the middle field, whose order is
+German has three orders: verb second (statements), verb first (questions, and the rest of a clause after a fronted
+constituent) and verb final (subordinate clauses). All have the same middle field, in the order
 
     subject, pronouns and names, time, frequency, dative, [definite object], nicht, with whom, manner, place,
     [indefinite object], goal, predicate
 
-and the field after the verb's bracket, where relative clauses, that-clauses and infinitives go.
+and the same postfield, after the last verb: relative clauses, that-clauses and infinitives.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ COPULA = Verb("be", BE, SEIN, Case.NOMINATIVE, (), (), (), "state")
 
 
 class Complement(Protocol):
-    """A subordinate clause after the verb's bracket, with its commas."""
+    """A subordinate clause in the German postfield, with its commas."""
 
     def english(self) -> str:
-        """Return the English bracket."""
+        """Return the Penn bracket."""
 
     def german(self) -> str:
         """Return the German text with a comma at both ends."""
@@ -95,7 +95,7 @@ class Comparison(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """Content of a clause, without word order and sentence mark.
+    """Content of a clause, without word order and final punctuation.
 
     >>> from transduce.corpora.grammar.lexicon import load_lexicon
     >>> from transduce.corpora.grammar.phrases import DETERMINERS, PRONOUNS
@@ -159,7 +159,7 @@ def _english_objects(clause: Clause) -> Iterator[str]:
 
 
 def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bool) -> str:
-    """Return everything after the verb; gaps are empty and omitted."""
+    """Return everything after the verb; empty parts (gaps) are omitted."""
     parts = [] if clause.is_passive else list(_english_objects(clause))
     if clause.predicate:
         parts.append(clause.predicate.english())
@@ -181,7 +181,7 @@ def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bo
 def _english_parts(
     clause: Clause, *, needs_auxiliary: bool, is_time_fronted: bool = False, is_place_fronted: bool = False
 ) -> tuple[str, str]:
-    """Return the auxiliary, and the rest after frequency and ``not``."""
+    """Return the auxiliary, and the rest: ``not``, the frequency adverb, the main verb and what follows."""
     tail = _english_tail(clause, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted)
     verb = clause.verb.english
     if clause.is_passive:
@@ -263,7 +263,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
 
 
 def _german_time(clause: Clause) -> str:
-    """Return the time adverbial; without one, gerade marks the progressive."""
+    """Return the time adverbial; without one, ``gerade`` for the progressive, else an empty string."""
     if clause.time:
         return clause.time.german
     return "gerade" if clause.tense is Tense.PROGRESSIVE else ""
@@ -279,8 +279,8 @@ def _negated_core(direct: Nominal, case: Case) -> str:
     return direct._replace(determiner=DETERMINERS["no"]).german_core(case)
 
 
-def _after_field(clause: Clause) -> str:
-    """Return the field after the bracket: relative clause of the object, that-clause, infinitive."""
+def _postfield(clause: Clause) -> str:
+    """Return the postfield: the relative clause of the object, that-clause, infinitive."""
     direct = clause.direct
     relative = direct.modifier.german() if isinstance(direct, NounPhrase) and direct.modifier else ""
     return relative + clause.complement.german() if clause.complement else relative
@@ -297,35 +297,35 @@ def _german_group(clause: Clause) -> GermanGroup:
     )
 
 
-def _joined(parts: list[str], after: str) -> str:
-    return " ".join(filter(None, parts)) + after
+def _joined(parts: list[str], postfield: str) -> str:
+    return " ".join(filter(None, parts)) + postfield
 
 
 def german_subject_first(clause: Clause) -> str:
     """Return the verb-second order after the subject: ``der Mann hat das Buch gelesen``."""
-    finite, bracket, _ = _german_group(clause)
+    finite, right_bracket, _ = _german_group(clause)
     subject = clause.subject.german(Case.NOMINATIVE)
     middle = _middle_field(clause, with_subject=False)
-    return _joined([subject, finite, *middle, bracket], _after_field(clause))
+    return _joined([subject, finite, *middle, right_bracket], _postfield(clause))
 
 
 def german_after_front(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
     """Return the verb-first order: a question, or a clause without its fronted constituent."""
-    finite, bracket, _ = _german_group(clause)
+    finite, right_bracket, _ = _german_group(clause)
     middle = _middle_field(clause, with_subject=True, with_time=not is_time_fronted, with_place=not is_place_fronted)
-    return _joined([finite, *middle, bracket], _after_field(clause))
+    return _joined([finite, *middle, right_bracket], _postfield(clause))
 
 
 def german_verb_final(clause: Clause) -> str:
     """Return the verb-final order: ``der Mann das Buch gelesen hat``."""
     _, _, final = _german_group(clause)
-    return _joined([*_middle_field(clause, with_subject=True), final], _after_field(clause))
+    return _joined([*_middle_field(clause, with_subject=True), final], _postfield(clause))
 
 
 def german_command(clause: Clause) -> str:
     """Return the imperative: ``schalte die Lampe ein``."""
     verb = clause.verb.german
-    return _joined([verb.imperative, *_middle_field(clause, with_subject=False), verb.prefix], _after_field(clause))
+    return _joined([verb.imperative, *_middle_field(clause, with_subject=False), verb.prefix], _postfield(clause))
 
 
 def english_bare_verb_phrase(clause: Clause) -> str:
@@ -341,4 +341,4 @@ def english_infinitive(clause: Clause) -> str:
 
 def german_infinitive(clause: Clause) -> str:
     """Return ``die Tür zu öffnen``, ``die Lampe einzuschalten``."""
-    return _joined([*_middle_field(clause, with_subject=False), clause.verb.german.zu_infinitive], _after_field(clause))
+    return _joined([*_middle_field(clause, with_subject=False), clause.verb.german.zu_infinitive], _postfield(clause))

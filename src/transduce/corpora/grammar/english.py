@@ -22,7 +22,7 @@ class EnglishVerb(NamedTuple):
     participle: str
     gerund: str
     particle: str  # "(PRT (RP on))", or ""
-    has_one_form: bool  # present and past are equal: they read
+    has_one_form: bool  # present and past look the same: "they read"
 
 
 def starts_with_vowel_sound(word: str) -> bool:
@@ -45,7 +45,7 @@ def _third_person(base: str) -> str:
 
 
 def _doubled(base: str) -> str:
-    """Return the stem before -ed and -ing: a final consonant after one short stressed vowel is doubled."""
+    """Return the stem before -ed and -ing, with a final consonant doubled after one short stressed vowel."""
     is_short = re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", base.replace("qu", "q")) is not None
     return base + base[-1] if is_short or base in _DOUBLED else base
 

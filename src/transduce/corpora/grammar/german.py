@@ -104,7 +104,7 @@ def pronominal_forms(stem: str, *, like_ein: bool) -> Endings:
 
 
 def adjective_stem(adjective: str) -> str:
-    """The stem to which adjective endings are added.
+    """Return the stem to which adjective endings are added.
 
     >>> [adjective_stem(word) for word in ("alt", "hoch", "teuer", "dunkel", "müde", "sauber")]
     ['alt', 'hoh', 'teur', 'dunkl', 'müd', 'sauber']
@@ -117,7 +117,7 @@ def adjective_stem(adjective: str) -> str:
 
 
 def dative_plural(plural: str) -> str:
-    """The dative plural: the plural plus ``-n``, unless it ends in ``-n`` or ``-s``.
+    """Return the dative plural: the plural plus ``-n``, unless it ends in ``-n`` or ``-s``.
 
     >>> [dative_plural(word) for word in ("Hunde", "Gärten", "Autos", "Mütter")]
     ['Hunden', 'Gärten', 'Autos', 'Müttern']
@@ -126,7 +126,7 @@ def dative_plural(plural: str) -> str:
 
 
 def genitive_singular(noun: str, *, plural: str) -> str:
-    """The genitive of a strong masculine or neuter noun: ``-es`` after one syllable or a sibilant, else ``-s``.
+    """Return the genitive of a strong masculine or neuter noun: ``-es`` after one syllable or a sibilant, else ``-s``.
 
     Nouns that end in a vowel sound or have a plural in ``-s`` take ``-s``, too (des Schuhs, des Parks).
 
@@ -143,7 +143,7 @@ def genitive_singular(noun: str, *, plural: str) -> str:
 
 
 def noun_forms(singular: str, plural: str, column: Column, *, is_weak: bool) -> Endings:
-    """All forms of a noun, ``[number][case]``; number 0 is the singular, 1 the plural.
+    """Return all forms of a noun, ``[number][case]``; number 0 is the singular, 1 the plural.
 
     >>> noun_forms("Junge", "Jungen", Column.MASCULINE, is_weak=True)[0]
     ('Junge', 'Jungen', 'Jungen', 'Jungen')
@@ -232,7 +232,7 @@ def _imperative(base: str, stem: str, third: str) -> str:
 
 
 def verb_from_dictionary(infinitive: str, third: str = "", participle: str = "", *, takes_sein: bool) -> GermanVerb:
-    """All forms of a verb from its principal parts; parts left out are formed as for a weak verb.
+    """Return all forms of a verb from its principal parts; omitted parts are formed as for a weak verb.
 
     ``|`` in the infinitive ends a separable prefix; ``third`` is the third person singular of the present.
 

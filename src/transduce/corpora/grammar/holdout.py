@@ -14,7 +14,7 @@ from transduce.corpora.grammar.phrases import Combination
 
 __all__ = ["is_allowed", "is_held_out", "owner_of"]
 
-_SALT = "transduce grammar"
+_SALT = "transduce grammar"  # changing it changes the splits
 _HELD_OUT_PERCENT = 4  # for dev, and as many for test
 
 
@@ -25,10 +25,10 @@ def owner_of(combination: Combination) -> Split:
     >>> owner_of(("object", "read", "book"))
     'train'
     """
-    percentile = zlib.crc32(" ".join((_SALT, *combination)).encode()) % 100
-    if percentile < _HELD_OUT_PERCENT:
+    bucket = zlib.crc32(" ".join((_SALT, *combination)).encode()) % 100
+    if bucket < _HELD_OUT_PERCENT:
         return "dev"
-    return "test" if percentile < 2 * _HELD_OUT_PERCENT else "train"
+    return "test" if bucket < 2 * _HELD_OUT_PERCENT else "train"
 
 
 def is_held_out(combination: Combination) -> bool:
@@ -37,5 +37,5 @@ def is_held_out(combination: Combination) -> bool:
 
 
 def is_allowed(combination: Combination, split: Split) -> bool:
-    """Whether sentences of a split may contain this combination: its own, and those of training."""
+    """Whether sentences of a split may contain this combination: one of training, or of the split itself."""
     return owner_of(combination) in ("train", split)

@@ -24,7 +24,7 @@ __all__ = [
     "load_lexicon",
 ]
 
-Ownership = Literal["maybe", "never", "mostly", "once"]  # whether a noun takes possessives
+Ownership = Literal["maybe", "never", "mostly", "once"]  # whether a noun takes possessives, see ``nouns``
 
 _COLUMNS = {"der": Column.MASCULINE, "die": Column.FEMININE, "das": Column.NEUTER}
 
@@ -74,7 +74,7 @@ class Adverb(NamedTuple):
 
 
 class TimeAdverbial(NamedTuple):
-    """A time adverbial; ``kind`` is matched with tenses."""
+    """A time adverbial; ``kind`` is past, habit, now or future, see ``moods``."""
 
     kind: str
     tree: str
@@ -173,16 +173,16 @@ def _verb(row: str) -> Verb:
     dictionary_forms, _, particle = english_words.partition(" +")
     german_forms = [word for word in german_words.split() if word not in ("sein", "+dat")]
     english_verb = english.verb_from_dictionary(*dictionary_forms.split(), particle=particle)
-    marks = subjects.split()
+    subject_words = subjects.split()  # nouns and noun classes, and the mark of the aspect
     return Verb(
         lemma=english_verb.lemma,
         english=english_verb,
         german=german.verb_from_dictionary(*german_forms, takes_sein="sein" in german_words.split()[1:]),
         object_case=Case.DATIVE if "+dat" in german_words else Case.ACCUSATIVE,
-        subjects=tuple(word for word in marks if word not in "!~"),
+        subjects=tuple(word for word in subject_words if word not in "!~"),
         objects=tuple(objects.split()),
         manners=tuple(manners.split()),
-        aspect="state" if "!" in marks else "happening" if "~" in marks else "action",
+        aspect="state" if "!" in subject_words else "happening" if "~" in subject_words else "action",
     )
 
 

@@ -1,7 +1,7 @@
-"""Tables of adjectives, adverbs, names and all other words but nouns and verbs, one entry a line.
+"""Tables of all words except nouns and verbs: adjectives, adverbs, names and cities, one entry per line.
 
-An adjective: English, its comparative (``more`` if periphrastic, ``-`` if not gradable), German, its comparative, and
-the noun classes, or single nouns, that it modifies.
+Columns for adjectives: English, its comparative (``more`` if periphrastic, ``-`` if not gradable), German, its
+comparative, and the noun classes or single nouns that it modifies.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ return",
     "for": "buy bake draw paint build order repair write collect choose plant sing cook work pray",
 }
 
-# In German, never and already follow a definite object, like nicht; the others precede it.
+# In German, never and already follow a definite object (behind), like nicht; the others precede it (before).
 FREQUENCY_TABLE = """
     often oft before
     always immer before

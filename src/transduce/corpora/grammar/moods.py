@@ -1,4 +1,4 @@
-"""Combinations of tense and modal verb that a clause can have, with the kind of time adverbial that suits them."""
+"""Moods: combinations of tense and modal verb that a clause can have, with the kind of time adverbial to use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NEUTRAL_MODALS = tuple(Mood(Tense.PRESENT, MODALS[name], "future") for name in 
 
 
 def _by_aspect(moods: tuple[Mood, ...]) -> Moods:
-    """Select the moods of each aspect: happenings have no progressive and no modal verb, states also no perfect."""
+    """Select the moods of each aspect: happenings have no progressive and no modal verb, states no perfect either."""
     happening = tuple(mood for mood in moods if not mood.modal and mood is not PROGRESSIVE)
     return {
         "action": moods,

@@ -332,8 +332,8 @@ PLACE_TABLE = {
     """,
 }
 
-# Possessive determiners (my, your, ...) by noun: nouns that never take one, nouns that mostly do, and nouns that mostly
-# do and are then singular, because a person has only one. All other nouns may take one.
+# Nouns that never take a possessive determiner (my, your, ...), nouns that mostly take one, and nouns that mostly take
+# one and are then singular, because a person has only one. All other nouns may take one.
 NEVER_OWNED = """
     man woman fisherman hunter sailor captain pilot policeman soldier judge engineer painter singer dancer actor writer
     poet journalist photographer scientist seller tourist mayor king queen prince princess thief witness giant witch

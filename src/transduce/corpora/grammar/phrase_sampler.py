@@ -41,7 +41,7 @@ _Options = tuple[tuple[Determiner, bool], ...]  # (determiner, whether the noun 
 
 
 class DeterminerChoices(NamedTuple):
-    """Determiners for each ``Ownership`` of a noun, and for mass nouns."""
+    """Determiners for the nouns of each ``Ownership``, and for mass nouns (``uncounted``)."""
 
     maybe: _Options
     never: _Options
@@ -67,7 +67,7 @@ class DeterminerChoices(NamedTuple):
 
 
 def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
-    """Make choices by weight; a key may have several determiners, ``""`` is none."""
+    """Make choices by weight; a tuple of determiners gives each the weight, ``""`` is no determiner."""
     options = [
         (word, is_plural)
         for weights, is_plural in ((singular, False), (plural, True))
@@ -77,15 +77,15 @@ def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
     ]
     possessive = [option for option in options if option[0] in _POSSESSIVES]
     plain = [option for option in options if option[0] not in _POSSESSIVES]
-    of_relatives = [option for option in plain if option[0] in ("the", "a")] + possessive * 5
-    of_mass = [option for option in options if option[0] in ("the", "this", *_POSSESSIVES) and not option[1]]
+    mostly_possessive = [option for option in plain if option[0] in ("the", "a")] + possessive * 5
+    for_mass_nouns = [option for option in options if option[0] in ("the", "this", *_POSSESSIVES) and not option[1]]
     if ("a", False) in options:  # where "a book" is possible, so is "bread"
-        of_mass += [("", False)] * len(of_mass)
-    mostly_owned = of_relatives if possessive else options
+        for_mass_nouns += [("", False)] * len(for_mass_nouns)
+    mostly_owned = mostly_possessive if possessive else options
     owned_once = [option for option in mostly_owned if not option[1]]
     maybe, never, mostly, once, uncounted = (
         tuple((DETERMINERS[word], is_plural) for word, is_plural in chosen)
-        for chosen in (options, plain, mostly_owned, owned_once, of_mass)
+        for chosen in (options, plain, mostly_owned, owned_once, for_mass_nouns)
     )
     return DeterminerChoices(maybe, never, mostly, once, uncounted)
 
@@ -103,7 +103,7 @@ UNDER_NEGATION = _weighted({"the": 26, "a": 18, _POSSESSIVES: 3, "this": 5}, {"t
 SOMETHING = _weighted({"a": 30}, {"": 6, _NUMBERS: 1, "many": 5, "some": 5, "several": 5})
 SINGULAR_PLACE = _weighted({"the": 48, "a": 7, "this": 4, _POSSESSIVES: 1}, {})
 _OWNERS = _weighted({"the": 20, _POSSESSIVES: 1}, {})
-_OWNED = frozenset(("object", "garment", "vehicle", "reading", "instrument", "furniture", "device", "vessel", "animal"))
+_OWNABLE = frozenset("object garment vehicle reading instrument furniture device vessel animal".split())
 _P_ADJECTIVE = 0.44
 _P_OWNER = 0.07
 
@@ -124,7 +124,7 @@ class PhraseSampler:
         self._furniture = lexicon.nouns_of(("furniture",))
         self._plants = lexicon.nouns_of(("tree", "bush"))
         self._outdoors = lexicon.nouns_of(("outdoor",))
-        self._places = lexicon.nouns_of(("chamber", "building", "outdoor", "outdoor"))
+        self._places = lexicon.nouns_of(("chamber", "building", "outdoor"))
         self._goals = tuple(noun for noun in self._places if noun.goal and noun.goal.tree != "(IN onto)")
         self._vehicles = lexicon.nouns_of(("train", "bus", "car", "ship", "taxi", "tram", "bicycle"))
 
@@ -141,7 +141,7 @@ class PhraseSampler:
         determiner, is_plural = self.pick(determiners.for_noun(noun))
         adjectives = self.choices.adjectives[noun.lemma]
         adjective = self.pick(adjectives) if self.draw() < _P_ADJECTIVE else None
-        if may_own and noun.owned != "never" and noun.category in _OWNED and self.draw() < _P_OWNER:
+        if may_own and noun.owned != "never" and noun.category in _OWNABLE and self.draw() < _P_OWNER:
             if self.chance(0.4):
                 return NounPhrase(name_as_owner(self.pick(self._first_names)), noun, is_plural, adjective)
             owner_noun = self.pick(self._people)
@@ -241,7 +241,7 @@ class PhraseSampler:
         return self._towards("through", lemmas)
 
     def put_on(self, lemmas: str) -> PrepositionalPhrase:
-        """Draw ``on`` one of the nouns ``lemmas``, as the goal of putting."""
+        """Draw ``on`` one of the nouns ``lemmas``, as the goal of ``put`` (in German with the accusative)."""
         return self._towards("put on", lemmas)
 
     def _towards(self, preposition: str, lemmas: str) -> PrepositionalPhrase:
@@ -280,6 +280,6 @@ class PhraseSampler:
         return None
 
     def time(self, kind: str, *, is_negated: bool = False) -> TimeAdverbial | None:
-        """Draw a time adverbial of a kind; None if it would follow the negation in German."""
+        """Draw a time adverbial of a kind; None for one that would follow nicht in a negated German clause."""
         time = self.pick(self.choices.lexicon.times[kind])
         return None if is_negated and (kind == "habit" or time.german == "bald") else time

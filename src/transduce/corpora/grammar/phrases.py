@@ -1,7 +1,7 @@
 """Noun phrases and prepositional phrases: small records that realise themselves in both languages.
 
 ``english(case)`` returns a Penn bracket, ``german(case)`` text. German relative clauses have a comma at both ends;
-``sentences`` removes one of two adjacent commas, and one at the end of the sentence.
+``sentences`` removes one of two adjacent commas, and a comma at the end of the sentence.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Nominal(Protocol):
 
     @property
     def is_definite(self) -> bool:
-        """Whether it is definite; then it precedes nicht and the adverbs of a German clause."""
+        """Whether it is definite; a definite object precedes nicht and the adverbs of a German clause."""
 
     def english(self, case: Case) -> str:
-        """Return the bracket; the case only matters for pronouns."""
+        """Return the Penn bracket; the case only matters for pronouns."""
 
     def german(self, case: Case) -> str:
         """Return the German words."""
@@ -73,7 +73,7 @@ class Modifier(Protocol):
     """A modifier after a noun: a relative clause or a prepositional phrase."""
 
     def english(self) -> str:
-        """Return the bracket."""
+        """Return the Penn bracket."""
 
     def german(self) -> str:
         """Return the German words."""
@@ -176,9 +176,9 @@ class Determiner(NamedTuple):
     """A determiner: its German forms and the endings of an adjective after it.
 
     Args:
-        tree: English leaf, empty without article.
-        forms: German, ``[case][column]``.
-        endings: of the adjectives after it, ``[case][column]``.
+        tree: the English leaf; empty if there is no English determiner.
+        forms: the German forms, ``[case][column]``.
+        endings: the endings of adjectives after it, ``[case][column]``.
     """
 
     tree: str
@@ -255,7 +255,7 @@ def name_as_owner(name: str) -> Determiner:
 
 
 class NounPhrase(NamedTuple):
-    """A noun with its determiner and modifiers; an ``owner`` is a German genitive after a noun with ``der``."""
+    """A noun with its determiner and modifiers; in German the ``owner`` is a genitive after ``der`` and the noun."""
 
     determiner: Determiner
     noun: Noun
@@ -275,7 +275,7 @@ class NounPhrase(NamedTuple):
         return self.determiner.is_definite
 
     def english(self, case: Case) -> str:
-        """Return the bracket; a noun with a modifier is an inner noun phrase."""
+        """Return the Penn bracket; a noun with a modifier is an inner noun phrase."""
         determiner = self.determiner.tree
         if self.owner:
             determiner = f"{self.owner.english(Case.GENITIVE)[:-1]} (POS 's))"
@@ -287,7 +287,7 @@ class NounPhrase(NamedTuple):
         return f"(NP {bare} {self.modifier.english()})" if self.modifier else bare
 
     def german(self, case: Case) -> str:
-        """Return determiner, adjective with its ending, noun, genitive, modifier."""
+        """Return determiner, adjective with its ending, noun, owner in the genitive, modifier."""
         core = self.german_core(case)
         return f"{core} {self.modifier.german()}".replace(" ,", ",") if self.modifier else core
 
@@ -352,7 +352,7 @@ class PrepositionalPhrase(NamedTuple):
     object: Nominal
 
     def english(self) -> str:
-        """The bracket."""
+        """Return the Penn bracket."""
         return f"(PP {self.preposition.tree} {self.object.english(Case.ACCUSATIVE)})"
 
     def german(self) -> str:
@@ -376,7 +376,7 @@ def _prepositions(case: Case, words: str) -> dict[str, Preposition]:
     return {english: Preposition(f"(IN {english})", german, case) for english, german in pairs}
 
 
-# Prepositions not selected by a noun. Two-way prepositions take the dative for locations.
+# Prepositions that do not depend on the noun. Two-way prepositions take the dative for locations.
 PREPOSITIONS = {
     **_prepositions(Case.DATIVE, "with/mit by/von behind/hinter under/unter near/bei beside/neben on/auf in/in"),
     **_prepositions(Case.ACCUSATIVE, "for/für through/durch onto/auf into/in"),

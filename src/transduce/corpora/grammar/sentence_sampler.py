@@ -53,7 +53,7 @@ CONSTRUCTION_WEIGHTS = {
     "joined": 3,
     "coordinated": 2,
 }
-# (conjunction, moods of the subordinate clause, moods of the main clause)
+# (key of CONJUNCTIONS, moods of the subordinate clause, moods of the main clause)
 _LINKS: tuple[tuple[str, Moods, Moods], ...] = (
     ("because", moods.PAST, moods.PAST),
     ("because", moods.PRESENT, moods.PRESENT),
@@ -189,16 +189,16 @@ class SentenceSampler(ClauseSampler):
     def _which_question(self) -> Sentence:
         """Draw a question with which or how many, for the subject or the object."""
         choice = self._choice("transitive")
-        questions_subject = self.chance(0.35)
-        noun = self.pick(choice.subjects if questions_subject else choice.objects)
-        is_many = noun.is_countable and self.chance(0.3)
-        is_plural = is_many or (noun.is_countable and self.chance(0.25))
+        asks_for_subject = self.chance(0.35)
+        noun = self.pick(choice.subjects if asks_for_subject else choice.objects)
+        asks_how_many = noun.is_countable and self.chance(0.3)
+        is_plural = asks_how_many or (noun.is_countable and self.chance(0.25))
         questioned = self.noun_phrase(noun, ANY, may_own=False)
         questioned = questioned._replace(
-            determiner=DETERMINERS["how many" if is_many else "which"], is_plural=is_plural
+            determiner=DETERMINERS["how many" if asks_how_many else "which"], is_plural=is_plural
         )
         gap = Gap(noun, questioned.person)
-        if questions_subject:
+        if asks_for_subject:
             clause = self.transitive(moods.QUESTION, choice=choice, subject=gap, may_negate=False)
         else:
             clause = self.transitive(moods.QUESTION, choice=choice, direct=gap, may_negate=False)
@@ -243,7 +243,7 @@ class SentenceSampler(ClauseSampler):
         return Statement(Clause(subject, verb, tense, is_negated=is_negated, complement=complement))
 
     def _reported_clause(self, verb: str, tense: Tense) -> Clause:
-        """Draw the reported clause by sequence of tenses: past or pluperfect after a past."""
+        """Draw the reported clause; by the sequence of tenses it is past or pluperfect after a past."""
         is_short = self.chance(0.4)
         if verb == "hope":
             return self.clause(moods.FUTURE, is_short=is_short)
@@ -285,20 +285,20 @@ class SentenceSampler(ClauseSampler):
         return Statement(clause._replace(direct=self._with_relative(host, clause.verb.lemma)))
 
     def _with_relative(self, host: NounPhrase, other_verb: str) -> NounPhrase:
-        """Add a relative clause to a noun phrase, if possible with another verb than the matrix clause."""
+        """Add a relative clause to a noun phrase, if possible with another verb than the main clause."""
         noun, when = host.noun, self.pick((moods.PRESENT, moods.PAST, moods.PAST))
-        acting = [choice for choice in self.choices.verbs_with_subject[noun.lemma] if choice.verb.lemma != other_verb]
-        all_undergoing = self.choices.verbs_with_object[noun.lemma]
-        undergoing = [choice for choice in all_undergoing if choice.verb.lemma != other_verb] or all_undergoing
+        subject_verbs = [each for each in self.choices.verbs_with_subject[noun.lemma] if each.verb.lemma != other_verb]
+        all_object_verbs = self.choices.verbs_with_object[noun.lemma]
+        object_verbs = [each for each in all_object_verbs if each.verb.lemma != other_verb] or all_object_verbs
         gap = Gap(noun, host.person)
-        if acting and self.chance(0.5):
-            choice = self.pick(acting)
+        if subject_verbs and self.chance(0.5):
+            choice = self.pick(subject_verbs)
             if choice.objects:
                 clause = self.transitive(when, choice=choice, subject=gap, is_short=True)
             else:
                 clause = self.intransitive(when, choice=choice, subject=gap, is_short=True)
         else:
-            clause = self.transitive(when, choice=self.pick(undergoing), direct=gap, is_short=True)
+            clause = self.transitive(when, choice=self.pick(object_verbs), direct=gap, is_short=True)
         return host._replace(modifier=RelativeClause(noun, host.is_plural, clause))
 
     def infinitive(self) -> Sentence:
@@ -306,17 +306,17 @@ class SentenceSampler(ClauseSampler):
         choice = self._choice("infinitival")
         tense = self.pick((Tense.PRESENT, Tense.PAST, Tense.PAST))
         subject = self.subject(choice.subjects, DEFINITE_ONLY)
-        complement = InfinitiveClause(self._intended(subject))
+        complement = InfinitiveClause(self._infinitive_clause(subject))
         return Statement(Clause(subject, choice.verb, tense, complement=complement))
 
     def purpose(self) -> Sentence:
         """Draw a sentence of motion with a purpose clause."""
         when = self.pick((moods.PRESENT, moods.PAST, moods.FUTURE))
         clause = self.motion(when, choice=self.pick(self._walking), is_short=True, may_negate=False)
-        clause = clause._replace(complement=PurposeClause(self._intended(clause.subject)))
+        clause = clause._replace(complement=PurposeClause(self._infinitive_clause(clause.subject)))
         return Statement(clause)
 
-    def _intended(self, subject: Nominal) -> Clause:
+    def _infinitive_clause(self, subject: Nominal) -> Clause:
         """Draw the clause of an infinitive: an action of the subject, without tense."""
         gap = Gap(person=subject.person)
         if self.chance(0.8):

@@ -55,10 +55,10 @@ class Sentence(Protocol):
         """Final punctuation."""
 
     def english(self) -> str:
-        """Return the bracket without the final punctuation: ``(S (NP ...) (VP ...))``."""
+        """Return the Penn bracket without the final punctuation: ``(S (NP ...) (VP ...))``."""
 
     def german(self) -> str:
-        """Return the words without the final punctuation, with commas at both ends of subordinate clauses."""
+        """Return the words without the final punctuation; subordinate clauses have a comma at both ends."""
 
     def combinations(self) -> Iterator[Combination]:
         """Yield the combinations of lexemes, which decide whether the sentence is held out."""
@@ -72,7 +72,7 @@ class Statement(NamedTuple):
     mark: str = "."
 
     def english(self) -> str:
-        """Return the bracket with the fronted constituent before the subject."""
+        """Return the Penn bracket with the fronted constituent before the subject."""
         clause = self.clause
         match self.front:
             case "time" if clause.time:
@@ -107,7 +107,7 @@ class YesNoQuestion(NamedTuple):
     mark: str = "?"
 
     def english(self) -> str:
-        """Return the bracket with the auxiliary first."""
+        """Return the Penn bracket with the auxiliary first."""
         return f"(SQ {english_inverted(self.clause)})"
 
     def german(self) -> str:
@@ -120,7 +120,7 @@ class YesNoQuestion(NamedTuple):
 
 
 class QuestionWord(NamedTuple):
-    """A question word: the English bracket and the German word."""
+    """A question word: the Penn bracket of the English and the German word."""
 
     tree: str
     german: str
@@ -147,7 +147,7 @@ class OpenQuestion(NamedTuple):
     mark: str = "?"
 
     def english(self) -> str:
-        """Return the bracket, inverted unless the subject is questioned."""
+        """Return the Penn bracket, inverted unless the subject is questioned."""
         front = (
             self.questioned.tree
             if isinstance(self.questioned, QuestionWord)
@@ -183,7 +183,7 @@ class Command(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Full stop after please, else exclamation mark."""
+        """Final punctuation: a full stop after ``please``, else an exclamation mark."""
         return "." if self.is_polite else "!"
 
     def english(self) -> str:
@@ -212,7 +212,7 @@ class Linked(NamedTuple):
     mark: str = "."
 
     def english(self) -> str:
-        """Return the bracket; only a fronted clause is followed by a comma."""
+        """Return the Penn bracket; only a fronted clause is followed by a comma."""
         subordinate = self.subordinate.english()
         if self.is_fronted:
             return f"(S {subordinate} (, ,) {english_subject_first(self.main)})"
@@ -264,7 +264,7 @@ class Existence(NamedTuple):
     mark: str = "."
 
     def english(self) -> str:
-        """Return the bracket; the verb agrees with the logical subject."""
+        """Return the Penn bracket; the verb agrees with the logical subject."""
         verb = (BE.past if self.is_past else BE.present)[self.what.person]
         return f"(S (NP (EX there)) (VP {verb} {self.what.english(Case.NOMINATIVE)} {self.place.english()}))"
 
@@ -283,7 +283,7 @@ _LEAF = re.compile(r" ([^ ()]+)\)")
 
 
 def realize(sentence: Sentence) -> GrammarPair:
-    """Return the tree and the texts of a sentence; the English text is the leaves of its tree.
+    """Return the texts and the tree of a sentence; the leaves of the tree are the English text.
 
     >>> from transduce.corpora.grammar.lexicon import load_lexicon
     >>> from transduce.corpora.grammar.phrases import PRONOUNS

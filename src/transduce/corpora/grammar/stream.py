@@ -16,11 +16,11 @@ from transduce.errors import DataError
 
 __all__ = ["generate_pairs", "sentences_of_split"]
 
-_MAX_REPEATS = 10_000  # consecutive samples that were drawn before
+_MAX_REPEATS = 10_000  # consecutive samples equal to earlier ones
 
 
 def sentences_of_split(split: Split, *, seed: int) -> Iterator[tuple[str, Sentence]]:
-    """Yield (construction, sentence) without end; sentences of dev and test have a held-out combination."""
+    """Yield (construction, sentence) endlessly; each sentence of dev and test has a held-out combination."""
     sampler = SentenceSampler(Random(f"{split} {seed}"), choices_for(split))
     while True:
         construction, sentence = sampler.sentence()
@@ -43,7 +43,7 @@ def generate_pairs(split: Split, *, n_pairs: int, seed: int) -> Iterator[Grammar
     seen: set[bytes] = set()
     n_repeated = 0
     pairs = (realize(sentence) for _, sentence in sentences_of_split(split, seed=seed))
-    for pair in islice(pairs, 0, None if n_pairs else 0):
+    for pair in islice(pairs, 0, None if n_pairs else 0):  # draw nothing for 0 pairs
         digest = blake2b(pair.en.encode(), digest_size=8).digest()
         if digest in seen:
             n_repeated += 1

@@ -1,6 +1,6 @@
 """Embedded clauses: subordinate, infinitive, purpose and relative clauses.
 
-In German each is between commas; ``sentences`` removes one next to another comma or the end of the sentence.
+In German each is between commas; ``sentences`` removes a comma that follows another one or ends the sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["CONJUNCTIONS", "Conjunction", "InfinitiveClause", "PurposeClause", "
 
 
 class Conjunction(NamedTuple):
-    """A subordinating conjunction: the English bracket and the German word."""
+    """A subordinating conjunction: the Penn bracket of the English and the German word."""
 
     tree: str
     german: str
@@ -64,7 +64,7 @@ class SubordinateClause(NamedTuple):
 
 
 class InfinitiveClause(NamedTuple):
-    """``to open the door``/``die Tür zu öffnen``; the subject, that of the matrix clause, is a gap."""
+    """``to open the door``/``die Tür zu öffnen``; its subject, that of the main clause, is a gap."""
 
     clause: Clause
 

@@ -73,15 +73,15 @@ _MUST_NOT = MODALS["may"].forms  # must not: darf nicht
 class EnglishGroup(NamedTuple):
     """An English verb group, as leaves and phrases of a tree."""
 
-    auxiliary: str  # before the subject in a question; empty if there is none
+    auxiliary: str  # precedes the subject in a question; empty if there is none
     rest: str
 
 
 class GermanGroup(NamedTuple):
     """A German verb group: split into ``finite`` and ``right_bracket`` in a main clause, else ``verb_final``."""
 
-    finite: str  # second in a main clause
-    right_bracket: str  # at its end: participle, infinitive or separable prefix
+    finite: str  # the second constituent of a main clause
+    right_bracket: str  # at the end of a main clause: participle, infinitive or separable prefix
     verb_final: str  # both, at the end of a subordinate clause
 
 
@@ -96,7 +96,7 @@ def _to_infinitive(verb: EnglishVerb, tail: str) -> str:
 def english_group(
     verb: EnglishVerb, tail: str, *, person: Person, tense: Tense, modal: Modal | None, needs_auxiliary: bool
 ) -> EnglishGroup:
-    """The English verb group of a clause; ``tail`` holds the constituents after the verb.
+    """Return the English verb group of a clause; ``tail`` holds the constituents after the verb.
 
     ``needs_auxiliary``: the clause is a question or negated and needs do-support.
     """
@@ -109,7 +109,7 @@ def english_group(
     match tense:
         case Tense.PRESENT | Tense.PAST:
             forms = verb.present if tense is Tense.PRESENT else verb.past
-            if verb is BE:  # it is its own auxiliary, so there is no inner verb phrase
+            if verb is BE:  # be is its own auxiliary, so there is no inner verb phrase
                 return EnglishGroup(forms[person], tail)
             if needs_auxiliary:
                 do_forms = _DO.present if tense is Tense.PRESENT else _DO.past
@@ -130,7 +130,7 @@ def english_group(
 def german_group(
     verb: GermanVerb, *, person: Person, tense: Tense, modal: Modal | None, is_passive: bool, is_negated: bool
 ) -> GermanGroup:
-    """The German verb group of a clause."""
+    """Return the German verb group of a clause."""
     infinitive = f"{verb.participle} werden" if is_passive else verb.infinitive
     if modal:
         is_prohibition = is_negated and modal.name == "must"
