@@ -84,13 +84,13 @@ def evaluate(
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
     search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
     evaluation = evaluate_translator(translator, sources, references, search=search, split=split, also=also)
-    to = None
+    stream = None
     if out == STANDARD:
         print("".join(f"{line}\n" for line in evaluation.translations), end="", flush=True)
-        to = sys.stderr
+        stream = sys.stderr
     elif out is not None:
         write_lines(out, evaluation.translations)
     if json:
-        print_json(evaluation.scores.as_json(), to=to)
+        print_json(evaluation.scores.as_json(), to=stream)
     else:
-        print_scores(evaluation.scores, to=to)
+        print_scores(evaluation.scores, to=stream)

@@ -128,7 +128,7 @@ def paper(
 
 
 def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
-    """Raise ConfigError for --row with another artefact or with the name of no row."""
+    """Raise ConfigError for --row with another table or figure, or for an unknown row."""
     from transduce.paper.table3 import require_rows
 
     if name != "table3":
@@ -137,7 +137,7 @@ def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
 
 
 def _require_inputs(names: list[str], scale: Scale, treebank: Path | None, sentence: str | None) -> None:
-    """Raise ConfigError at once for an input that would otherwise be missed only after hours of training."""
+    """Raise ConfigError before training for input that is missing or invalid, not only when it is read hours later."""
     from importlib.util import find_spec
 
     if "table4" in names and scale == "paper" and treebank is None:

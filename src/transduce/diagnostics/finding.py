@@ -29,7 +29,7 @@ def make_finding(status: Status, subject: object, message: str) -> Finding:
     >>> make_finding("note", "a\\nb\\udcff", "Öl").subject
     'a\\\\nb\\\\udcff'
     """
-    return Finding(status, _shown(str(subject)), _shown(message))
+    return Finding(status, _escaped(str(subject)), _escaped(message))
 
 
 def good(subject: object, message: str) -> Finding:
@@ -47,7 +47,7 @@ def problem(subject: object, message: str) -> Finding:
     return make_finding("problem", subject, message)
 
 
-def _shown(text: str) -> str:
+def _escaped(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text

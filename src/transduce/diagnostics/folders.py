@@ -97,8 +97,8 @@ def examine_checkpoint(folder: Path) -> Iterator[Finding]:
         f" {state.elapsed_s / 60:.1f} minutes; {WHY[state.cause]}",
     )
     for path in (folder / MODEL_FILE, folder / OPTIMISER_FILE):
-        if odd := _nonfinite_tensors(tensors_in(path)):
-            yield problem(path, f"{odd}; training had diverged before: go back to an older checkpoint")
+        if nonfinite := _nonfinite_tensors(tensors_in(path)):
+            yield problem(path, f"{nonfinite}; training had diverged before: go back to an older checkpoint")
 
 
 def _nonfinite_tensors(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
@@ -122,8 +122,8 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"no model card ({CARD_FILE}): its training data is not documented")
-    if odd := _nonfinite_tensors(read.model.named_parameters()):
-        yield problem(folder / WEIGHTS_FILE, f"{odd}; average older checkpoints")
+    if nonfinite := _nonfinite_tensors(read.model.named_parameters()):
+        yield problem(folder / WEIGHTS_FILE, f"{nonfinite}; average older checkpoints")
         return
     examine_output = {"translation": _translate, "parsing": _parse}.get(read.task)
     if examine_output is not None:

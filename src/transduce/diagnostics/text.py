@@ -40,7 +40,7 @@ class _Reader:
         self.path = path
         self.n_lines = 0
         self.failure: str | None = None
-        self.has_mark = False
+        self.has_bom = False
         self.returns, self.too_long = Tally(), Tally()
 
     def __iter__(self) -> Iterator[str]:
@@ -54,7 +54,7 @@ class _Reader:
                         continue
                     line = raw.removesuffix(b"\n")
                     if self.n_lines == 1 and line.startswith(b"\xef\xbb\xbf"):
-                        self.has_mark, line = True, line[3:]
+                        self.has_bom, line = True, line[3:]
                     if line.endswith(b"\r"):
                         self.returns.add(self.n_lines)
                         line = line[:-1]
@@ -73,7 +73,7 @@ class _Reader:
         advice = "training drops them, dev and test must not have them; is it text? split it"
         too_long = f"of more than {MAX_LINE_BYTES:,} bytes"
         yield from on_lines("problem", self.path, self.too_long, "line", too_long, advice)
-        if self.has_mark:
+        if self.has_bom:
             yield note(self.path, "starts with a byte-order mark, which is dropped on reading")
         if self.returns.count == self.n_lines > 0:
             yield note(self.path, "every line ends with a carriage return (CRLF), which is dropped on reading")

@@ -116,19 +116,19 @@ def label_ends(
     in_order = sorted(labels, key=lambda label: label[1])
     wanted = [float(panel.transData.transform(label[:2])[1]) * 72 / figure.dpi for label in in_order]
     bottom, top = (panel.transAxes.transform((0, y))[1] * 72 / figure.dpi for y in (0, 1))
-    for (x, y, text, colour), at, to in zip(in_order, wanted, spread(wanted, min_gap_points), strict=True):
+    for (x, y, text, colour), y_wanted, y_placed in zip(in_order, wanted, spread(wanted, min_gap_points), strict=True):
         label = panel.annotate(text, (x, y), color=colour, fontsize=9, va="center", annotation_clip=False)
         if in_column:
-            label.set(position=(1.03, (to - bottom) / (top - bottom)), anncoords="axes fraction")
+            label.set(position=(1.03, (y_placed - bottom) / (top - bottom)), anncoords="axes fraction")
             panel.annotate(
                 "",
                 (x, y),
-                xytext=(1.025, (to - bottom) / (top - bottom)),
+                xytext=(1.025, (y_placed - bottom) / (top - bottom)),
                 textcoords="axes fraction",
                 arrowprops={"arrowstyle": "-", "color": "#c4c4c4", "shrinkA": 0, "shrinkB": 5},
             )
         else:
-            label.set(position=(7, to - at), anncoords="offset points")
+            label.set(position=(7, y_placed - y_wanted), anncoords="offset points")
 
 
 def spread(wanted: Sequence[float], min_gap: float) -> list[float]:

@@ -50,7 +50,7 @@ __all__ = [
 Scale = Literal["cpu", "gpu", "paper"]
 LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
-MEASUREMENT_MIGRATIONS: tuple[Migration, ...] = (dict,)  # of measurements cached beside a record
+MEASUREMENT_MIGRATIONS: tuple[Migration, ...] = (dict,)  # of cached measurements; 0 to 1: no change
 # Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation, and the
 # treebank folder differs between machines.
 NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), ("data", "treebank")}
@@ -296,10 +296,10 @@ class Experiments:
             elif split == result.scored_split and result.scores is not None:
                 scores[split] = result.scores.as_json()
             else:
-                of_split = task_of(config).evaluate(
+                split_scores = task_of(config).evaluate(
                     model_folder, prepared, split, device=self.device, also=TOKENISED_BLEUS.keys()
                 )
-                scores[split] = of_split.as_json()
+                scores[split] = split_scores.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
         # Records are shared: leave out the path of the treebank on this machine.

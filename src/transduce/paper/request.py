@@ -16,6 +16,6 @@ class Request:
     """
 
     is_short: bool = False
-    sentence: str | None = None  # to be shown by the attention figures
+    sentence: str | None = None  # shown in the attention figures
     treebank: Path | None = None  # folder of the Penn Treebank, for Table 4 at the paper's scale
     rows: tuple[str, ...] = ()  # of Table 3; empty: all

@@ -46,7 +46,7 @@ PRINTED: dict[str, Printed] = {
 
 # Sustained single-precision TFLOP/s of a GPU, as the paper assumes (footnote of section 6.1).
 P100_TFLOPS = 9.5
-P100S, BASE_SECONDS, BIG_SECONDS = 8, 12 * 3600.0, 3.5 * 86400.0
+P100S, BASE_SECONDS, BIG_SECONDS = 8, 12 * 3600.0, 3.5 * 86400.0  # number of GPUs, training times
 
 # Our systems: the paper's row that each is modelled on, and its changes of the base configuration.
 SYSTEMS: dict[str, tuple[str, Mapping[str, Any]]] = {
@@ -65,7 +65,7 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
     """Train every system on the same text with the same tokenizer, search and number of updates."""
     names = ["LSTM without attention", "Transformer"] if request.is_short else list(SYSTEMS)
     records = {name: experiments.run(_experiment(experiments, name, is_short=request.is_short)) for name in names}
-    paper, ours = (size_description(config) for config in (row_at_scale("base", "paper"), _of_transformer(records)))
+    paper, ours = (size_description(config) for config in (row_at_scale("base", "paper"), _transformer_config(records)))
     return Report(
         "table2",
         "Table 2: BLEU and the cost of training",
@@ -91,7 +91,7 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
     )
 
 
-def _of_transformer(records: Mapping[str, RunRecord]) -> Mapping[str, Any]:
+def _transformer_config(records: Mapping[str, RunRecord]) -> Mapping[str, Any]:
     return records["Transformer"].config
 
 

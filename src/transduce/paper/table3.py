@@ -68,7 +68,7 @@ PRINTED: dict[str, Printed] = {
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
 
-# Section 6.2: no checkpoint averaging. Without validation BLEU, the minutes are of training alone.
+# Section 6.2: no checkpoint averaging. Validation BLEU is off, so the minutes measure training alone.
 AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false")
 
 # Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
@@ -176,7 +176,7 @@ def _summary(records: Mapping[str, Sequence[RunRecord]]) -> str:
 
 
 def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
-    """Name the sizes that stand side by side."""
+    """Describe the paper's and our model and text of each row."""
     sizes = (
         f"Row {name}: paper {size_description(row_at_scale(name, 'paper'))}; ours {size_description(row[0].config)}."
         for name, row in records.items()
@@ -340,17 +340,17 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
     perplexities, bleus = _perplexities(base or []), [_bleu(record) for record in base or []]
     rows: list[tuple[Cell, ...]] = []
     for name, of_row in records.items():
-        printed, record, compares = PRINTED[name], of_row[0], base is not None and name != "base"
+        printed, record, is_compared = PRINTED[name], of_row[0], base is not None and name != "base"
         rows.append(
             (
                 name,
                 printed.change,
                 printed.perplexity,
                 mean(_perplexities(of_row)),
-                _effect_on_perplexity(name, record, perplexities) if compares else None,
+                _effect_on_perplexity(name, record, perplexities) if is_compared else None,
                 printed.bleu,
                 mean(map(_bleu, of_row)),
-                _effect_on_bleu(name, record, bleus) if compares else None,
+                _effect_on_bleu(name, record, bleus) if is_compared else None,
                 mean(_bleu(each, "paper_bleu") for each in of_row),
                 record.parameters / 1e6,
                 record.updates,

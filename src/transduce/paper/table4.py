@@ -69,7 +69,7 @@ PARSERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }  # fmt: skip
-_ALL = (
+_COMMON = (
     "model.embeddings=separate", "data.task=parsing", "data.shared_vocabulary=false", "training.average_last=5",
     "search.alpha=0.3", "search.max_extra_tokens=300",
 )  # fmt: skip
@@ -157,7 +157,7 @@ def _draw(records: Sequence[RunRecord], path: Path) -> None:
 def parser_at_scale(name: str, scale: Scale) -> RunConfig:
     """Return the run of a recipe; at cpu scale with a quarter of its updates."""
     base, settings = PARSERS[name]
-    config = with_settings(preset(base), [*_ALL, *settings])
+    config = with_settings(preset(base), [*_COMMON, *settings])
     if scale != "cpu":
         return config
     return with_settings(config, [f"training.max_updates={config.training.max_updates // CPU_UPDATES_DIVISOR}"])

@@ -56,7 +56,7 @@ class RowPoint:
     group: str  # A to E, or "big"
     perplexity: float
     paper_perplexity: float
-    effect: str  # against base, one of the keys of ``EFFECTS``
+    effect: str  # relative to base; a key of ``EFFECTS``
 
 
 # Effect of a row on our perplexity -> colour and marker.
@@ -78,7 +78,7 @@ LEGEND = {
 def draw_perplexities(
     rows: Sequence[RowPoint],
     *,
-    base: tuple[float, float, float],  # our mean and the ends of the interval of seeds
+    base: tuple[float, float, float],  # our mean, and the ends of its 95 % interval over seeds
     paper_base: float,
     titles: tuple[str, str],  # of our panel and the paper's
     labels: tuple[str, str],  # of their x axes

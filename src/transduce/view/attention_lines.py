@@ -18,7 +18,7 @@ __all__ = ["HeadLines", "LinePanel", "attention_lines"]
 
 ROW, MARGIN, GAP = 23, 20, 44  # height of a word; around the drawing; between panels
 LINES_WIDTH, CELL, BAR = 150, 12, 54  # between the words; a cell of the strip; the strip of a single head
-LETTER, LONGEST_WORD = 7.9, 18  # pixels, an upper estimate; characters
+LETTER, LONGEST_WORD = 7.9, 18  # width of a letter in pixels, an upper estimate; characters of a word
 TITLE_LINE, LEGEND_LINE, SWATCH, HEADER = 18, 20, 23, 18
 MIN_DRAWN_WEIGHT = 0.04  # the weakest line
 N_STRONGEST = 3  # lines of each query where all queries are drawn
