@@ -49,10 +49,10 @@ def test_a_backward_pass_holds_what_the_forward_pass_has_kept() -> None:
     gc.collect()
 
 
-def accumulator(micro_run: Path) -> tuple[GradientAccumulator[object], torch.optim.Optimizer]:
+def accumulator(micro_run: Path, **settings: float) -> tuple[GradientAccumulator[object], torch.optim.Optimizer]:
     prepared = open_prepared(micro_run / "store")
     size = prepared.tokenizers.src.size
-    config = TrainingConfig(max_tokens_per_batch=3000)
+    config = TrainingConfig(max_tokens_per_batch=3000, **settings)  # type: ignore[arg-type]
     model = Transformer(
         ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=128, n_heads=4, d_k=16, d_v=16,
                     src_vocab_size=size, tgt_vocab_size=size)
@@ -60,6 +60,17 @@ def accumulator(micro_run: Path) -> tuple[GradientAccumulator[object], torch.opt
     batches = PairBatches(prepared.train, max_tokens=3000, seed=1, device=torch.device("cpu"))
     gradients = GradientAccumulator(model, PairObjective(model, config), batches, config, DistributedContext())
     return gradients, make_optimiser(model, config)  # type: ignore[return-value]
+
+
+def test_the_preflight_needs_the_memory_of_r_drop_that_starts_later(micro_run: Path) -> None:
+    peaks = []
+    for settings in ({}, {"r_drop": 1.0, "r_drop_after": 50}):
+        gradients, optimiser = accumulator(micro_run, **settings)
+        with PeakMemory() as peak, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory_preflight, "_require_memory", lambda *arguments: None)
+            memory_preflight.memory_preflight(gradients, optimiser, epoch=0)
+        peaks.append(peak.bytes)
+    assert peaks[1] > 1.5 * peaks[0]
 
 
 def test_the_estimate_from_small_parts_is_near_the_truth(micro_run: Path) -> None:

@@ -23,6 +23,7 @@ ROUND_TO = 100  # tokens, of the suggested budget
 def memory_preflight(accumulator: GradientAccumulator[BatchT], optimiser: torch.optim.Optimizer, *, epoch: int) -> None:
     """Compute the gradient of the largest batches once and discard it, without changing random states.
 
+    It is computed as at the end of the run, when an objective that grows (R-Drop) needs the most memory.
     With one process, the memory they need is estimated first, because the system may kill a process that runs out of
     memory. Raises TrainingError, with the budget to use, if they do not fit.
     """
@@ -32,7 +33,7 @@ def memory_preflight(accumulator: GradientAccumulator[BatchT], optimiser: torch.
             try:
                 if accumulator.distributed.n == 1:
                     _require_memory(accumulator, (epoch, index), optimiser)
-                accumulator.accumulate([(epoch, index)], update=0)
+                accumulator.accumulate([(epoch, index)], update=accumulator.config.max_updates)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
