@@ -1,4 +1,4 @@
-"""The committed tables of docs/paper are what the code makes from the committed records."""
+"""The committed pages of docs/paper are what the code of today makes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import transduce.view
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "paper"
@@ -23,3 +24,9 @@ def test_tables_follow_from_the_records(name: str, tmp_path: Path) -> None:
         else:
             assert (COMMITTED / path.name).exists()
     assert not (tmp_path / "work").exists()  # nothing was trained
+
+
+@pytest.mark.parametrize("name", ["attention_page.css", "attention_drawing.js", "attention_page.js"])
+def test_the_attention_page_has_the_assets_of_today(name: str) -> None:
+    asset = (Path(transduce.view.__file__).parent / name).read_text(encoding="utf-8")
+    assert asset.strip() in (COMMITTED / "attention.html").read_text(encoding="utf-8")

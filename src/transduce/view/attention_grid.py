@@ -14,7 +14,7 @@ from transduce.view.svg import HEAD_COLOURS, INK, QUIET, RULE, Weights, document
 __all__ = ["attention_grid"]
 
 MARGIN, GAP, LABEL = 20, 12, 58  # around the drawing; between maps; for the layer labels
-LARGEST_MAP, LARGEST_CELL = 96, 8
+MAX_MAP, MAX_CELL = 96, 8
 N_SHADES = 12
 
 
@@ -34,7 +34,7 @@ def attention_grid(weights_LHTS: Weights, *, title: str, marked: Collection[tupl
             f"weights must have shape (layers, heads, queries, keys), none of them 0; got {weights_LHTS.shape}"
         )
     n_layers, n_heads, n_queries, n_keys = weights_LHTS.shape
-    cell = min(LARGEST_CELL, LARGEST_MAP / max(n_queries, n_keys))
+    cell = min(MAX_CELL, MAX_MAP / max(n_queries, n_keys))
     width, height = cell * n_keys, cell * n_queries
     left, top = MARGIN + LABEL, MARGIN + 20
     parts = []

@@ -18,7 +18,7 @@ __all__ = ["HeadLines", "LinePanel", "attention_lines"]
 
 ROW, MARGIN, GAP = 23, 20, 44  # height of a word; around the drawing; between panels
 LINES_WIDTH, CELL, BAR = 150, 12, 54  # between the words; a cell of the strip; the strip of a single head
-LETTER, LONGEST_WORD = 7.9, 18  # width of a letter in pixels, an upper estimate; characters of a word
+LETTER, MAX_WORD_LENGTH = 7.9, 18  # width of a letter in pixels, an upper estimate; characters of a word
 TITLE_LINE, LEGEND_LINE, SWATCH, HEADER = 18, 20, 23, 18
 MIN_DRAWN_WEIGHT = 0.04  # the weakest line
 N_STRONGEST = 3  # lines of each query where all queries are drawn
@@ -123,7 +123,7 @@ class _Layout:
 
 def _width(words: Sequence[str]) -> float:
     """Return the width of the widest word in pixels; East Asian wide characters count twice."""
-    shown = (shortened(word, LONGEST_WORD) for word in words)
+    shown = (shortened(word, MAX_WORD_LENGTH) for word in words)
     return max(sum(2 if east_asian_width(letter) in "FW" else 1 for letter in word) for word in shown) * LETTER
 
 
@@ -213,13 +213,13 @@ def _words(panel: LinePanel, layout: _Layout) -> Iterator[str]:
     for row, word in enumerate(panel.queries):
         is_muted = panel.query is not None and row != panel.query
         yield text(
-            shortened(word, LONGEST_WORD), layout.query_edge - 8, layout.y(row) + 5,
+            shortened(word, MAX_WORD_LENGTH), layout.query_edge - 8, layout.y(row) + 5,
             text_anchor="end", fill=QUIET if is_muted else INK, font_weight="600" if row == panel.query else "400",
         )  # fmt: skip
     for row, word in enumerate(panel.keys):
         is_muted = panel.query is not None and max_weights[row] < STRONG
         yield text(
-            shortened(word, LONGEST_WORD), layout.words, layout.y(row) + 5,
+            shortened(word, MAX_WORD_LENGTH), layout.words, layout.y(row) + 5,
             fill=QUIET if is_muted else INK, font_weight="600" if max_weights[row] >= STRONG else "400",
         )  # fmt: skip
 

@@ -29,7 +29,7 @@ from transduce.view.svg import Weights, shortened_text
 __all__ = ["AttentionMaps", "attention_page", "write_attention_page"]
 
 N_STEPS = 255  # weights are rounded to 1 / 255
-LONGEST_HEADING = 72  # characters
+MAX_HEADING_LENGTH = 72  # characters
 ROUNDING_SLACK = 1e-2  # a softmax in bfloat16 may exceed 1 by about this much
 
 
@@ -106,7 +106,7 @@ def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     script = _asset("attention_drawing.js") + _asset("attention_page.js")
     return Template(_asset("attention_page.html")).substitute(
         title=html.escape(title),
-        heading=html.escape(shortened_text(title, LONGEST_HEADING)),
+        heading=html.escape(shortened_text(title, MAX_HEADING_LENGTH)),
         style=style,
         style_hash=_content_hash(style),
         script=script,
