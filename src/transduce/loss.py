@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transduce.bucketing import bucket_rows
+
 __all__ = [
     "LossConfig", "LossSum", "Smoothing", "cross_entropy", "cross_entropy_reference", "r_drop", "r_drop_reference",
     "smoothing_weights",
@@ -25,10 +27,9 @@ Smoothing = Literal["uniform", "authors"]
 
 # Size of a block of logits. Larger blocks make faster matrix products; this is 3,600 rows at V = 37,000 in bf16.
 BLOCK_BYTES = 2**28
+MIN_BLOCK_ROWS = 64
 # The softmax of a block runs in parts that stay in the CPU cache.
 CPU_PART_ENTRIES = 2**19
-# The rows of the last block are padded to a multiple of this; model/padding.py says why.
-ROUND_UP_TO = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +163,13 @@ class _BlockwiseCrossEntropy(torch.autograd.Function):
         n_passes = len(states_XND)
         loss, nll = states_XND.new_zeros((), dtype=dtype), states_XND.new_zeros((), dtype=dtype)
         cast_weight_VD = weight_VD.to(product_dtype)
-        block_rows = max(ROUND_UP_TO, BLOCK_BYTES // (n_passes * len(weight_VD) * product_dtype.itemsize))
+        block_rows = max(MIN_BLOCK_ROWS, BLOCK_BYTES // (n_passes * len(weight_VD) * product_dtype.itemsize))
         grad_states, grad_weight_VD = [], None
         for states_XRD, targets_R in zip(
             torch.split(states_XND, block_rows, dim=1), torch.split(targets_N, block_rows), strict=True
         ):
             n_rows = len(targets_R)
-            padded_XRD = F.pad(states_XRD.to(product_dtype), (0, 0, 0, -n_rows % ROUND_UP_TO))
+            padded_XRD = F.pad(states_XRD.to(product_dtype), (0, 0, 0, bucket_rows(n_rows) - n_rows))
             z_XRV = padded_XRD @ cast_weight_VD.T
             for z_XPV, targets_P in _parts(z_XRV[:, :n_rows], targets_R):
                 nll_sum, target_sum, divergence_sum = _logits_to_gradient_(z_XPV, targets_P, a, alpha, dtype)

@@ -79,14 +79,14 @@ def test_multi_head_attention_equals_torch(kernel: str) -> None:
     x_BTD = torch.randn(3, 5, 16, dtype=torch.float64)
     is_real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
     padding = PaddingInfo.from_mask(is_real)
-    x_ND = padding.unpad(x_BTD)
+    x_ND = padding.gather(x_BTD)
 
     out_ND = ours(x_ND, padding, allow_BTS=padding.allow_B1S())
     expected, _ = theirs(x_BTD, x_BTD, x_BTD, key_padding_mask=~is_real)
     torch.testing.assert_close(out_ND[: padding.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
 
     causal = causal_mask(5, torch.device("cpu"))
-    out_ND = ours(x_ND, padding, allow_BTS=causal)
+    out_ND = ours(x_ND, padding, allow_BTS=causal_mask(padding.shape_BT[1], torch.device("cpu")))
     expected, _ = theirs(x_BTD, x_BTD, x_BTD, attn_mask=~causal[0])
     torch.testing.assert_close(out_ND[: padding.n_real], expected[is_real], rtol=1e-10, atol=1e-12)
 
@@ -97,8 +97,8 @@ def test_separate_widths_change_the_shapes_only_inside() -> None:
     assert itself.w_qkv.widths == [6, 6, 10]
     assert (source.w_q.weight.shape, source.w_kv.weight.shape) == ((6, 16), (16, 16))
     padding, memory_padding = (
-        PaddingInfo.from_mask(torch.ones(2, 4, dtype=torch.bool)),
-        PaddingInfo.from_mask(torch.ones(2, 3, dtype=torch.bool)),
+        PaddingInfo.without_padding(2, 4, torch.device("cpu")),
+        PaddingInfo.without_padding(2, 3, torch.device("cpu")),
     )
     x_ND, memory = torch.randn(8, 16), EncoderOutput(torch.randn(6, 16), memory_padding)
     assert itself(x_ND, padding, allow_BTS=None).shape == (8, 16)

@@ -26,7 +26,7 @@ class Frames(nn.Module):
     def forward(self, source: tuple[Tensor, Tensor]) -> tuple[Tensor, PaddingInfo]:
         frames_BSX, lengths_B = source
         padding = PaddingInfo.from_mask(torch.arange(frames_BSX.shape[1]) < lengths_B.unsqueeze(1))
-        return self.project(padding.unpad(frames_BSX)) + self.positions(padding.positions_N(), 99), padding
+        return self.project(padding.gather(frames_BSX)) + self.positions(padding.position_N, 99), padding
 
 
 def test_frames_are_read_as_tokens_are() -> None:

@@ -27,7 +27,8 @@ class DecoderOnly(nn.Module):
     def forward(self, ids_BT: Tensor) -> Tensor:
         padding = PaddingInfo.from_mask(ids_BT != 0)
         x_BTD = self.embedding(ids_BT) + sinusoid(ids_BT.shape[1], CONFIG.d_model).float()
-        states_ND = self.stack(padding.unpad(x_BTD), padding, allow_BTS=causal_mask(ids_BT.shape[1], ids_BT.device))
+        allow_1TT = causal_mask(padding.shape_BT[1], ids_BT.device)
+        states_ND = self.stack(padding.gather(x_BTD), padding, allow_BTS=allow_1TT)
         return states_ND[: padding.n_real] @ self.embedding.weight.T
 
 
@@ -72,7 +73,7 @@ def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
 
 
 def test_cross_attention_and_memory_go_together() -> None:
-    x_ND, padding = torch.randn(3, 32), PaddingInfo.from_mask(torch.ones(1, 3, dtype=torch.bool))
+    x_ND, padding = torch.randn(3, 32), PaddingInfo.without_padding(1, 3, torch.device("cpu"))
     memory = EncoderOutput(x_ND, padding)
     with pytest.raises(ShapeError, match=naming("cross-attention", "no memory")):
         Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None)

@@ -74,7 +74,7 @@ def with_causal_encoder(model: Transformer) -> None:
     attention = model.encoder[1].self_attention
     forward = attention.forward
     attention.forward = lambda x, padding, *, allow_BTS, hook=None: forward(  # type: ignore[assignment]
-        x, padding, allow_BTS=causal_mask(padding.is_real_BT.shape[1], x.device), hook=hook
+        x, padding, allow_BTS=causal_mask(padding.shape_BT[1], x.device), hook=hook
     )
 
 

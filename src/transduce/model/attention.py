@@ -152,7 +152,15 @@ class MultiHeadAttention(nn.Module):
         return [split_heads(part, self.n_heads) for part in torch.split(x_BTO, list(widths), dim=-1)]
 
     def attend(
-        self, q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None, hook: WeightsHook | None
+        self,
+        q_BHTK: Tensor,
+        k_BHSK: Tensor,
+        v_BHSU: Tensor,
+        *,
+        queries: PaddingInfo,
+        keys: PaddingInfo,
+        allow_BTS: Tensor | None,
+        hook: WeightsHook | None,
     ) -> Tensor:
         """Attention in all heads, (B, H, T, U), by the chosen kernel; with a hook, by the reference."""
         p_drop = self.p_drop if self.training else 0.0
@@ -166,7 +174,7 @@ class MultiHeadAttention(nn.Module):
             case "reference":
                 heads_BHTU, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
                 if hook is not None:
-                    hook(weights_BHTS)
+                    hook(weights_BHTS[: queries.n_sentences, :, : queries.n_positions, : keys.n_positions])
                 return heads_BHTU
             case _:
                 assert_never(kernel)
@@ -186,7 +194,7 @@ class SelfAttention(MultiHeadAttention):
     ) -> Tensor:
         """Attend within each sentence, (N, D) to (N, D); ``allow`` None allows every position."""
         q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
-        heads_BHTU = self.attend(q_BHTK, k_BHTK, v_BHTU, allow_BTS=allow_BTS, hook=hook)
+        heads_BHTU = self.attend(q_BHTK, k_BHTK, v_BHTU, queries=padding, keys=padding, allow_BTS=allow_BTS, hook=hook)
         out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
 
@@ -214,8 +222,11 @@ class CrossAttention(MultiHeadAttention):
     ) -> Tensor:
         """Attend to all real positions of the ``memory``, (N, D) to (N, D)."""
         q_BHTK = split_heads(padding.pad(self.w_q(x_ND)), self.n_heads)
-        k_BHSK, v_BHSU = self.split(memory.padding.pad(self.w_kv(memory.states_MD)), self.widths)
-        heads_BHTU = self.attend(q_BHTK, k_BHSK, v_BHSU, allow_BTS=memory.padding.allow_B1S(), hook=hook)
+        keys = memory.padding
+        k_BHSK, v_BHSU = self.split(keys.pad(self.w_kv(memory.states_MD)), self.widths)
+        heads_BHTU = self.attend(
+            q_BHTK, k_BHSK, v_BHSU, queries=padding, keys=keys, allow_BTS=keys.allow_B1S(), hook=hook
+        )
         out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
 

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.bucketing import bucket_rows
 from transduce.errors import ShapeError
-from transduce.model.padding import ROUND_UP_TO
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["AuxiliaryLosses", "MixtureOfExperts", "balance_loss"]
@@ -57,14 +57,15 @@ class MixtureOfExperts(nn.Module):
         self.gate = Gate(config.d_model, config.n_experts, bias=False)
         self.experts = nn.ModuleList(expert(config) for _ in range(config.n_experts))
 
-    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """(..., D) to (..., D); the balance loss is added to ``auxiliary``."""
+    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None, n_real: int | None = None) -> Tensor:
+        """(..., D) to (..., D); ``auxiliary`` gets the balance loss of the first ``n_real`` inputs (None: all)."""
         x_ND = x.flatten(0, -2)
         logits_NE = self.gate(x_ND).float()
         top_logits_NA, expert_NA = logits_NE.topk(self.n_active, dim=-1)
         gate_NA = top_logits_NA.softmax(dim=-1)
         if auxiliary is not None:
-            auxiliary.add(BALANCE_WEIGHT * len(x_ND) * balance_loss(logits_NE.softmax(dim=-1), expert_NA))
+            p_NE = logits_NE[:n_real].softmax(dim=-1)
+            auxiliary.add(BALANCE_WEIGHT * len(p_NE) * balance_loss(p_NE, expert_NA[:n_real]))
         expert_M = expert_NA.flatten()
         order_M = expert_M.argsort(stable=True)  # groups the inputs by expert
         n_routed_E = torch.bincount(expert_M, minlength=len(self.experts)).tolist()
@@ -76,8 +77,8 @@ class MixtureOfExperts(nn.Module):
 
 
 def _apply(expert: nn.Module, x_RD: Tensor) -> Tensor:
-    """The expert's outputs, (R, D); in training R is rounded up, as ``transduce.model.padding`` explains."""
-    n_extra = -len(x_RD) % ROUND_UP_TO if expert.training else 0
+    """The expert's outputs, (R, D); in training R is rounded up, as ``transduce.bucketing`` explains."""
+    n_extra = bucket_rows(len(x_RD)) - len(x_RD) if expert.training else 0
     out_RD: Tensor = expert(F.pad(x_RD, (0, 0, 0, n_extra)))
     return out_RD[: len(x_RD)]
 

@@ -69,8 +69,8 @@ class TokenFrontEnd(nn.Module):
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """The states (N, D) at the real positions of ids padded on the right with 0, and their padding info."""
         padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
-        encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
-        return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
+        encoding_ND = self.positions(padding.position_N, padding.n_positions)
+        return self.dropout(self.embedding(padding.gather(ids_BT)) + encoding_ND), padding
 
     def start(self, n_rows: int) -> Positions:
         """The positions of ``n_rows`` empty rows."""

@@ -46,7 +46,7 @@ class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
     ) -> Tensor:
         """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` gives their logits."""
         x_ND, padding = self.source(ids_BT)
-        allow_BTS = causal_mask(ids_BT.shape[1], ids_BT.device) if self.is_causal else padding.allow_B1S()
+        allow_BTS = causal_mask(padding.shape_BT[1], ids_BT.device) if self.is_causal else padding.allow_B1S()
         states_ND: Tensor = self.decoder(
             x_ND, padding, allow_BTS=allow_BTS, attention_hook=attention_hook, auxiliary=auxiliary
         )

@@ -59,8 +59,8 @@ class FeedForward(nn.Module):
         self.w_2 = nn.Linear(config.d_ff, config.d_model)
         self.p_drop = config.p_drop_relu
 
-    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """(..., D) to (..., D). ``auxiliary`` is unused: only the mixture of experts has an auxiliary loss."""
+    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None, n_real: int | None = None) -> Tensor:
+        """(..., D) to (..., D). The rest is for the mixture of experts, which has an auxiliary loss."""
         out: Tensor = self.w_2(dropout(F.relu(self.w_1(x), inplace=True), self.p_drop, training=self.training))
         return out
 
@@ -96,7 +96,7 @@ class Layer(nn.Module):
         attention, residual = self.cross_attention, self.cross_attention_residual
         if attention is not None and residual is not None:
             x_ND = residual(x_ND, partial(attention, padding=padding, memory=memory, hook=cross_hook))
-        out_ND: Tensor = self.feed_forward_residual(x_ND, lambda x: self.feed_forward(x, auxiliary))
+        out_ND: Tensor = self.feed_forward_residual(x_ND, lambda x: self.feed_forward(x, auxiliary, padding.n_real))
         return out_ND
 
     def cross_keys_values(self, memory_BSD: Tensor | None) -> tuple[Tensor | None, Tensor | None]:

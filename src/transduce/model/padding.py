@@ -3,78 +3,153 @@
 Most of a Transformer works on each position alone (projections, feed-forward, norms, the softmax) and needs no padding.
 These parts run on the unpadded tensor (N, D) of the real positions; only attention runs on the padded one.
 
-If the batch has padding, N is rounded up to a multiple of 64 with copies of row 0, whose outputs are ignored: oneDNN
-compiles a kernel for each shape of a bf16 product not in its cache, and the number of real positions varies by batch.
+With several sentences both tensors are larger than the batch needs, so that they have few shapes
+(``transduce.bucketing`` says why): a padded tensor has additional columns and sentences, an unpadded one additional
+rows, copies of its first row. What is computed there is ignored, and its gradient is zero. So both conversions are
+gathers, and each is the gradient of the other: every padding position reads an additional row, and every additional row
+reads a padding position.
 
-Shapes: B sentences, T positions, S key positions, N real positions (rounded up), M real source positions (rounded up),
-D any width.
+Shapes: B sentences and T positions of each (both rounded up), S key positions, N real positions (rounded up), M real
+source positions (rounded up), D any width, X = B T positions of a padded tensor.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transduce.bucketing import bucket_columns, bucket_rows, bucket_sentences
 from transduce.errors import ShapeError
 
-__all__ = ["EncoderOutput", "PaddingInfo", "causal_mask"]
-
-ROUND_UP_TO = 64
+__all__ = ["EncoderOutput", "PaddingInfo", "causal_mask", "require_right_padding"]
 
 
 @dataclass(frozen=True, slots=True)
 class PaddingInfo:
-    """Which positions of a right-padded (B, T) batch are real, and the conversion between padded and unpadded.
+    """Which positions of a right-padded batch are real, and the conversion between padded and unpadded tensors.
 
     >>> padding = PaddingInfo.from_mask(torch.tensor([[True, True], [True, False]]))
-    >>> padding.unpad(torch.tensor([[[1.0], [2.0]], [[3.0], [0.0]]]))[: padding.n_real].flatten().tolist()
-    [1.0, 2.0, 3.0]
+    >>> x_ND = torch.arange(float(len(padding.index_N))).unsqueeze(1)
+    >>> padding.pad(x_ND)[:2, :2, 0].tolist()  # the padding of the second sentence reads an additional row
+    [[0.0, 1.0], [2.0, 3.0]]
+    >>> padding.unpad(padding.pad(x_ND))[: padding.n_real].flatten().tolist()
+    [0.0, 1.0, 2.0]
     """
 
-    is_real_BT: Tensor  # bool
-    index_N: Tensor  # of each real position in the flattened batch, in row-major order; then zeros up to N
-    n_real: int  # real positions, without the rounding
-
-    @property
-    def has_padding(self) -> bool:
-        """Whether any position is padding."""
-        return self.n_real < self.is_real_BT.numel()
+    index_N: Tensor  # of each row in the flattened batch, in row-major order; 0 for additional rows
+    position_N: Tensor  # of each row in its sentence, from 0; 0 for additional rows
+    padded_N: Tensor  # position of each row in the flattened padded tensor; of additional rows: a padding position
+    row_X: Tensor  # row of each position of a padded tensor; of padding positions: an additional row
+    is_key_BT: Tensor | None  # bool: where queries may attend, at real positions; None: everywhere
+    n_real: int  # real positions
+    n_sentences: int  # of the batch
+    n_positions: int  # of the batch: its longest length
+    shape_BT: tuple[int, int]  # of padded tensors
 
     @staticmethod
     def from_mask(is_real_BT: Tensor) -> PaddingInfo:
-        """Build it from a boolean mask. Raises ShapeError if a row is empty or not padded on the right."""
-        if not bool(is_real_BT[:, 0].all()):
-            raise ShapeError("a row of the batch has no token; give each sentence at least its EOS token")
-        if bool((is_real_BT[:, 1:] & ~is_real_BT[:, :-1]).any()):
-            raise ShapeError("a row of the batch has padding before a token; pad on the right")
-        index_N = is_real_BT.flatten().nonzero().squeeze(1)
-        n_real = len(index_N)
-        if n_real < is_real_BT.numel():
-            index_N = F.pad(index_N, (0, -n_real % ROUND_UP_TO))
-        return PaddingInfo(is_real_BT, index_N, n_real)
+        """Build it from the mask of a batch. Raises ShapeError if a row is empty or not padded on the right."""
+        require_right_padding(is_real_BT)
+        lengths_B = is_real_BT.sum(dim=1).cpu()
+        return PaddingInfo.from_lengths(lengths_B, n_positions=is_real_BT.shape[1], device=is_real_BT.device)
+
+    @staticmethod
+    def from_lengths(lengths_B: Tensor, *, n_positions: int, device: torch.device) -> PaddingInfo:
+        """Build it from the length of each sentence, int64 on the CPU; none is above ``n_positions``."""
+        n_sentences, n_real = len(lengths_B), int(lengths_B.sum())
+        shape_BT = bucket_sentences(n_sentences), bucket_columns(n_positions)
+        if n_real == shape_BT[0] * shape_BT[1] or (n_sentences == 1 and n_real == n_positions):
+            return PaddingInfo.without_padding(n_sentences, n_positions, device)
+        is_real_BT = torch.zeros(shape_BT, dtype=torch.bool)
+        is_real_BT[:n_sentences] = torch.arange(shape_BT[1]) < lengths_B.unsqueeze(1)
+        is_real_X = is_real_BT.flatten()
+        real_N, first_padding = is_real_X.nonzero().squeeze(1), int(is_real_X.int().argmin())
+        n_extra = bucket_rows(n_real + 1) - n_real
+        padded_N = F.pad(real_N, (0, n_extra), value=first_padding)
+        position_N = F.pad(real_N % shape_BT[1], (0, n_extra))
+        index_N = F.pad(real_N // shape_BT[1] * n_positions, (0, n_extra)) + position_N
+        row_X = torch.full((len(is_real_X),), n_real).masked_scatter_(is_real_X, torch.arange(n_real))
+        is_real_BT[n_sentences:, 0] = True  # additional sentences: the softmax over no key is undefined
+        return PaddingInfo(
+            index_N=index_N.to(device, non_blocking=True),
+            position_N=position_N.to(device, non_blocking=True),
+            padded_N=padded_N.to(device, non_blocking=True),
+            row_X=row_X.to(device, non_blocking=True),
+            is_key_BT=is_real_BT.to(device, non_blocking=True),
+            n_real=n_real,
+            n_sentences=n_sentences,
+            n_positions=n_positions,
+            shape_BT=shape_BT,
+        )
+
+    @staticmethod
+    def without_padding(n_sentences: int, n_positions: int, device: torch.device) -> PaddingInfo:
+        """The padding info of a batch without padding, and without additional columns, sentences and rows."""
+        index_N = torch.arange(n_sentences * n_positions, device=device)
+        shape_BT = n_sentences, n_positions
+        return PaddingInfo(
+            index_N, index_N % n_positions, index_N, index_N, None, len(index_N), n_sentences, n_positions, shape_BT
+        )
+
+    def gather(self, x_BT: Tensor) -> Tensor:
+        """The rows (N, ...) of a batch (sentences, positions, ...), such as its ids."""
+        return x_BT.flatten(0, 1).index_select(0, self.index_N)
 
     def pad(self, x_ND: Tensor) -> Tensor:
-        """Restore the padding: (N, D) to (B, T, D), with zeros at padding."""
-        if self.has_padding:
-            padded = x_ND.new_zeros(self.is_real_BT.numel(), x_ND.shape[-1])  # (B T, D)
-            x_ND = padded.index_copy_(0, self.index_N[: self.n_real], x_ND[: self.n_real])
-        return x_ND.view(*self.is_real_BT.shape, -1)
+        """Restore the padding: (N, D) to (B, T, D). Values at padding are finite and must be ignored."""
+        if self.is_key_BT is not None:
+            x_ND = _Gather.apply(x_ND, self.row_X, self.padded_N)  # type: ignore[no-untyped-call]
+        return x_ND.view(*self.shape_BT, -1)
 
     def unpad(self, x_BTD: Tensor) -> Tensor:
         """Remove the padding: (B, T, D) to (N, D)."""
         x_ND = x_BTD.flatten(0, 1)
-        return x_ND.index_select(0, self.index_N) if self.has_padding else x_ND
+        if self.is_key_BT is not None:
+            x_ND = _Gather.apply(x_ND, self.padded_N, self.row_X)  # type: ignore[no-untyped-call]
+        return x_ND
 
-    def positions_N(self) -> Tensor:
-        """The index of each real position in its sentence, from 0, (N,)."""
-        return self.index_N % self.is_real_BT.shape[1]
+    def crop(self, x_BT: Tensor) -> Tensor:
+        """Remove additional sentences and columns: (B, T, ...) to the shape of the batch."""
+        return x_BT[: self.n_sentences, : self.n_positions]
 
     def allow_B1S(self) -> Tensor | None:
         """The key mask (B, 1, S) that hides padding; None if there is none."""
-        return self.is_real_BT.unsqueeze(1) if self.has_padding else None
+        return None if self.is_key_BT is None else self.is_key_BT.unsqueeze(1)
+
+    def allow_cropped_B1S(self) -> Tensor | None:
+        """The key mask of a cropped tensor; None if the batch has no padding."""
+        if self.is_key_BT is None or self.n_real == self.n_sentences * self.n_positions:
+            return None
+        return self.crop(self.is_key_BT).unsqueeze(1)
+
+
+class _Gather(torch.autograd.Function):
+    """``x.index_select(0, index)``, where rows of ``x`` that are read never or several times have gradient zero.
+
+    ``inverse_index`` has, for each row of ``x``, its index in the output; or that of any output with gradient zero.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, inverse_index: Tensor) -> Tensor:
+        ctx.save_for_backward(inverse_index)
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (inverse_index,) = ctx.saved_tensors
+        return grads[0].index_select(0, inverse_index), None, None
+
+
+def require_right_padding(is_real_BT: Tensor) -> None:
+    """Raise ShapeError if a row is empty or not padded on the right."""
+    if not bool(is_real_BT[:, 0].all()):
+        raise ShapeError("a row of the batch has no token; give each sentence at least its EOS token")
+    if bool((is_real_BT[:, 1:] & ~is_real_BT[:, :-1]).any()):
+        raise ShapeError("a row of the batch has padding before a token; pad on the right")
 
 
 @dataclass(frozen=True, slots=True)

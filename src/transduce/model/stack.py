@@ -90,10 +90,10 @@ class Stack(nn.Module):
     def start(self, positions: Positions, memory: EncoderOutput | None = None) -> DecodingState:
         """The initial decoding state: one row per sentence, keys and values of the ``memory``, an empty cache."""
         self._check_memory(memory)
-        memory_BSD = None if memory is None else memory.padding.pad(memory.states_MD)
+        memory_BSD = None if memory is None else memory.padding.crop(memory.padding.pad(memory.states_MD))
         return DecodingState(
             tuple(LayerCache(*layer.cross_keys_values(memory_BSD)) for layer in self),
-            allow_B1S=None if memory is None else memory.padding.allow_B1S(),
+            allow_B1S=None if memory is None else memory.padding.allow_cropped_B1S(),
             ancestry_BWC=torch.ones(positions.n_rows, 1, 0, dtype=torch.bool, device=positions.device),
             is_dense=True,
             positions=positions,

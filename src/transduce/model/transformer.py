@@ -97,16 +97,20 @@ class Transformer(EncoderDecoder):
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), in parallel (teacher forcing)."""
         x_ND, padding = self.target(tgt_BT)
-        causal_1TT = causal_mask(tgt_BT.shape[1], tgt_BT.device)
         states_ND: Tensor = self.decoder(
-            x_ND, padding, allow_BTS=causal_1TT, memory=memory, attention_hook=attention_hook, auxiliary=auxiliary
+            x_ND,
+            padding,
+            allow_BTS=causal_mask(padding.shape_BT[1], tgt_BT.device),
+            memory=memory,
+            attention_hook=attention_hook,
+            auxiliary=auxiliary,
         )
         return states_ND[: padding.n_real]
 
     def start(self, src_BS: Tensor) -> DecodingState:
         """Encode the source and return the initial decoding state: one row per sentence."""
         memory = self.encode(src_BS)
-        return self.decoder.start(self.target.start(len(memory.padding.is_real_BT)), memory)
+        return self.decoder.start(self.target.start(memory.padding.n_sentences), memory)
 
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None

@@ -67,9 +67,9 @@ class WordPositionFrontEnd(TokenFrontEnd):
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """Return the states (N, D) of the real positions of right-padded ids, and their padding info."""
         padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
-        n_words_N = self.begins_word_V[ids_BT].cumsum(dim=1).flatten()[padding.index_N]
-        encoding_ND = self._encoding(padding.positions_N(), n_words_N, ids_BT.shape[1])
-        return self.dropout(self.embedding(ids_BT.flatten()[padding.index_N]) + encoding_ND), padding
+        n_words_N = padding.gather(self.begins_word_V[ids_BT].cumsum(dim=1))
+        encoding_ND = self._encoding(padding.position_N, n_words_N, padding.n_positions)
+        return self.dropout(self.embedding(padding.gather(ids_BT)) + encoding_ND), padding
 
     def start(self, n_rows: int) -> WordPositions:
         """Return the positions of empty rows."""

@@ -17,7 +17,7 @@ from transduce.config import ModelConfig
 from transduce.model.dropout import Dropout
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
 from transduce.model.experts import AuxiliaryLosses
-from transduce.model.padding import PaddingInfo
+from transduce.model.padding import require_right_padding
 from transduce.text import PAD_ID
 
 __all__ = ["Memory", "PaddedModel", "PrefixState", "attend"]
@@ -87,9 +87,9 @@ class PaddedModel(EncoderDecoder):
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
         """The decoder's states at the real target positions, (N, D), in row-major order. ``auxiliary`` is unused."""
-        padding = PaddingInfo.from_mask(tgt_BT != PAD_ID)
-        states_BTD = self._decode(tgt_BT, padding.is_real_BT, self._memory(src_BS))
-        return padding.unpad(states_BTD)[: padding.n_real]  # without the rounding of N
+        is_real_BT = tgt_BT != PAD_ID
+        require_right_padding(is_real_BT)
+        return self._decode(tgt_BT, is_real_BT, self._memory(src_BS))[is_real_BT]
 
     def start(self, src_BS: Tensor) -> PrefixState:
         """Encode the source and return the initial decoding state: one row per sentence."""
@@ -110,7 +110,8 @@ class PaddedModel(EncoderDecoder):
         return self.logits(new_NTD), next_state
 
     def _memory(self, src_BS: Tensor) -> Memory:
-        is_real_BS = PaddingInfo.from_mask(src_BS != PAD_ID).is_real_BT
+        is_real_BS = src_BS != PAD_ID
+        require_right_padding(is_real_BS)
         src_BSD = self.embedding_dropout(self.src_embedding(src_BS))
         return Memory(self.encode(src_BSD, is_real_BS), is_real_BS)
 

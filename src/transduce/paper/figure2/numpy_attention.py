@@ -94,7 +94,7 @@ def agreements(config: TransformerConfig) -> list[Agreement]:
             SelfAttention(stack_config, kernel=kernel).double(),
             CrossAttention(stack_config, kernel=kernel).double(),
         )
-        causal_1TT = causal_mask(max(tgt.lengths), tgt.x_ND.device)
+        causal_1TT = causal_mask(tgt.padding.shape_BT[1], tgt.x_ND.device)
         with torch.no_grad():
             encoder_ND = self_attention(src.x_ND, src.padding, allow_BTS=src.padding.allow_B1S())
             decoder_ND = self_attention(tgt.x_ND, tgt.padding, allow_BTS=causal_1TT)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from transduce.model import LanguageModel, StackConfig
@@ -26,8 +25,8 @@ class PaddedFrontEnd(TokenFrontEnd):
 
     def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
         """Return the states of all positions, (B * T, D), and the padding info."""
-        padding = PaddingInfo.from_mask(torch.ones_like(ids_BT, dtype=torch.bool))
-        encoding_ND = self.positions(padding.positions_N(), ids_BT.shape[1])
+        padding = PaddingInfo.without_padding(ids_BT.shape[0], ids_BT.shape[1], ids_BT.device)
+        encoding_ND = self.positions(padding.position_N, padding.n_positions)
         return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), padding
 
 
