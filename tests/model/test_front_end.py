@@ -23,7 +23,7 @@ class Frames(nn.Module):
         super().__init__()
         self.project, self.positions = nn.Linear(5, 16), SinusoidalPositions(16)
 
-    def forward(self, source: tuple[Tensor, Tensor]) -> tuple[Tensor, PaddingInfo]:
+    def forward(self, source: tuple[Tensor, Tensor], padding: PaddingInfo | None = None) -> tuple[Tensor, PaddingInfo]:
         frames_BSX, lengths_B = source
         padding = PaddingInfo.from_mask(torch.arange(frames_BSX.shape[1]) < lengths_B.unsqueeze(1))
         return self.project(padding.gather(frames_BSX)) + self.positions(padding.position_N, 99), padding

@@ -38,6 +38,8 @@ class Batch:
     n_src_tokens: int  # real source positions, EOS included
     n_tgt_tokens: int  # N
     rows: tuple[int, ...]  # row numbers in the store, for messages
+    # Real positions of each source and target row, on the CPU: a model on a GPU need not wait to count them.
+    lengths: tuple[Tensor, Tensor] | None = None
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all tensors by their names in files; ``tgt_out_M`` is an older name."""
@@ -72,6 +74,7 @@ def collate(
         n_src_tokens=len(src_N),
         n_tgt_tokens=len(tgt_out_N),
         rows=tuple(rows_B.tolist()),
+        lengths=(torch.from_numpy(src.lengths_B + 1), torch.from_numpy(tgt.lengths_B + 1)),
     )
 
 

@@ -16,6 +16,7 @@ from transduce.model.decoding import IncrementalDecoder
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.output import LinearOutput, TiedOutput, VocabularyOutput
+from transduce.model.padding import PairPadding
 from transduce.model.weights import NamedOnDisk
 
 __all__ = ["EncoderDecoder", "make_embeddings", "make_output"]
@@ -40,11 +41,18 @@ class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
         return self.output.logits(states_ND)
 
     @abstractmethod
-    def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
+    def forward(
+        self,
+        src_BS: Tensor,
+        tgt_BT: Tensor,
+        *,
+        padding: PairPadding | None = None,
+        auxiliary: AuxiliaryLosses | None = None,
+    ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), in row-major order; ``output`` gives their logits.
 
-        ``tgt_BT`` is the decoder's input and begins with the BOS token ("shifted right", figure 1). ``auxiliary``
-        collects the layers' auxiliary losses.
+        ``tgt_BT`` is the decoder's input and begins with the BOS token ("shifted right", figure 1). ``padding`` is that
+        of both sides if it is known; else it is read from the ids. ``auxiliary`` collects the layers' auxiliary losses.
         """
 
     @abstractmethod

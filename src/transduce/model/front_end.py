@@ -55,8 +55,8 @@ class Positions:
 class FrontEnd(Protocol):
     """The input layer of an encoder: tokens here; image patches or audio frames are other examples."""
 
-    def __call__(self, source: Tensor, /) -> tuple[Tensor, PaddingInfo]:
-        """The input states of the real positions, (N, D), and their padding info."""
+    def __call__(self, source: Tensor, padding: PaddingInfo | None = None, /) -> tuple[Tensor, PaddingInfo]:
+        """The input states of the real positions, (N, D), and their padding info: that given, or its own."""
 
 
 class TokenFrontEnd(nn.Module):
@@ -66,9 +66,12 @@ class TokenFrontEnd(nn.Module):
         super().__init__()
         self.embedding, self.positions, self.dropout = embedding, positions, Dropout(p_drop)
 
-    def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
-        """The states (N, D) at the real positions of ids padded on the right with 0, and their padding info."""
-        padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
+    def forward(self, ids_BT: Tensor, padding: PaddingInfo | None = None) -> tuple[Tensor, PaddingInfo]:
+        """The states (N, D) at the real positions of ids padded on the right with 0, and their padding info.
+
+        The padding info is read from the ids if none is given; on a GPU the host then waits for it.
+        """
+        padding = padding or PaddingInfo.from_mask(ids_BT != PAD_ID)
         encoding_ND = self.positions(padding.position_N, padding.n_positions)
         return self.dropout(self.embedding(padding.gather(ids_BT)) + encoding_ND), padding
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from transduce.bucketing import bucket_columns, bucket_rows, bucket_sentences
 from transduce.errors import ShapeError
 
-__all__ = ["EncoderOutput", "PaddingInfo", "causal_mask", "require_right_padding"]
+__all__ = ["EncoderOutput", "PaddingInfo", "PairPadding", "causal_mask", "pair_padding", "require_right_padding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,13 @@ class PaddingInfo:
         return PaddingInfo.from_lengths(lengths_B, n_positions=is_real_BT.shape[1], device=is_real_BT.device)
 
     @staticmethod
-    def from_lengths(lengths_B: Tensor, *, n_positions: int, device: torch.device) -> PaddingInfo:
-        """Build it from the length of each sentence, int64 on the CPU; none is above ``n_positions``."""
+    def from_lengths(lengths_B: Tensor, *, n_positions: int, device: torch.device, min_columns: int = 0) -> PaddingInfo:
+        """Build it from the length of each sentence, int64 on the CPU; none is above ``n_positions``.
+
+        Padded tensors of several sentences have at least ``min_columns`` columns.
+        """
         n_sentences, n_real = len(lengths_B), int(lengths_B.sum())
-        shape_BT = bucket_sentences(n_sentences), bucket_columns(n_positions)
+        shape_BT = bucket_sentences(n_sentences), bucket_columns(max(n_positions, min_columns))
         if n_real == shape_BT[0] * shape_BT[1] or (n_sentences == 1 and n_real == n_positions):
             return PaddingInfo.without_padding(n_sentences, n_positions, device)
         is_real_BT = torch.zeros(shape_BT, dtype=torch.bool)
@@ -142,6 +145,22 @@ class _Gather(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (inverse_index,) = ctx.saved_tensors
         return grads[0].index_select(0, inverse_index), None, None
+
+
+PairPadding = tuple[PaddingInfo, PaddingInfo]  # of source and target
+
+
+def pair_padding(src_lengths_B: Tensor, tgt_lengths_B: Tensor, device: torch.device) -> PairPadding:
+    """Build the padding info of both sides of a batch of pairs from their lengths, int64 on the CPU.
+
+    Both sides get the same number of columns, so that self- and cross-attention have the same shapes.
+    """
+    widths = [int(lengths_B.max()) for lengths_B in (src_lengths_B, tgt_lengths_B)]
+    src, tgt = (
+        PaddingInfo.from_lengths(lengths_B, n_positions=width, device=device, min_columns=max(widths))
+        for lengths_B, width in zip((src_lengths_B, tgt_lengths_B), widths, strict=True)
+    )
+    return src, tgt
 
 
 def require_right_padding(is_real_BT: Tensor) -> None:

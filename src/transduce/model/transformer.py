@@ -18,7 +18,7 @@ from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, mak
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
-from transduce.model.padding import EncoderOutput, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding, causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 
@@ -70,18 +70,25 @@ class Transformer(EncoderDecoder):
         src_BS: Tensor,
         tgt_BT: Tensor,
         *,
+        padding: PairPadding | None = None,
         attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D); see ``EncoderDecoder.forward``."""
-        memory = self.encode(src_BS, attention_hook=attention_hook, auxiliary=auxiliary)
-        return self.decode(memory, tgt_BT, attention_hook=attention_hook, auxiliary=auxiliary)
+        src, tgt = padding or (None, None)
+        memory = self.encode(src_BS, padding=src, attention_hook=attention_hook, auxiliary=auxiliary)
+        return self.decode(memory, tgt_BT, padding=tgt, attention_hook=attention_hook, auxiliary=auxiliary)
 
     def encode(
-        self, src_BS: Tensor, *, attention_hook: AttentionHook | None = None, auxiliary: AuxiliaryLosses | None = None
+        self,
+        src_BS: Tensor,
+        *,
+        padding: PaddingInfo | None = None,
+        attention_hook: AttentionHook | None = None,
+        auxiliary: AuxiliaryLosses | None = None,
     ) -> EncoderOutput:
         """The encoder's states at the real source positions."""
-        x_MD, padding = self.source(src_BS)
+        x_MD, padding = self.source(src_BS, padding)
         states_MD = self.encoder(
             x_MD, padding, allow_BTS=padding.allow_B1S(), attention_hook=attention_hook, auxiliary=auxiliary
         )
@@ -92,11 +99,12 @@ class Transformer(EncoderDecoder):
         memory: EncoderOutput,
         tgt_BT: Tensor,
         *,
+        padding: PaddingInfo | None = None,
         attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), in parallel (teacher forcing)."""
-        x_ND, padding = self.target(tgt_BT)
+        x_ND, padding = self.target(tgt_BT, padding)
         states_ND: Tensor = self.decoder(
             x_ND,
             padding,

@@ -11,6 +11,7 @@ from transduce.config import TrainingConfig
 from transduce.data import Batch
 from transduce.loss import LossConfig, LossSum
 from transduce.model import AuxiliaryLosses, EncoderDecoder
+from transduce.model.padding import pair_padding
 
 __all__ = ["PairObjective"]
 
@@ -28,8 +29,12 @@ class PairObjective:
         src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
         if has_two_passes:
             src_BS, tgt_BT = src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)
+        padding = None
+        if batch.lengths is not None:
+            src_lengths, tgt_lengths = (x.repeat(1 + has_two_passes) for x in batch.lengths)
+            padding = pair_padding(src_lengths, tgt_lengths, src_BS.device)
         losses = AuxiliaryLosses() if model.training else None
-        states_ND = model(src_BS, tgt_BT, auxiliary=losses)
+        states_ND = model(src_BS, tgt_BT, padding=padding, auxiliary=losses)
         if has_two_passes:
             states_ND = states_ND.unflatten(0, (2, -1))
         loss_config = LossConfig(config.eps_ls, config.smoothing, config.r_drop)

@@ -64,9 +64,9 @@ class WordPositionFrontEnd(TokenFrontEnd):
         begins_word_V[list(begins_word)] = 1
         self.register_buffer("begins_word_V", begins_word_V, persistent=False)
 
-    def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
+    def forward(self, ids_BT: Tensor, padding: PaddingInfo | None = None) -> tuple[Tensor, PaddingInfo]:
         """Return the states (N, D) of the real positions of right-padded ids, and their padding info."""
-        padding = PaddingInfo.from_mask(ids_BT != PAD_ID)
+        padding = padding or PaddingInfo.from_mask(ids_BT != PAD_ID)
         n_words_N = padding.gather(self.begins_word_V[ids_BT].cumsum(dim=1))
         encoding_ND = self._encoding(padding.position_N, n_words_N, padding.n_positions)
         return self.dropout(self.embedding(padding.gather(ids_BT)) + encoding_ND), padding

@@ -17,7 +17,7 @@ from transduce.config import ModelConfig
 from transduce.model.dropout import Dropout
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
 from transduce.model.experts import AuxiliaryLosses
-from transduce.model.padding import require_right_padding
+from transduce.model.padding import PairPadding, require_right_padding
 from transduce.text import PAD_ID
 
 __all__ = ["Memory", "PaddedModel", "PrefixState", "attend"]
@@ -85,8 +85,18 @@ class PaddedModel(EncoderDecoder):
     def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
         """The decoder, causal: embedded input (B, T, D) to states (B, T, D)."""
 
-    def forward(self, src_BS: Tensor, tgt_BT: Tensor, *, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """The decoder's states at the real target positions, (N, D), in row-major order. ``auxiliary`` is unused."""
+    def forward(
+        self,
+        src_BS: Tensor,
+        tgt_BT: Tensor,
+        *,
+        padding: PairPadding | None = None,
+        auxiliary: AuxiliaryLosses | None = None,
+    ) -> Tensor:
+        """The decoder's states at the real target positions, (N, D), in row-major order.
+
+        ``padding`` and ``auxiliary`` are unused.
+        """
         is_real_BT = tgt_BT != PAD_ID
         require_right_padding(is_real_BT)
         return self._decode(tgt_BT, is_real_BT, self._memory(src_BS))[is_real_BT]

@@ -23,8 +23,8 @@ __all__ = ["BatchNormLanguageModel"]
 class PaddedFrontEnd(TokenFrontEnd):
     """A front end that treats padding as tokens, so that all layers compute on it."""
 
-    def forward(self, ids_BT: Tensor) -> tuple[Tensor, PaddingInfo]:
-        """Return the states of all positions, (B * T, D), and the padding info."""
+    def forward(self, ids_BT: Tensor, padding: PaddingInfo | None = None) -> tuple[Tensor, PaddingInfo]:
+        """Return the states of all positions, (B * T, D), and the padding info. ``padding`` is unused."""
         padding = PaddingInfo.without_padding(ids_BT.shape[0], ids_BT.shape[1], ids_BT.device)
         encoding_ND = self.positions(padding.position_N, padding.n_positions)
         return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), padding
