@@ -35,6 +35,7 @@ from transduce.files import (
     renamed_beside,
     require_regular,
     restore,
+    verified_while_read,
     verify_manifest,
     write_json,
     write_manifest,
@@ -506,8 +507,8 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         raise CheckpointError("there is no checkpoint to average")
     total: dict[str, Tensor] = {}
     for path in paths:
-        verify_manifest(path, error=CheckpointError, required=(MODEL_FILE,))
-        weights = _finite_tensors(path / MODEL_FILE)
+        with verified_while_read(path, large=MODEL_FILE, error=CheckpointError):
+            weights = _finite_tensors(path / MODEL_FILE)
         if total and weights.keys() != total.keys():
             raise CheckpointError(f"{path} holds other tensors than {paths[0]}; average checkpoints of one run")
         for name, weight in weights.items():
