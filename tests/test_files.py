@@ -22,6 +22,7 @@ from transduce.files import (
     open_regular,
     read_json,
     read_lines,
+    verified_while_read,
     verify_manifest,
     write_json,
     write_lines,
@@ -161,6 +162,66 @@ def test_a_manifest_holds_its_folder_together(tmp_path: Path) -> None:
     write_json(folder / "manifest.json", {"files": {"../a": {"bytes": 4, "sha256": ""}}})
     with pytest.raises(CheckpointError, match=naming(folder, "no", "../a")):
         verify_manifest(folder, error=CheckpointError)
+
+
+@pytest.fixture
+def folder_with_large_file(tmp_path: Path) -> Path:
+    write_text(tmp_path / "large", "weights" * 100_000)
+    write_text(tmp_path / "small", "settings")
+    write_manifest(tmp_path)
+    return tmp_path
+
+
+def damage(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+def test_a_large_file_is_verified_while_it_is_read(folder_with_large_file: Path) -> None:
+    folder, steps = folder_with_large_file, list[str]()
+    with verified_while_read(folder, large="large", error=CheckpointError, required=["small"]):
+        steps.append("read")
+    with (
+        pytest.raises(CheckpointError, match=naming("needed")),
+        verified_while_read(folder, large="large", error=CheckpointError),
+    ):
+        raise CheckpointError("a tensor that is needed")
+    damage(folder / "large")
+    with (
+        pytest.raises(CheckpointError, match=naming(folder / "large", "checksum")),
+        verified_while_read(folder, large="large", error=CheckpointError),
+    ):
+        steps.append("read")
+    with (
+        pytest.raises(CheckpointError, match=naming(folder / "large", "checksum")),
+        verified_while_read(folder, large="large", error=CheckpointError),
+    ):
+        raise ValueError("of the damage")
+    with pytest.raises(KeyboardInterrupt), verified_while_read(folder, large="large", error=CheckpointError):
+        raise KeyboardInterrupt
+    assert steps == ["read", "read"]
+
+
+def test_all_else_is_verified_before_a_large_file_is_read(folder_with_large_file: Path) -> None:
+    folder = folder_with_large_file
+
+    def refused(*facts: object, required: tuple[str, ...] = ()) -> None:
+        with (
+            pytest.raises(CheckpointError, match=naming(*facts)),
+            verified_while_read(folder, large="large", error=CheckpointError, required=required),
+        ):
+            pytest.fail("read")
+
+    refused(folder, "other", required=("other",))
+    with (folder / "large").open("a") as stream:
+        stream.write("!")
+    refused(folder / "large", "700,001", "700000")
+    (folder / "large").unlink()
+    refused(folder, "large")
+    (folder / "large").symlink_to("small")
+    refused(folder / "large", "link")
+    damage(folder / "small")
+    refused(folder / "small", "checksum")
 
 
 def test_manifests_of_before_and_of_now_are_read_and_of_the_future_refused(tmp_path: Path) -> None:

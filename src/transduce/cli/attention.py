@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.imports import without_collection
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import STANDARD, echo
@@ -24,9 +25,10 @@ def attention(
     device: options.Device = "auto",
 ) -> None:
     """Draw the attention weights of a translation, all layers and heads, as one HTML page. Figures 3 to 5."""
-    from transduce.tasks import Translator
-    from transduce.view import attention_of_translation, write_attention_page
-    from transduce.view.attention_page import attention_page
+    with without_collection():
+        from transduce.tasks import Translator
+        from transduce.view import attention_of_translation, write_attention_page
+        from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
     require_writable("--out", out)

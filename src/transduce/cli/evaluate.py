@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.imports import without_collection
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
 from transduce.cli.output import STANDARD, print_json, print_scores
@@ -55,10 +56,11 @@ def evaluate(
     Tokenised BLEUs are added on request, and where papers report them:
     multi30k_bleu for Multi30k, paper_bleu for newstest.
     """
-    from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
-    from transduce.files import write_lines
-    from transduce.metrics import customary_bleus
-    from transduce.tasks import evaluate as evaluate_translator
+    with without_collection():
+        from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
+        from transduce.files import write_lines
+        from transduce.metrics import customary_bleus
+        from transduce.tasks import evaluate as evaluate_translator
 
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text")

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transduce.corpora import cache_folder
-
 try:
     import readline
 except ImportError:  # not on Windows
@@ -22,6 +20,8 @@ MAX_CHARACTERS = 2000  # longer lines were pasted and are not kept
 
 def history_file(name: str) -> Path:
     """Return the history file of a prompt, in the user's cache folder."""
+    from transduce.corpora import cache_folder
+
     return cache_folder() / f"{name}.history"
 
 

@@ -39,9 +39,7 @@ def model(
     json: options.Json = False,
 ) -> None:
     """Show a model: module tree with shapes, parameter counts, and training FLOPs per token."""
-    import torch
-
-    from transduce.model import cost_of, describe
+    from transduce.model import ShapesOnly, cost_of, describe
 
     config, task = _config(name)
     if vocab_size is not None:
@@ -50,7 +48,7 @@ def model(
     if json:
         print_json({"name": name, **asdict(cost), "config": config.model_dump()})
         return
-    with torch.device("meta"):  # shapes without allocating memory
+    with ShapesOnly():
         tree = describe(task.build_model(config, None))
     print(tree)
     print()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transduce.cli.imports import without_collection
 from transduce.cli.machine import chosen_device, chosen_precision
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def load_translator(
 
     Raises ConfigError or CheckpointError.
     """
-    from transduce.tasks import Reranker, Translator
+    with without_collection():
+        from transduce.tasks import Reranker, Translator
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.imports import without_collection
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.models import requested_search
@@ -59,9 +60,10 @@ def parse(
 
     On a terminal, type sentences at a prompt.
     """
-    from transduce.files import open_binary, write_text
-    from transduce.tasks import Parser
-    from transduce.view.trees import draw_tree, indented
+    with without_collection():
+        from transduce.files import open_binary, write_text
+        from transduce.tasks import Parser
+        from transduce.view.trees import draw_tree, indented
 
     if raw and trees is not None:
         raise ConfigError("--raw and --trees exclude each other: trees are tokenized already")

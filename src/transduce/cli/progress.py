@@ -8,10 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rich import progress as bars
-
 from transduce.cli.output import echo, is_first_process, visible
-from transduce.progress import LiveBars
+from transduce.progress import Columns, LiveBars
 
 if TYPE_CHECKING:
     from transduce.config import TrainingConfig
@@ -38,8 +36,7 @@ class TrainingProgress(_Display):
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
-        columns = bars.TaskProgressColumn(), "{task.fields[figures]}", bars.TimeElapsedColumn(), "{task.fields[left]}"
-        super().__init__(*columns, is_live=is_first_process() and sys.stderr.isatty(), bar_width=None)
+        super().__init__(_training_columns, is_live=is_first_process() and sys.stderr.isatty(), bar_width=None)
         self._show = self.add("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # fraction done and time at the session's first record
 
@@ -100,8 +97,7 @@ class LineProgress(_Display):
     """Number of lines done, of ``n_lines`` if known: ``with LineProgress("translating", 7) as progress: ...``."""
 
     def __init__(self, what: str, n_lines: int | None, *, is_enabled: bool = True) -> None:
-        columns = bars.MofNCompleteColumn(), "lines", bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
-        super().__init__(*columns, is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
+        super().__init__(_line_columns, is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
 
     def advance(self) -> None:
@@ -113,8 +109,7 @@ class DownloadProgress(_Display):
     """Progress of downloads, one bar per file: ``with DownloadProgress() as progress: ...``."""
 
     def __init__(self) -> None:
-        columns = bars.DownloadColumn(), bars.TransferSpeedColumn(), bars.TimeRemainingColumn()
-        super().__init__(*columns, is_live=sys.stderr.isatty())
+        super().__init__(_download_columns, is_live=sys.stderr.isatty())
 
     def of_file(self, name: str) -> Callable[[int, int | None], None]:
         """Add a bar for a file; return its update function, which takes the bytes done and the total if known."""
@@ -122,6 +117,24 @@ class DownloadProgress(_Display):
             return PlainLines(name, log=echo)
         show = self.add(name)
         return lambda n_bytes, total: show(completed=n_bytes, total=total)
+
+
+def _training_columns() -> Columns:
+    from rich.progress import TaskProgressColumn, TimeElapsedColumn
+
+    return TaskProgressColumn(), "{task.fields[figures]}", TimeElapsedColumn(), "{task.fields[left]}"
+
+
+def _line_columns() -> Columns:
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    return MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
+
+
+def _download_columns() -> Columns:
+    from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    return DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
 
 
 class PlainLines:

@@ -1,10 +1,11 @@
-"""Moses detokenisation: corpora that are published tokenised become raw text, so that models learn to write that."""
+"""Moses detokenisation: corpora that are published tokenised become raw text, so that models learn to write that.
+
+``sacremoses`` is imported lazily, since compiling its tables takes a quarter of a second.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from sacremoses import MosesDetokenizer
 
 __all__ = ["detokenised"]
 
@@ -17,6 +18,8 @@ def detokenised(
     >>> list(detokenised(iter([("It &apos;s done , he said .", "Es ist getan , sagte er .")]), "en", "de"))
     [("It's done, he said.", 'Es ist getan, sagte er.')]
     """
+    from sacremoses import MosesDetokenizer
+
     src, tgt = MosesDetokenizer(lang=src_language), MosesDetokenizer(lang=tgt_language)
     for pair in pairs:
         yield pair and (src.detokenize(pair[0].split()), tgt.detokenize(pair[1].split()))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import IO, Any
 
 from transduce.errors import TransduceError, quoted, shown
 from transduce.files.json_files import Migration, migrated, read_json, write_json
 from transduce.files.regular import open_regular, sha256_of_file, sha256_of_stream
 
-__all__ = ["MANIFEST_NAME", "verify_manifest", "write_manifest"]
+__all__ = ["MANIFEST_NAME", "verified_while_read", "verify_manifest", "write_manifest"]
 
 MANIFEST_NAME = "manifest.json"
 INCOMPLETE = "it is incomplete; restore the file from a copy, or create the folder again"
@@ -40,6 +43,50 @@ def verify_manifest(
     the manifest has an unknown format, or if a size or checksum differs. ``may_be_links`` also accepts links to
     regular files.
     """
+    entries = _entries(folder, required, error=error, only=only, may_be_links=may_be_links)
+    for name, entry in entries.items():
+        _verify_file(folder / name, entry, error=error, may_be_link=may_be_links)
+
+
+@contextmanager
+def verified_while_read(
+    folder: Path, *, large: str, error: type[TransduceError], required: Iterable[str] = (), may_be_links: bool = False
+) -> Iterator[None]:
+    """A context that reads ``folder`` while the checksum of its one large file is computed in another thread.
+
+    Everything else is checked before, and errors are those of ``verify_manifest``. A wrong checksum raises ``error`` at
+    the end of the context, also in place of an exception in it, which read an unchecked file.
+    """
+    entries = _entries(folder, [large, *required], error=error, may_be_links=may_be_links)
+    path, entry, is_over = folder / large, entries.pop(large), Event()
+    for name, other in entries.items():
+        _verify_file(folder / name, other, error=error, may_be_link=may_be_links)
+    with (
+        _open_with_size(path, entry, error=error, may_be_link=may_be_links) as stream,
+        ThreadPoolExecutor(max_workers=1) as thread,
+    ):
+        check = thread.submit(_verify_checksum, stream, path, entry, error=error, should_stop=is_over.is_set)
+        try:
+            yield
+        except Exception:
+            check.result()
+            raise
+        except BaseException:  # such as an interrupt
+            is_over.set()
+            raise
+        check.result()
+
+
+def _entries(
+    folder: Path,
+    required: Iterable[str],
+    *,
+    error: type[TransduceError],
+    only: Iterable[str] | None = None,
+    may_be_links: bool = False,
+) -> dict[str, dict[str, Any]]:
+    """Return the entries of a manifest, all or ``only`` some, by the names of the files, which exist."""
+    only = None if only is None else list(only)
     required, present = [*required, *(only or ())], _names_in(folder, error=error)
     for name in (*required, MANIFEST_NAME):
         if name not in present:
@@ -52,10 +99,11 @@ def verify_manifest(
     unlisted = [name for name in required if name not in files]
     if unlisted:
         raise error(f"{path} does not list {unlisted[0]}")
-    for name in files if only is None else only:
+    names = files if only is None else only
+    for name in names:
         if name not in present:  # checked first, so that no invalid name from a damaged manifest reaches the system
             raise error(f"{folder} has no {shown(name)}, which its manifest lists; {INCOMPLETE}")
-        _verify_file(folder / name, files[name], error=error, may_be_link=may_be_links)
+    return {name: files[name] for name in names}
 
 
 def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
@@ -70,12 +118,37 @@ def _names_in(folder: Path, *, error: type[TransduceError]) -> set[str]:
 
 def _verify_file(path: Path, entry: Mapping[str, Any], *, error: type[TransduceError], may_be_link: bool) -> None:
     """Check the size and checksum of one file against its manifest entry."""
+    with _open_with_size(path, entry, error=error, may_be_link=may_be_link) as stream:
+        _verify_checksum(stream, path, entry, error=error)
+
+
+def _open_with_size(
+    path: Path, entry: Mapping[str, Any], *, error: type[TransduceError], may_be_link: bool
+) -> IO[bytes]:
+    """Open a file that has the size of its manifest entry."""
     try:
-        with open_regular(path, error=error, may_be_link=may_be_link) as stream:
-            n_bytes = os.fstat(stream.fileno()).st_size
-            if n_bytes != entry.get("bytes"):
-                raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
-            if sha256_of_stream(stream) != entry.get("sha256"):
-                raise error(f"{path} is corrupt: its checksum differs from the manifest")
+        stream = open_regular(path, error=error, may_be_link=may_be_link)
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
+    n_bytes = os.fstat(stream.fileno()).st_size
+    if n_bytes != entry.get("bytes"):
+        stream.close()
+        raise error(f"{path} has {n_bytes:,} bytes, its manifest says {quoted(entry.get('bytes'))}")
+    return stream
+
+
+def _verify_checksum(
+    stream: IO[bytes],
+    path: Path,
+    entry: Mapping[str, Any],
+    *,
+    error: type[TransduceError],
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Check the checksum of an open file against its manifest entry."""
+    try:
+        sha256 = sha256_of_stream(stream, should_stop=should_stop)
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror or cause}") from cause
+    if sha256 != entry.get("sha256"):
+        raise error(f"{path} is corrupt: its checksum differs from the manifest")

@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -27,6 +28,8 @@ _FLAGS = {
     "a+b": os.O_RDWR | os.O_APPEND | os.O_CREAT,
     "x+b": os.O_RDWR | os.O_CREAT | os.O_EXCL,
 }
+
+BLOCK_BYTES = 1 << 18  # read and hashed at once
 
 
 def open_regular(
@@ -75,6 +78,9 @@ def sha256_of_file(path: Path) -> str:
         return sha256_of_stream(stream)
 
 
-def sha256_of_stream(stream: IO[bytes]) -> str:
-    """Return the SHA-256 of the rest of a stream, in hexadecimal."""
-    return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+def sha256_of_stream(stream: IO[bytes], *, should_stop: Callable[[], bool] = lambda: False) -> str:
+    """Return the SHA-256 of the rest of a stream, or of less once ``should_stop``, in hexadecimal."""
+    digest, block = hashlib.sha256(), memoryview(bytearray(BLOCK_BYTES))
+    while not should_stop() and (n_bytes := cast(io.BufferedReader, stream).readinto(block)):
+        digest.update(block[:n_bytes])
+    return digest.hexdigest()

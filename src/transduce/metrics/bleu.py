@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from sacrebleu import BLEU, CHRF
+from typing import TYPE_CHECKING
 
 from transduce.errors import DataError
+
+if TYPE_CHECKING:  # sacrebleu is imported when something is scored
+    from sacrebleu import BLEU, CHRF
 
 __all__ = ["Score", "chrf_score", "corpus_score", "looks_tokenised", "require_parallel", "sacrebleu_score"]
 
@@ -40,6 +42,8 @@ def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> Sco
     >>> print(sacrebleu_score(["Ein Hund schläft im Garten ."], ["Ein Hund schläft im Garten."]))
     100.00 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:...)
     """
+    from sacrebleu import BLEU
+
     return corpus_score(BLEU(force=True), hypotheses, references)  # force: no warning about tokenised text
 
 
@@ -51,6 +55,8 @@ def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     >>> print(chrf_score(["Ein Hund schläft."], ["Ein Hund schläft."]))
     100.00 (nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...)
     """
+    from sacrebleu import CHRF
+
     return corpus_score(CHRF(), hypotheses, references)
 
 

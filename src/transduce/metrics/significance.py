@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu import BLEU
 
 from transduce.metrics.bleu import Score, sacrebleu_score
 
@@ -80,6 +79,8 @@ def paired_bootstrap(
 
 def _sentence_sums(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.int64]:
     """Return each sentence's two lengths, then its matches and n-grams of orders 1 to 4, ``(N, X)`` with X = 10."""
+    from sacrebleu import BLEU
+
     metric = BLEU(force=True, effective_order=True)  # effective order only avoids a warning for single sentences
     scores = [metric.sentence_score(*pair) for pair in zip(hypotheses, ([line] for line in references), strict=True)]
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores], dtype=np.int64)
@@ -99,5 +100,7 @@ def _resampled_differences(
 
 
 def _bleu_of_sums(sums_X: NDArray[np.int64]) -> float:
+    from sacrebleu import BLEU
+
     hyp_length, ref_length, *n_grams = sums_X.tolist()
     return BLEU.compute_bleu(n_grams[:4], n_grams[4:], hyp_length, ref_length, smooth_method="exp").score

@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from sacrebleu import BLEU
-
 from transduce.metrics.bleu import Score, corpus_score
 
 __all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
@@ -78,6 +76,7 @@ def _bleu_of_tokens(
     lowercase: bool = False,
 ) -> Score:
     """Return BLEU as multi-bleu.perl counts it, of lines tokenised by ``prepare``."""
+    from sacrebleu import BLEU
     from sacremoses import __version__
 
     metric = BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)

@@ -12,6 +12,7 @@ from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.ensemble import Ensemble, EnsembleState
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
+from transduce.model.initialisation import ShapesOnly
 from transduce.model.language_model import LanguageModel
 from transduce.model.make import make_model
 from transduce.model.output import LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
@@ -37,6 +38,7 @@ __all__ = [
     "MultiHeadOutput",
     "OutputLayer",
     "ScalarOutput",
+    "ShapesOnly",
     "Stack",
     "StackConfig",
     "TiedOutput",

@@ -1,15 +1,21 @@
-"""The initialisation of all weights."""
+"""The initialisation of all weights, and building a model without it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from transduce.model.attention import FusedLinear
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
 from transduce.model.output import LinearOutput
 
-__all__ = ["initialise"]
+__all__ = ["ShapesOnly", "initialise"]
+
+DRAWS = (nn.init.kaiming_uniform_, nn.init.uniform_, nn.init.normal_, Tensor.uniform_, Tensor.normal_)
 
 
 def initialise(model: nn.Module) -> None:
@@ -52,3 +58,33 @@ def _initialisation_order(model: nn.Module) -> list[nn.Module]:
     )
     tables = [*embeddings, *outputs, *reversed(positions)]
     return [*tables, *(module for module in modules if module not in tables)]
+
+
+class ShapesOnly(TorchFunctionMode):
+    """A context in which models are built with weights that have shapes, but neither memory nor values.
+
+    It is for models whose weights are counted, or are read from a file. Weights, which torch's modules allocate with
+    ``torch.empty``, are on the meta device, and nothing is drawn. All other tensors, such as the sinusoids, have their
+    values, which is why this is not ``torch.device("meta")``. Draws on the meta device would also import torch's
+    compiler, which takes longer than building the model. Other threads are not affected.
+
+    >>> with ShapesOnly():
+    ...     linear = nn.Linear(2, 3)
+    >>> linear.weight.shape, linear.weight.device
+    (torch.Size([3, 2]), device(type='meta'))
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call ``func``, a function of torch, unless it draws; torch calls this."""
+        kwargs = dict(kwargs or {})
+        if func in DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.empty:
+            kwargs["device"] = "meta"
+        return func(*args, **kwargs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -19,13 +20,22 @@ from torch import Tensor
 from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, TransformerConfig, config_from_mapping
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
-from transduce.files import atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest, write_text
+from transduce.files import (
+    atomic_folder,
+    migrated,
+    read_json,
+    verified_while_read,
+    write_json,
+    write_manifest,
+    write_text,
+)
+from transduce.model import ShapesOnly
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_memory_to_search
 from transduce.tasks.registry import task_named
 from transduce.tasks.task import Task
 from transduce.text import Tokenizers
-from transduce.training import load_weights, read_tensors, write_tensors
+from transduce.training import are_finite, assign_weights, read_tensors, write_tensors
 
 __all__ = ["ModelFolder", "read_model_config", "read_model_folder", "write_model_card", "write_model_folder"]
 
@@ -89,6 +99,11 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, if a
     weight is NaN or Inf, or if there is too little memory.
     """
+    with _verified(folder):
+        return _read_model_folder(folder, device)
+
+
+def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
     path, (config, values, task) = folder / CONFIG_FILE, _read_config(folder)
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
@@ -105,12 +120,11 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     require_memory_to_search(config, device, where=folder)
     weights = _read_weights(folder / WEIGHTS_FILE)
     try:
-        with torch.device("meta"):  # check shapes before allocating memory
-            load_weights(task.build_model(config, tokenizers), weights, where=folder / WEIGHTS_FILE)
-        model = task.build_model(config, tokenizers)
+        with ShapesOnly():
+            model = task.build_model(config, tokenizers)
     except (ConfigError, DataError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
-    load_weights(model, weights, where=folder / WEIGHTS_FILE)
+    assign_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics)
 
 
@@ -119,16 +133,21 @@ def read_model_config(folder: Path) -> tuple[ModelConfig, Task[Any]]:
 
     Raises CheckpointError if a file is missing or the weights do not fit the architecture.
     """
-    config, _, task = _read_config(folder)
+    with _verified(folder):
+        config, _, task = _read_config(folder)
     return config, task
+
+
+def _verified(folder: Path) -> AbstractContextManager[None]:
+    """Return the context to read a folder in, ``verified_while_read``."""
+    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
+        raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
+    required = (CONFIG_FILE, *Tokenizers.files(folder))
+    return verified_while_read(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
 
 
 def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
     """Return the architecture, checked against the weights file, the values of ``config.json``, and the task."""
-    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
-        raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
-    required = (CONFIG_FILE, WEIGHTS_FILE, *Tokenizers.files(folder))
-    verify_manifest(folder, error=CheckpointError, required=required, may_be_links=True)
     path = folder / CONFIG_FILE
     values = read_json(path, error=CheckpointError, may_be_link=True)
     values = migrated(values, MIGRATIONS, first=1, where=path, error=CheckpointError)
@@ -148,7 +167,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
             raise CheckpointError(f"{path} has an unknown tensor {shown(name)}; it belongs to another architecture")
         if weight.dtype not in WEIGHT_TYPES:
             raise CheckpointError(f"{path}: tensor {name} has dtype {weight.dtype}, weights are floating point")
-        if not bool(weight.isfinite().all()):
+        if not are_finite(weight):
             raise CheckpointError(f"{path}: tensor {name} has values that are not finite (NaN or Inf)")
     return weights
 

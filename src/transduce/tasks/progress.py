@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from transduce.progress import Columns, LiveBars
+
 __all__ = ["Progress", "progress_callback"]
 
 Progress = Callable[[int, int], object]  # called with (done, total)
@@ -16,12 +18,14 @@ def progress_callback(progress: bool | Progress, total: int) -> Iterator[Progres
     if progress is False:
         yield lambda done, total: None
     elif progress is True:
-        from rich.progress import MofNCompleteColumn, TimeRemainingColumn
-
-        from transduce.progress import LiveBars
-
-        with LiveBars(MofNCompleteColumn(), TimeRemainingColumn(), is_live=True) as bars:
+        with LiveBars(_columns, is_live=True) as bars:
             show = bars.add("translating", total)
             yield lambda done, total: show(completed=done)
     else:
         yield progress
+
+
+def _columns() -> Columns:
+    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
+
+    return MofNCompleteColumn(), TimeRemainingColumn()

@@ -48,15 +48,13 @@ class Tokenizer:
     def __init__(self, description: str) -> None:
         """Build from the JSON that ``save`` writes, unchecked; use ``load_tokenizer`` to read a file."""
         self._description = description  # saved unchanged, so that a newer library cannot change the fingerprint
-        canonical = json.dumps(json.loads(description), sort_keys=True, separators=(",", ":"))
+        values = json.loads(description)
+        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         self._library = LibraryTokenizer.from_str(canonical)  # not ``description``, which may have duplicate keys
         self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
         self.size = self._library.get_vocab_size()
-
-    @cached_property
-    def is_closed(self) -> bool:
-        """Whether the vocabulary is closed: word-level, for linearised trees, not for text."""
-        return bool(json.loads(self._description)["model"]["type"] == "WordLevel")
+        # Whether the vocabulary is closed: word-level, for linearised trees, not for text.
+        self.is_closed: bool = values["model"]["type"] == "WordLevel"
 
     def encode(self, text: str, *, max_tokens: int | None = None) -> list[int]:
         """Return the ids of ``text``, without BOS and EOS.

@@ -6,6 +6,8 @@ Independent of tasks: it sees an ``Objective`` and a ``BatchSource``; ``transduc
 from transduce.loss import LossSum, cross_entropy, cross_entropy_reference, r_drop, r_drop_reference, smoothing_weights
 from transduce.training.checkpoint import (
     TrainState,
+    are_finite,
+    assign_weights,
     average_weights,
     averaged_checkpoints,
     checkpoint_folders,
@@ -58,6 +60,8 @@ __all__ = [
     "Validate",
     "Validation",
     "ValidationRecord",
+    "are_finite",
+    "assign_weights",
     "average_weights",
     "averaged_checkpoints",
     "checkpoint_folders",

@@ -9,6 +9,7 @@ versions lack the last two. Symbolic links are rejected, to folders and to files
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -34,6 +35,7 @@ from transduce.files import (
     renamed_beside,
     require_regular,
     restore,
+    verified_while_read,
     verify_manifest,
     write_json,
     write_manifest,
@@ -45,6 +47,8 @@ from transduce.training.parallel import full_tensor, like, without_gathered_weig
 __all__ = [
     "CheckpointTrigger",
     "TrainState",
+    "are_finite",
+    "assign_weights",
     "average_weights",
     "averaged_checkpoints",
     "checkpoint_folders",
@@ -136,6 +140,23 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path
             weight.copy_(like(weights[name], weight))
 
 
+def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
+    """Make ``weights``, in the dtypes of the model, the weights of a model built with shapes only.
+
+    Raises CheckpointError if names, shapes or dtypes do not fit, or if a buffer of the model has no values.
+    """
+    own = named_weights(model)
+    _require_like(weights, own, where=where)
+    name_of = {weight: name for name, weight in own.items()}
+    loaded = {name: nn.Parameter(weights[name].to(weight.dtype)) for name, weight in own.items()}
+    for module in model.modules():
+        for attribute, weight in list(module.named_parameters(recurse=False)):
+            setattr(module, attribute, loaded[name_of[weight]])  # tied weights stay tied
+    for name, buffer in model.named_buffers():
+        if buffer.is_meta:
+            raise CheckpointError(f"{where}: buffer {name} of the model has no values; make it without torch.empty")
+
+
 def _require_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, where: Path) -> None:
     """Raise CheckpointError unless ``tensors`` have the expected names and shapes and are floating point."""
     if unmatched := sorted(expected.keys() ^ tensors.keys()):
@@ -160,9 +181,17 @@ def _finite_tensors(path: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if tensor.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             raise CheckpointError(f"{path}: tensor {shown(name)} has dtype {tensor.dtype}, weights are floating point")
-        if not tensor.isfinite().all():
+        if not are_finite(tensor):
             raise CheckpointError(f"{path}: tensor {shown(name)} holds values that are not finite (NaN or Inf)")
     return tensors
+
+
+def are_finite(tensor: Tensor) -> bool:
+    """Whether no value of a tensor is NaN or Inf.
+
+    A finite sum shows it in one pass without further memory; a sum of finite values that overflows does not.
+    """
+    return math.isfinite(tensor.sum()) or bool(tensor.isfinite().all())
 
 
 def tensors_in(path: Path, *, may_be_link: bool = False) -> Iterator[tuple[str, Tensor]]:
@@ -478,8 +507,8 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         raise CheckpointError("there is no checkpoint to average")
     total: dict[str, Tensor] = {}
     for path in paths:
-        verify_manifest(path, error=CheckpointError, required=(MODEL_FILE,))
-        weights = _finite_tensors(path / MODEL_FILE)
+        with verified_while_read(path, large=MODEL_FILE, error=CheckpointError):
+            weights = _finite_tensors(path / MODEL_FILE)
         if total and weights.keys() != total.keys():
             raise CheckpointError(f"{path} holds other tensors than {paths[0]}; average checkpoints of one run")
         for name, weight in weights.items():
