@@ -97,7 +97,7 @@ def summary(course: Course, minutes: float) -> dict[str, Any]:
         "tokens_per_s": round(last["tgt_tokens"] / done_s, 1),
         "tokens_per_s_early": round(early, 1),
         "tokens_per_s_late": round(late, 1),
-        "late_over_early": round(late / early, 3),
+        "late_over_early": _quotient(late, early),
         "memory_mb": {
             "early": round(memory_at(samples, 60 * early_to)),
             "end": round(samples[-1][2]),
@@ -120,18 +120,30 @@ def _curve(course: Course) -> list[tuple[float, float]]:
     return [(round(minutes, 3), round(perplexity(nats, n), 3)) for minutes, nats, n in course.dev]
 
 
-def ratios(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+def ratios(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
     """Return ours divided by the best peer: rates above 1 are faster, memory and perplexity below 1 are less."""
     done = {name: values for name, values in systems.items() if "tokens_per_s" in values}
     ours, peers = done.get(OURS), [values for name, values in done.items() if name != OURS]
     if ours is None or not peers:
         return {}
     rates = ["tgt_tokens", "tokens_per_s_early", "tokens_per_s_late"]
-    result = {key: ours[key] / max(peer[key] for peer in peers) for key in rates}
+    result = {key: _quotient(ours[key], max(peer[key] for peer in peers)) for key in rates}
     for key in ("peak", "end"):
-        result[f"memory_{key}"] = ours["memory_mb"][key] / min(peer["memory_mb"][key] for peer in peers)
-    result["dev_perplexity"] = ours["dev_perplexity"][-1][1] / min(peer["dev_perplexity"][-1][1] for peer in peers)
-    return {key: round(value, 3) for key, value in result.items()}
+        least = min(peer["memory_mb"][key] for peer in peers)
+        result[f"memory_{key}"] = _quotient(ours["memory_mb"][key], least)
+    if all(values["dev_perplexity"] for values in done.values()):
+        best = min(peer["dev_perplexity"][-1][1] for peer in peers)
+        result["dev_perplexity"] = _quotient(ours["dev_perplexity"][-1][1], best)
+    return result
+
+
+def _quotient(value: float, by: float) -> float | None:
+    """Return the rounded quotient; None by zero, as when a short run had no update in a window."""
+    return round(value / by, 3) if by else None
+
+
+def _two_digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def as_text(result: Mapping[str, Any]) -> str:
@@ -150,11 +162,12 @@ def as_text(result: Mapping[str, Any]) -> str:
         if "tokens_per_s" not in values:
             lines.append(f"  {name:<22}{values.get('error', 'was cut off')}")
             continue
-        memory = values["memory_mb"]
+        memory, curve = values["memory_mb"], values["dev_perplexity"]
         lines.append(
             f"  {name:<22}{values['tgt_tokens']:>12,}{values['tokens_per_s_early']:>7,.0f}/s"
-            f"{values['tokens_per_s_late']:>7,.0f}/s{values['late_over_early']:>12.2f}{memory['early']:>11,} MB"
-            f"{memory['end']:>7,} MB{memory['peak']:>7,} MB{values['dev_perplexity'][-1][1]:>10.2f}"
+            f"{values['tokens_per_s_late']:>7,.0f}/s{_two_digits(values['late_over_early']):>12}"
+            f"{memory['early']:>11,} MB{memory['end']:>7,} MB{memory['peak']:>7,} MB"
+            f"{_two_digits(curve[-1][1] if curve else None):>10}"
         )
     if OURS in result["systems"] and "validations" in result["systems"][OURS]:
         ours = result["systems"][OURS]
@@ -163,12 +176,12 @@ def as_text(result: Mapping[str, Any]) -> str:
             f"{ours['checkpoints']} checkpoints ({ours['checkpoint_s']:.0f} s); the others have none"
         )
     if result["ratio_to_best_tuned_peer"]:
-        named = ", ".join(f"{key} {value:.2f}" for key, value in result["ratio_to_best_tuned_peer"].items())
+        named = ", ".join(f"{key} {_two_digits(value)}" for key, value in result["ratio_to_best_tuned_peer"].items())
         lines.append(f"  ours relative to the best peer: {named}")
     lines += ["", f"dev perplexity ({result['dev_tokens']:,} tokens, fp32, without dropout) by minute"]
     for name, values in result["systems"].items():
-        curve = ", ".join(f"{minute:g}: {value:.2f}" for minute, value in values["dev_perplexity"])
-        lines.append(f"  {name:<22}{curve}")
+        points = ", ".join(f"{minute:g}: {value:.2f}" for minute, value in values["dev_perplexity"])
+        lines.append(f"  {name:<22}{points}")
     return "\n".join([*lines, "", *(f"{name}: {text}" for name, text in result["differences"].items())])
 
 
