@@ -1,19 +1,35 @@
 #!/usr/bin/env bash
-# GPU tests and measurements. Results go to $OUT (default: gpu-results).
-#   benchmarks/gpu.sh                        test that the GPU computes the same as the CPU, and measure its speed
+# GPU tests and measurements. Results go to $OUT (default: gpu-results), one file for each stage.
+#   benchmarks/gpu.sh [STAGE...]             run these stages, each within ten minutes; default: all, in this order:
+#     tests      the GPU computes the same as the CPU (pytest tests/gpu)
+#     base, big  training in bf16 with batches of 25,000 tokens, without and with compilation
+#     decoding   translating with beam 4, base and big
 #   benchmarks/gpu.sh train DATA RECIPE...   train each recipe with $SEEDS (default: 1 2) on the data folder; writes scores and model
 #                                            cards; an interrupted run in $OUT is resumed
-# Needs torch, numpy, safetensors, tokenizers, sacrebleu, sacremoses, pydantic, typer, rich, and for the first form pytest.
+# Needs torch, numpy, safetensors, tokenizers, sacrebleu, sacremoses, sentencex, py3langid, pydantic, typer, rich, and for the
+# stage tests pytest. DEVICE=cpu SIZES=micro tries the stages base and decoding without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out="${OUT:-gpu-results}"
+device="${DEVICE:-cuda}"
+python="${PYTHON:-python3}"
 mkdir -p "$out"
 export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}"
-python3 -c 'import torch; print(torch.__version__, torch.cuda.get_device_name(0))' | tee "$out/machine.txt"
 
-check_and_measure() {
-  python3 -m pytest tests/gpu --override-ini addopts= --import-mode=importlib -q 2>&1 | tee "$out/tests.txt"
-  python3 benchmarks/gpu.py --json --minutes 4 | tee "$out/gpu.json"
+measure() { # FILE, arguments of gpu.py
+  local file="$out/$1"
+  shift
+  "$python" benchmarks/gpu.py --json --device "$device" "$@" > "$file.part"
+  mv "$file.part" "$file"
+  cat "$file"
+}
+
+stage() {
+  case "$1" in
+    tests) "$python" -m pytest tests/gpu --override-ini addopts= --import-mode=importlib -q 2>&1 | tee "$out/tests.txt" ;;
+    base | big) measure "$1.json" --sizes "${SIZES:-$1}" --measure training --minutes "${MINUTES:-4}" ;;
+    decoding) measure decoding.json --sizes ${SIZES:-base big} --measure decoding ;;
+  esac
 }
 
 train() {
@@ -23,9 +39,9 @@ train() {
     for seed in ${SEEDS:-1 2}; do
       name="$(basename "$recipe" .toml)-seed$seed"
       [ -e "$out/$name.json" ] && continue
-      options=(--data "$data" --out "$out/runs/$name" --set "training.seed=$seed" --device cuda --json)
+      options=(--data "$data" --out "$out/runs/$name" --set "training.seed=$seed" --device "$device" --json)
       [ -e "$out/runs/$name/run.json" ] && options+=(--resume)
-      python3 -m transduce train "$recipe" "${options[@]}" > "$out/$name.json.part"
+      "$python" -m transduce train "$recipe" "${options[@]}" > "$out/$name.json.part"
       mv "$out/$name.json.part" "$out/$name.json"
       cp "$out/runs/$name/model/README.md" "$out/$name.md"
       tail -n 1 "$out/$name.json"
@@ -33,8 +49,18 @@ train() {
   done
 }
 
-case "${1:-}" in
-  "") check_and_measure ;;
-  train) [ $# -ge 3 ] || { echo "gpu.sh train DATA RECIPE..., got $# words" >&2; exit 2; }; shift; train "$@" ;;
-  *) echo "gpu.sh: unknown command $1; known is: train" >&2; exit 2 ;;
-esac
+if [ "${1:-}" = train ]; then
+  [ $# -ge 3 ] || { echo "gpu.sh train DATA RECIPE..., got $# words" >&2; exit 2; }
+  shift
+  train "$@"
+  exit
+fi
+for name in "$@"; do
+  case "$name" in
+    tests | base | big | decoding) ;;
+    *) echo "gpu.sh: unknown stage $name; known are: tests, base, big, decoding, train" >&2; exit 2 ;;
+  esac
+done
+for name in "${@:-tests base big decoding}"; do
+  for one in $name; do stage "$one"; done
+done

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from transduce.config import Precision
 
-__all__ = ["machine", "matrix_rate", "peak_memory_mb"]
+__all__ = ["machine", "matrix_rate", "memory_mb", "peak_memory_mb"]
 
 # Packages whose versions are reported.
 PACKAGES = "torch transformers x-transformers ctranslate2 sentencepiece tokenizers numpy".split()
@@ -50,12 +50,25 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def peak_memory_mb() -> float:
-    """Return the peak memory of this process."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmHWM"].split()[0]) * 1024 / 1e6
+def memory_mb(process: int | None = None) -> float:
+    """Return the resident memory of a process, by default of this one; without ``/proc``, the peak of this one."""
+    return _status_mb("VmRSS", process) or _peak_without_proc_mb()
+
+
+def peak_memory_mb(process: int | None = None) -> float:
+    """Return the peak memory of a process since its start, by default of this one."""
+    return _status_mb("VmHWM", process) or _peak_without_proc_mb()
+
+
+def _status_mb(key: str, process: int | None) -> float | None:
+    status = Path(f"/proc/{process or 'self'}/status")
+    if not status.exists():
+        return None
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(lines[key].split()[0]) * 1024 / 1e6
+
+
+def _peak_without_proc_mb() -> float:
     import resource  # not used on Linux, where its figure includes memory inherited from the parent
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

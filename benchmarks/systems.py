@@ -20,9 +20,9 @@ from torch import nn
 from transduce.config import TrainingConfig, TransformerConfig
 from transduce.model import Transformer
 from transduce.tasks.objective import PairObjective
-from transduce.training import Trainer, inverse_sqrt_lr
+from transduce.training import Trainer, learning_rate
 
-__all__ = ["CHOICES", "MICRO", "NAMES", "OURS", "TUNED", "Setup", "System", "make_system"]
+__all__ = ["CHOICES", "MICRO", "NAMES", "OURS", "TUNED", "Setup", "System", "count_parameters", "make_system"]
 
 OURS = "transduce"
 MICRO = TransformerConfig(
@@ -73,14 +73,12 @@ class OurTraining:
 
     def __init__(self, setup: Setup) -> None:
         config, model = setup.training, Transformer(setup.model)
-        self.n_parameters = _count(model)
+        self.n_parameters = count_parameters(model)
         self.trainer = Trainer(
             model=model,
             objective=PairObjective(model, config),
             batches=open_batches(setup.store, max_tokens=config.max_tokens_per_batch),
-            learning_rate=lambda step: inverse_sqrt_lr(
-                step, d_model=setup.model.d_model, warmup_steps=config.warmup_steps
-            ),
+            learning_rate=lambda step: learning_rate(step, d_model=setup.model.d_model, config=config),
             config=config,
             checkpoints=setup.store / "checkpoints",
         )
@@ -101,12 +99,13 @@ class PeerTraining:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.n_updates = self.n_tgt_tokens = 0
         self.model: nn.Module = make_peer(setup.system, setup.model, attention=setup.attention, is_tuned=setup.is_tuned)
-        self.n_parameters = _count(self.model)
+        self.n_parameters = count_parameters(self.model)
         config = setup.training
         self.optimiser = torch.optim.Adam(
             self.model.parameters(),
-            lr=1e-4,
+            lr=0.0,  # set by each update
             betas=(config.adam_beta1, config.adam_beta2),
             eps=config.adam_eps,
             fused=setup.is_tuned or None,
@@ -115,11 +114,10 @@ class PeerTraining:
     def train(self, pace: Pace) -> None:
         """Train on the same batches as our trainer, in the same order."""
         self.model.train()
-        n_tgt_tokens = 0
         for batch in self._batches():
-            pace(n_tgt_tokens)
+            pace(self.n_tgt_tokens)
             self._update(batch)
-            n_tgt_tokens += batch.n_tgt_tokens
+            self.n_tgt_tokens += batch.n_tgt_tokens
 
     def _batches(self) -> Iterator[PaddedBatch]:
         batches = open_batches(self.setup.store, max_tokens=self.setup.training.max_tokens_per_batch)
@@ -129,6 +127,9 @@ class PeerTraining:
 
     def _update(self, batch: PaddedBatch) -> None:
         config = self.setup.training
+        self.n_updates += 1
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.n_updates, d_model=self.setup.model.d_model, config=config)
         self.optimiser.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=config.precision == "bf16"):
             logits_BTV = self.model(batch.src_BS, batch.tgt_in_BT)
@@ -142,6 +143,6 @@ class PeerTraining:
         self.optimiser.step()
 
 
-def _count(model: nn.Module) -> int:
+def count_parameters(model: nn.Module) -> int:
     """Count the trainable parameters."""
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,3 +22,32 @@ def test_the_keys() -> None:
     assert 0 < result["micro"]["training"]["eager"]["mfu"] < 1
     assert result["micro"]["decoding_batch256_beam4"]["tokens_per_s"] > 0
     assert result["machine"]["versions"]["torch"] == torch.__version__
+
+
+def test_the_script_runs_the_named_stages(tmp_path: Path) -> None:
+    environment = os.environ | {"DEVICE": "cpu", "SIZES": "micro", "MINUTES": "0.001", "PYTHON": sys.executable}
+    script = BENCHMARK.with_suffix(".sh")
+    run = subprocess.run(
+        ["bash", script, "base", "decoding"],
+        env=environment | {"OUT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    training, decoding = (json.loads((tmp_path / f"{stage}.json").read_text()) for stage in ("base", "decoding"))
+    assert training["micro"]["training"]["eager"]["peak_memory_mb"] > 10
+    assert "decoding_batch256_beam4" not in training["micro"]
+    assert decoding["micro"]["decoding_batch256_beam4"]["peak_memory_mb"] > 10
+
+
+def test_the_script_refuses_an_unknown_stage(tmp_path: Path) -> None:
+    run = subprocess.run(
+        ["bash", BENCHMARK.with_suffix(".sh"), "tests", "bigger"],
+        env=os.environ | {"OUT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert run.stderr == "gpu.sh: unknown stage bigger; known are: tests, base, big, decoding, train\n"

@@ -82,3 +82,20 @@ def test_a_model_for_translating_in_bf16_scores_alike() -> None:
     expected, _ = model.step(torch.tensor([1, 1, 1]).cuda(), model.start(SRC.cuda()))
     got, _ = fast.step(torch.tensor([1, 1, 1]).cuda(), fast.start(SRC.cuda()))
     torch.testing.assert_close(got.float(), expected, rtol=0, atol=0.03 * float(expected.abs().max()))
+
+
+@pytest.mark.filterwarnings("ignore")  # tracing reads attributes that warn
+def test_compiled_layers_have_the_loss_and_gradients_of_eager_ones() -> None:
+    values = []
+    for is_compiled in (False, True):
+        torch.manual_seed(3)
+        model = Transformer(CONFIG).cuda()
+        if is_compiled:
+            for layer in [*model.encoder, *model.decoder]:
+                layer.compile(dynamic=True)
+        states = model(SRC.cuda(), TGT.cuda())
+        loss = cross_entropy(states, model.output_weight, TARGETS.cuda(), eps_ls=0.1, smoothing="uniform")
+        loss.loss_nats.backward()
+        values.append([loss.loss_nats.detach(), *(weight.grad for weight in model.parameters())])
+    for ours, expected in zip(*values, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-3)

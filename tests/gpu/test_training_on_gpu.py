@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,22 @@ def test_what_does_not_fit_says_so_before_the_first_update(prepared: Prepared, t
             trainer.run()
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+# tests/training/test_host_syncs.py counts the same on a CPU, by place.
+MAX_WAITS_OF_AN_UPDATE = 12
+
+
+def test_an_update_waits_for_the_gpu_only_a_few_times(prepared: Prepared, tmp_path: Path) -> None:
+    trainer = make_trainer(prepared, tmp_path)
+    for update in range(3):  # the first ones allocate
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                trainer.accumulator.accumulate([(0, update)], update=update)
+                trainer.optimiser.step()
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+    waits = [warning for warning in seen if "synchroniz" in str(warning.message)]
+    assert 0 < len(waits) <= MAX_WAITS_OF_AN_UPDATE
