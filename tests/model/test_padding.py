@@ -38,7 +38,7 @@ def test_buckets_are_at_least_the_size_and_few(n: int) -> None:
 
 @given(LENGTHS)
 def test_padding_and_its_removal_are_inverse(lengths: list[int]) -> None:
-    padding = PaddingInfo.from_lengths(torch.tensor(lengths), n_positions=max(lengths), device=CPU)
+    padding = PaddingInfo.from_lengths(np.array(lengths), n_positions=max(lengths), device=CPU)
     assert padding.n_real == sum(lengths)
     batch_BT = torch.arange(len(lengths) * max(lengths)).view(len(lengths), -1)
     rows_N = padding.gather(batch_BT)
@@ -55,7 +55,7 @@ def test_padding_and_its_removal_are_inverse(lengths: list[int]) -> None:
 
 @given(LENGTHS)
 def test_queries_attend_to_real_positions(lengths: list[int]) -> None:
-    padding = PaddingInfo.from_lengths(torch.tensor(lengths), n_positions=max(lengths), device=CPU)
+    padding = PaddingInfo.from_lengths(np.array(lengths), n_positions=max(lengths), device=CPU)
     is_real_BT = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     allow_B1S, cropped_B1S = padding.allow_B1S(), padding.allow_cropped_B1S()
     if allow_B1S is not None:
@@ -74,7 +74,7 @@ def test_a_single_sentence_has_no_additional_positions() -> None:
 
 
 def test_both_sides_of_a_pair_have_the_same_columns() -> None:
-    src, tgt = pair_padding(torch.tensor([3, 9]), torch.tensor([40, 2]), CPU)
+    src, tgt = pair_padding(np.array([3, 9]), np.array([40, 2]), CPU)
     assert (src.shape_BT, tgt.shape_BT) == ((2, 40), (2, 40))
     assert (src.n_positions, tgt.n_positions) == (9, 40)
 
@@ -113,7 +113,7 @@ def test_gradients_are_those_of_single_sentences(norm: str) -> None:
         for row, (n_src, n_tgt) in enumerate(zip(src_lengths, tgt_lengths, strict=True))
     ]
     expected = _gradients(model, singles)
-    both = pair_padding(torch.tensor(src_lengths), torch.tensor(tgt_lengths), CPU)
+    both = pair_padding(np.array(src_lengths), np.array(tgt_lengths), CPU)
     for padding in (None, both):
         for got, want in zip(_gradients(model, [(src_BS, tgt_BT)], padding), expected, strict=True):
             torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
@@ -125,7 +125,7 @@ def test_additional_rows_have_no_part_in_the_balance_of_experts() -> None:
     model = Transformer(CONFIG.model_copy(update={"n_experts": 4})).double()
     src_BS, tgt_BT = _batch([3, 17, 9], [5, 2, 9])
     narrow = _gradients(model, [(src_BS, tgt_BT)])
-    lengths = torch.tensor([3, 17, 9]), torch.tensor([5, 2, 9])
+    lengths = np.array([3, 17, 9]), np.array([5, 2, 9])
     wide = tuple(
         PaddingInfo.from_lengths(each, n_positions=int(each.max()), device=CPU, min_columns=60) for each in lengths
     )
@@ -157,7 +157,7 @@ def test_an_epoch_has_few_shapes_of_products() -> None:
         exact.add((n_rows, int(src.max()), int(src.sum()), int(tgt.sum())))
         src_BS, tgt_BT = _batch(src.tolist(), tgt.tolist())
         with seen:
-            states_ND = model(src_BS, tgt_BT, padding=pair_padding(torch.tensor(src), torch.tensor(tgt), CPU))
+            states_ND = model(src_BS, tgt_BT, padding=pair_padding(np.array(src), np.array(tgt), CPU))
             model.output.loss(states_ND, tgt_BT[tgt_BT != 0]).loss_nats.backward()
         n_seen.append(len(seen.shapes))
     assert len(exact) == 300

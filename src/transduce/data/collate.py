@@ -38,8 +38,8 @@ class Batch:
     n_src_tokens: int  # real source positions, EOS included
     n_tgt_tokens: int  # N
     rows: tuple[int, ...]  # row numbers in the store, for messages
-    # Real positions of each source and target row, on the CPU: a model on a GPU need not wait to count them.
-    lengths: tuple[Tensor, Tensor] | None = None
+    # Real positions of each source and target row; with them, the host need not wait for a GPU to count them.
+    lengths: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all tensors by their names in files; ``tgt_out_M`` is an older name."""
@@ -49,9 +49,9 @@ class Batch:
         """Copy the batch to ``device``."""
         return dataclasses.replace(
             self,
-            src_BS=self.src_BS.to(device),
-            tgt_in_BT=self.tgt_in_BT.to(device),
-            tgt_out_N=self.tgt_out_N.to(device),
+            src_BS=self.src_BS.to(device, non_blocking=True),
+            tgt_in_BT=self.tgt_in_BT.to(device, non_blocking=True),
+            tgt_out_N=self.tgt_out_N.to(device, non_blocking=True),
         )
 
 
@@ -74,7 +74,7 @@ def collate(
         n_src_tokens=len(src_N),
         n_tgt_tokens=len(tgt_out_N),
         rows=tuple(rows_B.tolist()),
-        lengths=(torch.from_numpy(src.lengths_B + 1), torch.from_numpy(tgt.lengths_B + 1)),
+        lengths=(src.lengths_B + 1, tgt.lengths_B + 1),
     )
 
 

@@ -18,14 +18,14 @@ def dropout(x: Tensor, p_drop: float, *, training: bool) -> Tensor:
 
     Deviates: on a CPU each element uses 15 random bits, four elements per draw, so ``p_drop`` is rounded to a multiple
     of 1 / 32,768. torch draws 53 bits per element, sequentially, which takes a tenth of a training step. The bits come
-    from a faster generator of NumPy, seeded by torch's generator.
+    from a faster generator of NumPy, seeded by torch's generator. Compiled models use torch's.
 
     >>> dropout(torch.ones(2), 0.5, training=False).tolist()
     [1.0, 1.0]
     """
     if not training or p_drop == 0.0:
         return x
-    if x.device.type != "cpu":
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p_drop, training=True)
     n_dropped = min(round(p_drop * RESOLUTION), RESOLUTION - 1)  # not all: the scale would be infinite
     return x * _factor(x.shape, n_dropped, scale=RESOLUTION / (RESOLUTION - n_dropped), dtype=x.dtype)

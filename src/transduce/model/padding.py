@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.bucketing import bucket_columns, bucket_rows, bucket_sentences
@@ -54,12 +55,14 @@ class PaddingInfo:
     def from_mask(is_real_BT: Tensor) -> PaddingInfo:
         """Build it from the mask of a batch. Raises ShapeError if a row is empty or not padded on the right."""
         require_right_padding(is_real_BT)
-        lengths_B = is_real_BT.sum(dim=1).cpu()
+        lengths_B = is_real_BT.sum(dim=1).cpu().numpy()
         return PaddingInfo.from_lengths(lengths_B, n_positions=is_real_BT.shape[1], device=is_real_BT.device)
 
     @staticmethod
-    def from_lengths(lengths_B: Tensor, *, n_positions: int, device: torch.device, min_columns: int = 0) -> PaddingInfo:
-        """Build it from the length of each sentence, int64 on the CPU; none is above ``n_positions``.
+    def from_lengths(
+        lengths_B: NDArray[np.int64], *, n_positions: int, device: torch.device, min_columns: int = 0
+    ) -> PaddingInfo:
+        """Build it from the length of each sentence; none is above ``n_positions``.
 
         Padded tensors of several sentences have at least ``min_columns`` columns.
         """
@@ -67,22 +70,27 @@ class PaddingInfo:
         shape_BT = bucket_sentences(n_sentences), bucket_columns(max(n_positions, min_columns))
         if n_real == shape_BT[0] * shape_BT[1] or (n_sentences == 1 and n_real == n_positions):
             return PaddingInfo.without_padding(n_sentences, n_positions, device)
-        is_real_BT = torch.zeros(shape_BT, dtype=torch.bool)
-        is_real_BT[:n_sentences] = torch.arange(shape_BT[1]) < lengths_B.unsqueeze(1)
-        is_real_X = is_real_BT.flatten()
-        real_N, first_padding = is_real_X.nonzero().squeeze(1), int(is_real_X.int().argmin())
-        n_extra = bucket_rows(n_real + 1) - n_real
-        padded_N = F.pad(real_N, (0, n_extra), value=first_padding)
-        position_N = F.pad(real_N % shape_BT[1], (0, n_extra))
-        index_N = F.pad(real_N // shape_BT[1] * n_positions, (0, n_extra)) + position_N
-        row_X = torch.full((len(is_real_X),), n_real).masked_scatter_(is_real_X, torch.arange(n_real))
+        is_real_BT = np.zeros(shape_BT, dtype=np.bool_)
+        is_real_BT[:n_sentences] = np.arange(shape_BT[1]) < lengths_B[:, None]
+        is_real_X = is_real_BT.ravel()
+        real_N, first_padding = is_real_X.nonzero()[0], int(is_real_X.argmin())
+        extra = (0, bucket_rows(n_real + 1) - n_real)
+        position_N = np.pad(real_N % shape_BT[1], extra)
+        index_N = np.pad(real_N // shape_BT[1] * n_positions, extra) + position_N
+        padded_N = np.pad(real_N, extra, constant_values=first_padding)
+        row_X = np.full(len(is_real_X), n_real)
+        row_X[real_N] = np.arange(n_real)
         is_real_BT[n_sentences:, 0] = True  # additional sentences: the softmax over no key is undefined
+
+        def on_device(array: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(array).to(device, non_blocking=True)
+
         return PaddingInfo(
-            index_N=index_N.to(device, non_blocking=True),
-            position_N=position_N.to(device, non_blocking=True),
-            padded_N=padded_N.to(device, non_blocking=True),
-            row_X=row_X.to(device, non_blocking=True),
-            is_key_BT=is_real_BT.to(device, non_blocking=True),
+            index_N=on_device(index_N),
+            position_N=on_device(position_N),
+            padded_N=on_device(padded_N),
+            row_X=on_device(row_X),
+            is_key_BT=on_device(is_real_BT),
             n_real=n_real,
             n_sentences=n_sentences,
             n_positions=n_positions,
@@ -150,8 +158,10 @@ class _Gather(torch.autograd.Function):
 PairPadding = tuple[PaddingInfo, PaddingInfo]  # of source and target
 
 
-def pair_padding(src_lengths_B: Tensor, tgt_lengths_B: Tensor, device: torch.device) -> PairPadding:
-    """Build the padding info of both sides of a batch of pairs from their lengths, int64 on the CPU.
+def pair_padding(
+    src_lengths_B: NDArray[np.int64], tgt_lengths_B: NDArray[np.int64], device: torch.device
+) -> PairPadding:
+    """Build the padding info of both sides of a batch of pairs from their lengths.
 
     Both sides get the same number of columns, so that self- and cross-attention have the same shapes.
     """

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from transduce.config import TrainingConfig
 from transduce.data import Batch
 from transduce.loss import LossConfig, LossSum
@@ -31,7 +33,7 @@ class PairObjective:
             src_BS, tgt_BT = src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)
         padding = None
         if batch.lengths is not None:
-            src_lengths, tgt_lengths = (x.repeat(1 + has_two_passes) for x in batch.lengths)
+            src_lengths, tgt_lengths = (np.tile(x, 1 + has_two_passes) for x in batch.lengths)
             padding = pair_padding(src_lengths, tgt_lengths, src_BS.device)
         losses = AuxiliaryLosses() if model.training else None
         states_ND = model(src_BS, tgt_BT, padding=padding, auxiliary=losses)

@@ -151,10 +151,12 @@ class GradientAccumulator(Generic[BatchT]):
             sums.append(self._backward(shard, update=update, n_tgt_tokens=n_tgt_tokens, is_last=shard is shards[-1]))
         sums_P2 = torch.stack(sums)
         norm = self._clip()
-        by_rank = self.distributed.all_gather(sums_P2.flatten())
+        # Losses and norm are read together: on a GPU the host waits for them.
+        by_rank = self.distributed.all_gather(torch.cat((sums_P2.flatten(), norm.view(1).to(sums_P2))))
         # (rank, its sums) to (sum, shard): the first shard of each rank, then the second of each, ...
-        losses, nlls = by_rank.view(self.distributed.n, len(shards), 2).permute(2, 1, 0).flatten(1).tolist()
-        return Gradient(tuple(losses), tuple(nlls), n_src_tokens, n_tgt_tokens, norm)
+        by_kind = by_rank[:, :-1].reshape(self.distributed.n, len(shards), 2).permute(2, 1, 0).flatten(1)
+        losses, nlls = by_kind.tolist()
+        return Gradient(tuple(losses), tuple(nlls), n_src_tokens, n_tgt_tokens, norm=float(by_rank[0, -1]))
 
     def loss_of(self, batch: BatchT, *, update: int) -> LossSum:
         """Evaluate the objective after ``update`` updates, in the precision of the run."""
@@ -205,12 +207,12 @@ class GradientAccumulator(Generic[BatchT]):
         sums_2 = torch.stack((loss.total_nats.detach(), loss.nll_nats))
         return sums_2 if scale else torch.zeros_like(sums_2)
 
-    def _clip(self) -> float:
+    def _clip(self) -> Tensor:
         """Clip the gradient to ``clip_norm``, if set; return its norm before clipping."""
         norm = full_tensor(get_total_norm([weight.grad for weight in self._weights if weight.grad is not None]))
         if self.config.clip_norm is not None:
-            clip_grads_with_norm_(self._weights, self.config.clip_norm, norm.to(self.device))
-        return float(norm)
+            clip_grads_with_norm_(self._weights, self.config.clip_norm, norm.to(self.device, non_blocking=True))
+        return norm
 
 
 def _hash_seed(*numbers: int) -> int:
