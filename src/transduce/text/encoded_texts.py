@@ -1,6 +1,6 @@
 """Encoded texts: the ids of several texts in compact form. Imports no tokenizer.
 
-Shapes: B texts, N ids of all texts.
+Shapes: B batch of texts, N rows of a flat list of their ids.
 """
 
 from __future__ import annotations
