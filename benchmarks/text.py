@@ -1,10 +1,14 @@
 """Speed of text processing: learning vocabularies, encoding, BPE-dropout, and a whole preparation.
 
-    python benchmarks/text.py [--json] [--pairs 100000] [--rounds 5]
+    python benchmarks/text.py [--json] [--pairs 100000] [--rounds 5] [--data DIR] [--tasks encoding ...]
 
-The text is the built-in grammar corpus, both languages concatenated; nothing is downloaded. All systems run in this
-process, in turn, round by round, on the same lines, with all cores if they support it; every second round runs in
-reverse order. The figures are medians over the rounds, with their range.
+The text is the built-in grammar corpus, both languages concatenated; nothing is downloaded. With --data it is real
+text: the aligned files NAME.en and NAME.de in DIR (plain, .gz or .xz). All systems run in this process, in turn, round
+by round, on the same lines; every second round runs in reverse order. The figures are medians over the rounds, with
+their range.
+
+Rates are per core: units per second of processor time, with one thread. Every system encodes with a new tokenizer in
+each round, so no round profits from what the one before has cached.
 
 * bpe_training: lines per second of learning a vocabulary. Peers: sentencepiece (BPE over characters, byte fallback) and
   the tokenizers library called directly (byte-level, as ours). All vocabularies have the same size.
@@ -16,9 +20,14 @@ reverse order. The figures are medians over the rounds, with their range.
 
 from __future__ import annotations
 
+import os
+
+os.environ["RAYON_NUM_THREADS"] = "1"  # of the tokenizers library; read when it is first used
+
 import argparse
 import io
 import json
+import re
 import sys
 import tempfile
 import time
@@ -35,9 +44,9 @@ from rates import ratio, summary, table
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from transduce.config import DataConfig
-from transduce.corpora import generate_pairs
+from transduce.corpora import generate_pairs, read_aligned_files
 from transduce.tasks import prepare
-from transduce.text import BpeDropout, normalise, train_bpe, train_wordpiece
+from transduce.text import BpeDropout, Tokenizer, normalise, train_bpe, train_wordpiece
 
 SEED = 1
 P_DROP = 0.1  # of BPE-dropout
@@ -63,9 +72,13 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100_000, help="number of pairs of the grammar corpus")
     parser.add_argument("--vocab-size", type=int, default=4000, help="size of every vocabulary")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, help="folder of real text, in place of the grammar corpus")
+    parser.add_argument("--tasks", nargs="*", help="measure only these tasks")
     arguments = parser.parse_args()
+    pairs = grammar(arguments.pairs) if arguments.data is None else real_text(arguments.data)
     with tempfile.TemporaryDirectory() as folder:
-        tasks = make_tasks(Path(folder), n_pairs=arguments.pairs, vocab_size=arguments.vocab_size)
+        tasks = make_tasks(Path(folder), pairs, vocab_size=arguments.vocab_size)
+        tasks = [task for task in tasks if not arguments.tasks or task.name in arguments.tasks]
         rates = measure(tasks, n_rounds=arguments.rounds)
     if arguments.json:
         print(json.dumps(as_json(tasks, rates)))
@@ -73,9 +86,22 @@ def main() -> None:
         print("\n\n".join(table(task.name, rates[task.name], task.unit) for task in tasks))
 
 
-def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
-    """Return all tasks, on ``n_pairs`` pairs; files are written to ``folder``."""
-    pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=n_pairs, seed=SEED)]
+def grammar(n_pairs: int) -> list[tuple[str, str]]:
+    """Return pairs of the built-in corpus."""
+    return [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=n_pairs, seed=SEED)]
+
+
+def real_text(folder: Path) -> list[tuple[str, str]]:
+    """Return the aligned English and German lines of the files in ``folder``."""
+    english = re.compile(r"\.en(?=(\.gz|\.xz)?$)")
+    files = [path for path in sorted(folder.iterdir()) if english.search(path.name)]
+    others = [path.with_name(english.sub(".de", path.name)) for path in files]
+    texts = [(src, tgt) for src, tgt in zip(files, others, strict=True) if tgt.exists()]
+    return [pair for src, tgt in texts for pair in read_aligned_files(src, tgt)]
+
+
+def make_tasks(folder: Path, pairs: Sequence[tuple[str, str]], *, vocab_size: int) -> list[Task]:
+    """Return all tasks; files are written to ``folder``."""
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
     lines = [normalise(text) for pair in pairs for text in pair]
@@ -90,8 +116,14 @@ def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
     sizes = {OURS: ours.size, "sentencepiece": piece.get_piece_size(), "tokenizers": library.get_vocab_size()}
     print(f"{len(lines):,} lines; vocabulary sizes: {sizes}", file=sys.stderr)
 
+    def encode_by_us() -> None:
+        Tokenizer(ours.description).encode_batch(lines)
+
+    def encode_to_bytes() -> None:
+        Tokenizer(ours.description).encode_packed(lines)
+
     def encode_by_sentencepiece(lines: Sequence[str], **options: Any) -> None:
-        piece.encode(lines, out_type=int, num_threads=-1, **options)
+        piece.encode(lines, out_type=int, num_threads=1, **options)
 
     def encode_by_library(tokenizer: tokenizers.Tokenizer, lines: Sequence[str]) -> None:
         [encoding.ids for encoding in tokenizer.encode_batch_fast(lines)]
@@ -125,7 +157,8 @@ def make_tasks(folder: Path, *, n_pairs: int, vocab_size: int) -> list[Task]:
             "lines_per_s",
             len(lines),
             {
-                OURS: partial(ours.encode_batch, lines),
+                OURS: encode_by_us,
+                f"{OURS} to bytes": encode_to_bytes,
                 "sentencepiece": partial(encode_by_sentencepiece, lines),
                 "tokenizers": partial(encode_by_library, library, lines),
             },
@@ -163,7 +196,7 @@ def sentencepiece_bpe(lines: Sequence[str], vocab_size: int) -> sentencepiece.Se
         vocab_size=vocab_size,
         byte_fallback=True,
         hard_vocab_limit=False,
-        num_threads=2,
+        num_threads=1,
         minloglevel=2,
     )
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
@@ -197,9 +230,9 @@ def measure(tasks: Sequence[Task], *, n_rounds: int) -> dict[str, dict[str, list
     for number in range(n_rounds):
         for task in tasks:
             for name, run in list(task.systems.items())[:: -1 if number % 2 else 1]:
-                start = time.perf_counter()
+                start = time.process_time()
                 run()
-                rates[task.name][name].append(task.n_units / (time.perf_counter() - start))
+                rates[task.name][name].append(task.n_units / (time.process_time() - start))
         print(f"round {number + 1} of {n_rounds}", file=sys.stderr)
     return rates
 

@@ -391,7 +391,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--unconstrained",
         ],
         "parseval": ["--details", "--json", "--plain"],
-        "prepare": ["--data", "--json", "--out", "--set", "--treebank"],
+        "prepare": ["--data", "--json", "--out", "--set", "--treebank", "--workers"],
         "score": [
             "--against",
             "--json",

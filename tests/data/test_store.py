@@ -73,21 +73,21 @@ def test_max_length_counts_the_end_symbol(tokenizers: Tokenizers, tmp_path: Path
 def test_chunks_leave_no_trace(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [*PAIRS, ("", "leer"), *PAIRS, ("dog " * 40, "Hund"), *PAIRS]
     write_pairs(tmp_path / "whole", {"text": iter(pairs)}, tokenizers, max_length=30)
-    monkeypatch.setattr(pairs_module, "MAX_PAIRS_IN_MEMORY", 2)
+    monkeypatch.setattr(pairs_module, "PAIRS_PER_CHUNK", 2)
     write_pairs(tmp_path / "chunks", {"text": iter(pairs)}, tokenizers, max_length=30)
     manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("whole", "chunks")]
     assert manifests[0] == manifests[1]
 
 
 def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_module, "MAX_PAIRS_IN_MEMORY", 2)
+    monkeypatch.setattr(pairs_module, "PAIRS_PER_CHUNK", 2)
     n_given = 0
     n_given_when_encoded: list[int] = []
-    encode_batch = Tokenizer.encode_batch
+    encode_packed = Tokenizer.encode_packed
 
-    def watch(self: Tokenizer, texts: list[str], *, max_tokens: int | None = None) -> list[list[int]]:
+    def watch(self: Tokenizer, texts: list[str], *, max_tokens: int | None = None) -> list[bytes]:
         n_given_when_encoded.append(n_given)
-        return encode_batch(self, texts, max_tokens=max_tokens)
+        return encode_packed(self, texts, max_tokens=max_tokens)
 
     def stream() -> Iterator[tuple[str, str]]:
         nonlocal n_given
@@ -95,7 +95,7 @@ def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monk
             n_given += 1
             yield pair
 
-    monkeypatch.setattr(Tokenizer, "encode_batch", watch)
+    monkeypatch.setattr(Tokenizer, "encode_packed", watch)
     write_pairs(tmp_path / "store", {"text": stream()}, tokenizers, max_length=30)
     assert n_given_when_encoded == [2, 2, 4, 4, 6, 6]
 
@@ -113,7 +113,7 @@ def test_dropout_stores_several_spellings_of_the_same_text(
     tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(name: str, *, seed: int) -> PairStore:
-        dropout = PairDropout(tokenizers, p_drop=0.5, n_encodings=6, seed=seed)
+        dropout = PairDropout(p_drop=0.5, n_encodings=6, seed=seed)
         write_pairs(tmp_path / name, {"text": PAIRS}, tokenizers, max_length=40, dropout=dropout)
         return open_pairs(tmp_path / name, tokenizers)
 
@@ -126,7 +126,7 @@ def test_dropout_stores_several_spellings_of_the_same_text(
         assert {tokenizers.tgt.decode(tgt_ids) for _, tgt_ids in rows} == {normalise(tgt)}
     spellings = {tuple(store.pair(row)[0]) for row in range(6)}
     assert len(spellings) > 1
-    monkeypatch.setattr(pairs_module, "MAX_PAIRS_IN_MEMORY", 1)
+    monkeypatch.setattr(pairs_module, "PAIRS_PER_CHUNK", 1)
     write("again", seed=1)
     write("other", seed=2)
     first, again, other = ((tmp_path / name / "manifest.json").read_bytes() for name in ("store", "again", "other"))
@@ -135,7 +135,7 @@ def test_dropout_stores_several_spellings_of_the_same_text(
 
 def test_a_draw_that_is_too_long_is_the_plain_encoding(tokenizers: Tokenizers, tmp_path: Path) -> None:
     plain = tokenizers.tgt.encode("zwei Hunde laufen")
-    dropout = PairDropout(tokenizers, p_drop=1.0, n_encodings=2, seed=1)
+    dropout = PairDropout(p_drop=1.0, n_encodings=2, seed=1)
     pairs = [("two", "zwei Hunde laufen")]
     write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=len(plain) + 1, dropout=dropout)
     store = open_pairs(tmp_path / "store")

@@ -33,7 +33,7 @@ class Backwards(Task[Batch]):
 
     name, doing = "backwards", "reversing"
 
-    def prepare(self, config: Any, folder: Path, *, data_folder: Any, log: Any) -> None:
+    def prepare(self, config: Any, folder: Path, *, data_folder: Any, log: Any, n_workers: int = 1) -> None:
         tokens, chance = train_word_level(["0 1 2 3 4 5 6 7 8 9 |"]), random.Random(config.corpus_seed)
         tokenizers, columns = Tokenizers(tokens, tokens), {"ids": Ids(vocab_size=tokens.size)}
         with new_prepared(config, folder, {"dev": "other digits"}) as place:

@@ -14,31 +14,47 @@ from transduce.cli.recipe_paths import paths_in_recipe
 
 __all__ = ["prepare"]
 
+MAX_WORKERS = 256
+
 
 def prepare(
     recipe: Annotated[Path, Argument(help="The TOML recipe; only its data table is used.", show_default=False)],
     out: Annotated[
         Path, Option(help="Write the prepared data to this folder, which must be new or empty.", show_default=False)
     ],
+    workers: Annotated[
+        int,
+        Option(min=1, max=MAX_WORKERS, metavar="N", help="Encode in N processes; the files are the same for every N."),
+    ] = 1,
     data: options.Data = None,
     treebank: options.Treebank = None,
     settings: options.Settings = None,
     json: options.Json = False,
 ) -> None:
     """Prepare training data: learn the tokenizer and encode the text to a token store. Section 5.1."""
+    from transduce.data import read_summary
     from transduce.recipes import read_recipe
-    from transduce.tasks import prepare as prepare_text
     from transduce.tasks import task_of
+    from transduce.tasks.preparation import write_prepared
+    from transduce.text import Tokenizers
 
     changes = [*(settings or ()), *options.treebank_settings(treebank)]
     run = read_recipe(recipe, changes, log=echo)
     task_of(run)  # raises ConfigError for an unknown task
     require_folder("--out", out)
     with paths_in_recipe(recipe):
-        prepared = prepare_text(run.data, out, data_folder=data, log=echo)
+        write_prepared(run.data, out, data_folder=data, log=echo, n_workers=workers)
     if json:
-        sizes = {"src_vocab_size": prepared.tokenizers.src.size, "tgt_vocab_size": prepared.tokenizers.tgt.size}
-        n_dev = prepared.dev.summary.n_pairs if prepared.dev else 0
-        print_json({"folder": str(out), **sizes, "train_pairs": prepared.train.summary.n_pairs, "dev_pairs": n_dev})
+        tokenizers = Tokenizers.load(out)
+        n_pairs = {split: read_summary(out / split).n_pairs for split in ("train", "dev") if (out / split).exists()}
+        print_json(
+            {
+                "folder": str(out),
+                "src_vocab_size": tokenizers.src.size,
+                "tgt_vocab_size": tokenizers.tgt.size,
+                "train_pairs": n_pairs["train"],
+                "dev_pairs": n_pairs.get("dev", 0),
+            }
+        )
     else:
         print_line(f"prepared: {out}")

@@ -43,6 +43,7 @@ Reason = Literal[
 ]
 
 N_FIRST_LINES = 3
+N_TABLES = 64
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # category Cc without what str.isspace calls whitespace
@@ -130,7 +131,7 @@ def clean(
     """Yield the pairs that satisfy ``rules``, unchanged; ``report`` is updated as they are consumed.
 
     None is a line that is not a pair. Lines are counted from 1, one for each pair, continuing from ``report.n_read``.
-    Duplicates are found by a 64-bit hash of each pair, in 16 to 32 bytes of memory a pair, 48 while the table grows.
+    Duplicates are found by a 64-bit hash of each pair, in 16 to 32 bytes of memory a pair.
     Among 100 million different pairs, the probability of a collision is 1 / 3,700.
 
     >>> report = CleaningReport()
@@ -190,10 +191,23 @@ def _hash_of(src: str, tgt: str) -> int:
 
 
 class Hashes:
-    """Compact set of nonzero 64-bit hashes: open addressing with a load of at most one half; 0 marks a free slot."""
+    """Compact set of nonzero 64-bit hashes, in many tables: while one grows, the others need no second copy."""
 
     def __init__(self) -> None:
-        self._slots = array("Q", bytes(8 * 1024))
+        self._tables = [_Table() for _ in range(N_TABLES)]
+
+    def add(self, number: int) -> bool:
+        """Insert a hash; return whether it was new."""
+        return self._tables[number % N_TABLES].add(number)
+
+
+class _Table:
+    """Open addressing with a load of at most one half; 0 marks a free slot."""
+
+    __slots__ = ("_n_hashes", "_slots")
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 * 8))
         self._n_hashes = 0
 
     def add(self, number: int) -> bool:
@@ -202,7 +216,7 @@ class Hashes:
             self._grow()
         slots = self._slots
         mask = len(slots) - 1  # the size is a power of 2
-        index = number & mask
+        index = number // N_TABLES & mask
         while stored := slots[index]:
             if stored == number:
                 return False

@@ -96,6 +96,18 @@ def column_files(folder: Path, name: str, kind: ColumnKind) -> tuple[Path, Path]
     return folder / f"{name}.{kind.files}.npy", folder / f"{name}.offsets.npy"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """Several rows of a column, concatenated."""
+
+    values_N: NDArray[Any]  # ids (N,) or vectors (N, X)
+    lengths_B: NDArray[np.int64]  # number of values of each row
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.lengths_B)
+
+
 class ColumnWriter:
     """Append rows to the two files of a column."""
 
@@ -108,30 +120,32 @@ class ColumnWriter:
         self._offsets = ArrayWriter(offsets_path, np.dtype(np.int64), (), stack)
         self._offsets.append(np.zeros(1, dtype=np.int64))
 
-    def append(self, rows: Sequence[Values]) -> None:
+    def append(self, rows: Sequence[Values] | Ragged) -> None:
         """Append rows. Raises DataError if one is empty, too long, or has invalid values."""
-        lengths_R = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        if not len(rows):
+            return
         try:
-            if not 0 < lengths_R.min() <= lengths_R.max() <= self._longest:
-                raise ValueError(f"{lengths_R.min():,} values, should be 1 to {self._longest:,}")
-            values_N = self._kind.concatenate(rows)
+            if isinstance(rows, Ragged):
+                lengths_B, values_N = rows.lengths_B, rows.values_N
+                self._check_lengths(lengths_B)
+            else:
+                lengths_B = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+                self._check_lengths(lengths_B)
+                values_N = self._kind.concatenate(rows)
             self._kind.check(values_N)
         except (TypeError, ValueError, OverflowError) as error:
-            for row in rows if len(rows) > 1 else []:
+            for row in rows if not isinstance(rows, Ragged) and len(rows) > 1 else []:
                 self.append([row])  # raises at the bad row
             where = f"column {self.name}, row {self._offsets.length - 1:,}"
             raise DataError(f"{where}: {error}; drop the row, or declare another column") from error
-        self._offsets.append(self.n_values + np.cumsum(lengths_R))
+        self._offsets.append(self.n_values + np.cumsum(lengths_B))
         self._values.append(values_N)
         self.n_values = self._values.length
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ragged:
-    """Several rows of a column, concatenated."""
-
-    values_N: NDArray[Any]  # ids (N,) or vectors (N, X)
-    lengths_B: NDArray[np.int64]  # number of values of each row
+    def _check_lengths(self, lengths_B: NDArray[np.int64]) -> None:
+        """Raise ValueError if a length is out of range."""
+        if not 0 < lengths_B.min() <= lengths_B.max() <= self._longest:
+            raise ValueError(f"{lengths_B.min():,} values, should be 1 to {self._longest:,}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

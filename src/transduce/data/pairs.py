@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.columns import Ids
-from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
-from transduce.text import BpeDropout, Tokenizers, normalise
+from transduce.data.columns import Ids, Ragged
+from transduce.data.store import Block, LeftOut, Store, StoreSummary, open_store, write_blocks
+from transduce.text import Tokenizers
 from transduce.text.chunks import chunks
+from transduce.text.encoding_workers import ChunkEncoder, chunk_encoder
+from transduce.text.pair_encoding import PairDropout, TextPair
 
-__all__ = ["PairDropout", "PairStore", "open_pairs", "write_pairs"]
+__all__ = ["PairStore", "open_pairs", "write_pairs"]
 
-MAX_PAIRS_IN_MEMORY = 8192  # texts and ids
-
-PairOfIds = tuple[list[int], list[int]]
+PAIRS_PER_CHUNK = 2048  # texts and ids in memory, for each worker twice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,16 +50,18 @@ def open_pairs(folder: Path, tokenizers: Tokenizers | None = None) -> PairStore:
 
 def write_pairs(
     folder: Path,
-    corpora: Mapping[str, Iterable[tuple[str, str]]],
+    corpora: Mapping[str, Iterable[TextPair]],
     tokenizers: Tokenizers,
     *,
     max_length: int,
     dropout: PairDropout | None = None,
+    n_workers: int = 1,
 ) -> StoreSummary:
     """Normalise and encode the pairs of each corpus into a new store at ``folder``, written atomically.
 
     The pairs are streamed in constant memory. With ``dropout``, each pair has several sampled encodings. Pairs are
-    filtered by the length of their deterministic encoding, which also replaces a sample that is too long.
+    filtered by the length of their deterministic encoding, which also replaces a sample that is too long. With several
+    ``n_workers``, so many processes encode; the files are the same for every number.
 
     Raises DataError if no pair is left, or if ``folder`` exists and is not empty.
 
@@ -75,29 +76,23 @@ def write_pairs(
     """
     left_out = LeftOut()
 
-    def rows(pairs: Iterable[tuple[str, str]]) -> Iterator[dict[str, list[int]]]:
-        for chunk in chunks(pairs, MAX_PAIRS_IN_MEMORY, _n_characters):
-            normalised = [(normalise(src), normalise(tgt)) for src, tgt in chunk]
-            texts = [pair for pair in normalised if all(pair)]
-            plain = list(_encode(texts, tokenizers, max_length=max_length))
-            is_kept = [max(map(len, pair)) < max_length for pair in plain]  # not <=, because EOS is not stored
-            left_out.n_empty += len(chunk) - len(texts)
-            left_out.n_too_long += is_kept.count(False)
-            kept = list(compress(plain, is_kept))
-            if dropout is not None:
-                kept = dropout.draw(list(compress(texts, is_kept)), kept, max_length=max_length)
-            for src_ids, tgt_ids in kept:
-                yield {"src": src_ids, "tgt": tgt_ids}
+    def blocks(pairs: Iterable[TextPair], encoder: ChunkEncoder) -> Iterator[Block]:
+        for encoded in encoder.encode(chunks(pairs, PAIRS_PER_CHUNK, _n_characters)):
+            left_out.n_empty += encoded.n_empty
+            left_out.n_too_long += encoded.n_too_long
+            sides = {"src": encoded.src, "tgt": encoded.tgt}
+            yield {name: Ragged(texts.ids_N, texts.lengths_B) for name, texts in sides.items()}
 
-    return write_store(
-        folder,
-        {corpus: rows(pairs) for corpus, pairs in corpora.items()},
-        _columns(tokenizers),
-        tokenizer_fingerprint=tokenizers.fingerprint,
-        max_length=max_length,
-        n_encodings=1 if dropout is None else dropout.n_encodings,
-        left_out=left_out,
-    )
+    with chunk_encoder(tokenizers, max_length=max_length, dropout=dropout, n_workers=n_workers) as encoder:
+        return write_blocks(
+            folder,
+            {corpus: blocks(pairs, encoder) for corpus, pairs in corpora.items()},
+            _columns(tokenizers),
+            tokenizer_fingerprint=tokenizers.fingerprint,
+            max_length=max_length,
+            n_encodings=1 if dropout is None else dropout.n_encodings,
+            left_out=left_out,
+        )
 
 
 def _columns(tokenizers: Tokenizers | None) -> dict[str, Ids]:
@@ -108,36 +103,3 @@ def _columns(tokenizers: Tokenizers | None) -> dict[str, Ids]:
 
 def _n_characters(pair: tuple[str, str]) -> int:
     return len(pair[0]) + len(pair[1])
-
-
-def _encode(texts: list[tuple[str, str]], tokenizers: Tokenizers, *, max_length: int) -> Iterator[PairOfIds]:
-    """Encode each text; an overlong text is encoded only as far as needed to detect it."""
-    src_rows = tokenizers.src.encode_batch([src for src, _ in texts], max_tokens=max_length)
-    tgt_rows = tokenizers.tgt.encode_batch([tgt for _, tgt in texts], max_tokens=max_length)
-    return zip(src_rows, tgt_rows, strict=True)
-
-
-class PairDropout:
-    """Sample several encodings of each pair by BPE-dropout, on both sides. Provilkov et al. (2020), section 3.2.
-
-    A target tokenizer without merges (the tokens of trees) has one encoding, which is repeated.
-    """
-
-    def __init__(self, tokenizers: Tokenizers, *, p_drop: float, n_encodings: int, seed: int) -> None:
-        self.n_encodings = n_encodings
-        self._src = BpeDropout(tokenizers.src, p_drop=p_drop, seed=2 * seed)
-        has_merges = tokenizers.tgt.merges is not None
-        self._tgt = BpeDropout(tokenizers.tgt, p_drop=p_drop, seed=2 * seed + 1) if has_merges else None
-
-    def draw(self, texts: list[tuple[str, str]], plain: list[PairOfIds], *, max_length: int) -> list[PairOfIds]:
-        """Return ``n_encodings`` rows for each pair, in order; ``plain`` where a sample is too long."""
-        src_samples = self._src.sample([src for src, _ in texts], self.n_encodings)
-        if self._tgt is not None:
-            tgt_samples = self._tgt.sample([tgt for _, tgt in texts], self.n_encodings)
-        else:
-            tgt_samples = [[tgt_ids] * self.n_encodings for _, tgt_ids in plain]
-        return [
-            sample if max(map(len, sample)) < max_length else fallback
-            for src_ids, tgt_ids, fallback in zip(src_samples, tgt_samples, plain, strict=True)
-            for sample in zip(src_ids, tgt_ids, strict=True)
-        ]

@@ -10,7 +10,7 @@ and so are the pairs of a corpus, in the order of the summary.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
@@ -19,18 +19,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from transduce.data.columns import Column, ColumnKind, ColumnWriter, Ids, Values, column_files, open_column
+from transduce.data.columns import Column, ColumnKind, ColumnWriter, Ids, Ragged, Values, column_files, open_column
 from transduce.errors import DataError, quoted, shown
 from transduce.files import atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest
 from transduce.text.chunks import chunks
 
-__all__ = ["LeftOut", "Store", "StoreSummary", "open_store", "write_store"]
+__all__ = ["Block", "LeftOut", "Store", "StoreSummary", "open_store", "read_summary", "write_blocks", "write_store"]
 
 SUMMARY_FILE = "store.json"
 FORMAT = 3
 MAX_ROWS_IN_MEMORY = 8192
 
 Row = Mapping[str, Values]  # values by column
+Block = Mapping[str, Sequence[Values] | Ragged]  # several rows, by column
 Count = Annotated[int, Field(ge=0, le=1 << 48)]  # far more than any disk holds
 Positive = Annotated[int, Field(ge=1, le=1 << 48)]
 COLUMN_PATTERN = "^[a-z][a-z0-9_]{0,63}$"  # part of file names
@@ -117,16 +118,42 @@ def write_store(
             raise DataError(f"a row has the columns {', '.join(row)}, the store {', '.join(names)}; rows need all")
         return sum([len(row[name]) * width for name, width in widths])
 
-    left_out, n_pairs_of = left_out or LeftOut(), dict.fromkeys(rows_of, 0)
+    def blocks(rows: Iterable[Row]) -> Iterator[Block]:
+        for chunk in chunks(rows, MAX_ROWS_IN_MEMORY, n_numbers):
+            yield {name: [row[name] for row in chunk] for name in names}
+
+    return write_blocks(
+        folder,
+        {corpus: blocks(rows) for corpus, rows in rows_of.items()},
+        columns,
+        tokenizer_fingerprint=tokenizer_fingerprint,
+        max_length=max_length,
+        n_encodings=n_encodings,
+        left_out=left_out,
+    )
+
+
+def write_blocks(
+    folder: Path,
+    blocks_of: Mapping[str, Iterable[Block]],
+    columns: Mapping[str, ColumnKind],
+    *,
+    tokenizer_fingerprint: str | None = None,
+    max_length: int | None = None,
+    n_encodings: int = 1,
+    left_out: LeftOut | None = None,
+) -> StoreSummary:
+    """Like ``write_store``, for rows that come several at a time; each block has the same number in every column."""
+    left_out, n_pairs_of = left_out or LeftOut(), dict.fromkeys(blocks_of, 0)
     with atomic_folder(folder) as temporary:
         with ExitStack() as stack:
             writers = [ColumnWriter(temporary, name, kind, max_length, stack) for name, kind in columns.items()]
-            for corpus, rows in rows_of.items():
+            for corpus, blocks in blocks_of.items():
                 n_rows = 0
-                for chunk in chunks(rows, MAX_ROWS_IN_MEMORY, n_numbers):
+                for block in blocks:
                     for writer in writers:
-                        writer.append([row[writer.name] for row in chunk])
-                    n_rows += len(chunk)
+                        writer.append(block[writer.name])
+                    n_rows += len(block[writers[0].name])
                 n_pairs_of[corpus], rest = divmod(n_rows, n_encodings)
                 if rest:
                     raise DataError(f"{corpus} has {n_rows:,} rows, not a multiple of n_encodings = {n_encodings:,}")
@@ -176,8 +203,7 @@ def open_store(
     Raises DataError if a file is missing or corrupt, if a column is missing or of another kind, or if the store was
     made by other tokenizers.
     """
-    verify_manifest(folder, error=DataError, required=[SUMMARY_FILE], only=[SUMMARY_FILE])
-    summary = _read_summary(folder / SUMMARY_FILE)
+    summary = read_summary(folder)
     files = (path.name for name, kind in summary.columns.items() for path in column_files(folder, name, kind))
     verify_manifest(folder, error=DataError, required=[SUMMARY_FILE, *files])
     if tokenizer_fingerprint is not None and summary.tokenizer_fingerprint != tokenizer_fingerprint:
@@ -204,7 +230,10 @@ def _merge_kinds(actual: ColumnKind | None, expected: ColumnKind) -> ColumnKind 
     return actual if actual == expected else None
 
 
-def _read_summary(path: Path) -> StoreSummary:
+def read_summary(folder: Path) -> StoreSummary:
+    """Return the summary of the store at ``folder`` alone. Raises DataError if it is missing or corrupt."""
+    verify_manifest(folder, error=DataError, required=[SUMMARY_FILE], only=[SUMMARY_FILE])
+    path = folder / SUMMARY_FILE
     values = read_json(path)
     if "format" not in values and "format_version" in values:  # the key's name in format 2
         values["format"] = values.pop("format_version")

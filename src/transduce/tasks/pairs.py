@@ -62,7 +62,13 @@ class PairTask(Task[Batch]):
         return ()
 
     def prepare(
-        self, config: DataConfig, folder: Path, *, data_folder: Path | None, log: Callable[[str], None]
+        self,
+        config: DataConfig,
+        folder: Path,
+        *,
+        data_folder: Path | None,
+        log: Callable[[str], None],
+        n_workers: int = 1,
     ) -> None:
         """Train the tokenizers on the training text, and encode train and dev. Section 5.1."""
         text = self.text(config, data_folder)
@@ -83,15 +89,15 @@ class PairTask(Task[Batch]):
                 )
                 for corpus, report in reports.items()
             }
-            dropout, max_length = _dropout(config, tokenizers), config.max_length
-            train = write_pairs(temporary / "train", pairs_of, tokenizers, max_length=max_length, dropout=dropout)
+            encode = partial(write_pairs, tokenizers=tokenizers, max_length=config.max_length)
+            train = encode(temporary / "train", pairs_of, dropout=_dropout(config), n_workers=n_workers)
             for corpus, report in reports.items():
                 for line in report.lines():
                     log(f"{corpus}: {line}")
             log(_describe_store("train", train))
             if text.has("dev"):
                 dev_pairs = {"dev": self.dev_pairs(text.pairs("dev"), config)}
-                dev = write_pairs(temporary / "dev", dev_pairs, tokenizers, max_length=max_length)
+                dev = encode(temporary / "dev", dev_pairs)
                 log(_describe_store("dev", dev))
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> PairStore:
@@ -184,10 +190,10 @@ def _new_reports(text: PairedText) -> dict[str, CleaningReport]:
     return {corpus: CleaningReport() for corpus in text.corpora}
 
 
-def _dropout(config: DataConfig, tokenizers: Tokenizers) -> PairDropout | None:
+def _dropout(config: DataConfig) -> PairDropout | None:
     if not config.bpe_dropout:
         return None
-    return PairDropout(tokenizers, p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
+    return PairDropout(p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
 
 
 def _describe_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:

@@ -36,7 +36,7 @@ from transduce.files import (
 from transduce.tasks.registry import task_named
 from transduce.text import Tokenizers
 
-__all__ = ["EVALUATION_SPLITS", "Prepared", "new_prepared", "open_prepared", "prepare"]
+__all__ = ["EVALUATION_SPLITS", "Prepared", "new_prepared", "open_prepared", "prepare", "write_prepared"]
 
 MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # dict: format 1 added only the manifest
 FORMAT = len(MIGRATIONS)
@@ -80,14 +80,28 @@ def prepare(
     *,
     data_folder: Path | None = None,
     log: Callable[[str], None] = lambda line: None,
+    n_workers: int = 1,
 ) -> Prepared:
     """Prepare a task's text in ``folder``: tokenizers, and the stores of train and dev. Section 5.1.
 
-    ``data_folder`` is searched first for corpora. ``log`` receives a line about each step.
+    ``data_folder`` is searched first for corpora. ``log`` receives a line about each step. The text is encoded in
+    ``n_workers`` processes; the files are the same for every number.
     Raises DataError if the text cannot be used, ConfigError for an unknown text or task.
     """
-    task_named(config.task).prepare(config, folder, data_folder=data_folder, log=log)
+    write_prepared(config, folder, data_folder=data_folder, log=log, n_workers=n_workers)
     return open_prepared(folder)
+
+
+def write_prepared(
+    config: DataConfig,
+    folder: Path,
+    *,
+    data_folder: Path | None = None,
+    log: Callable[[str], None] = lambda line: None,
+    n_workers: int = 1,
+) -> None:
+    """Do what ``prepare`` does without opening the stores, which takes memory for each row."""
+    task_named(config.task).prepare(config, folder, data_folder=data_folder, log=log, n_workers=n_workers)
 
 
 @contextmanager

@@ -53,11 +53,18 @@ class Task(ABC, Generic[BatchT]):
 
     @abstractmethod
     def prepare(
-        self, config: DataConfig, folder: Path, *, data_folder: Path | None, log: Callable[[str], None]
+        self,
+        config: DataConfig,
+        folder: Path,
+        *,
+        data_folder: Path | None,
+        log: Callable[[str], None],
+        n_workers: int = 1,
     ) -> None:
         """Write a prepared folder (``new_prepared``): tokenizers, and the stores of train and dev.
 
-        ``data_folder`` is searched first for corpora; ``log`` receives a line about each step.
+        ``data_folder`` is searched first for corpora; ``log`` receives a line about each step. At most ``n_workers``
+        processes encode the text; the files do not depend on their number.
         """
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:

@@ -16,10 +16,13 @@ from functools import partial
 from hashlib import shake_128
 from itertools import chain, pairwise
 from operator import getitem
+from typing import TypeVar
 
 from transduce.errors import ConfigError
+from transduce.text.encoded_texts import IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer import Tokenizer, to_byte_level
+from transduce.text.word_cache import words_of
 
 __all__ = ["BpeDropout"]
 
@@ -28,7 +31,8 @@ MAX_CACHED = 1_000_000  # segmentations in the cache, about 120 MB
 DRAW_BYTES = 8  # of one random number
 _MASK_PREFIX = to_byte_level(MASKS[0])[:2]  # the first two bytes, common to all masks
 
-Ids = tuple[int, ...]
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
 
 
 class BpeDropout:
@@ -62,32 +66,47 @@ class BpeDropout:
         self._seed = seed
         self._n_texts = 0
         self._pools: dict[str, _Pool] = {}
+        self._pools_of = _OnFirstUse(self._new_pools_of)
         self._n_cached = 0
 
     def sample(self, texts: Sequence[str], n_samples: int) -> list[list[list[int]]]:
         """Return ``n_samples`` random encodings of each text, without BOS and EOS; each decodes to the text."""
+        return [list(map(unpack_ids, samples)) for samples in self.sample_packed(texts, n_samples)]
+
+    def sample_packed(
+        self, texts: Sequence[str], n_samples: int, *, n_before: int | None = None
+    ) -> list[list[IdBytes]]:
+        """Like ``sample``, with the ids of each encoding as bytes.
+
+        ``n_before``: the number of texts before these, if other samplers of the same seed took some of them.
+        """
+        if n_before is not None:
+            self._n_texts = n_before
         return [self._samples(text, n_samples) for text in texts]
 
-    def _samples(self, text: str, n_samples: int) -> list[list[int]]:
+    def _samples(self, text: str, n_samples: int) -> list[IdBytes]:
         if self._n_cached > MAX_CACHED:
             self._pools.clear()
+            self._pools_of.clear()
             self._n_cached = 0
-        pools = [self._pool(word) for word in self._tokenizer.words(text)]
+        pools = list(chain.from_iterable(map(self._pools_of.__getitem__, words_of(text))))
         n_words = len(pools)
         picks = [byte % POOL_SIZE for byte in self._random_bytes(f"text {self._n_texts}", n_words * n_samples)]
         self._n_texts += 1
-        return [
-            list(chain.from_iterable(map(getitem, pools, picks[n * n_words : (n + 1) * n_words])))
-            for n in range(n_samples)
-        ]
+        return [b"".join(map(getitem, pools, picks[n * n_words : (n + 1) * n_words])) for n in range(n_samples)]
+
+    def _new_pools_of(self, text: str) -> list[_Pool]:
+        """Return the pool of each pre-tokenized word of a text (a word before its punctuation, for example)."""
+        self._n_cached += 1
+        return [self._pool(word) for word in self._tokenizer.words(text)]
 
     def _pool(self, word: str) -> _Pool:
         pool = self._pools.get(word)
         if pool is None:
-            pool = self._pools[word] = _Pool(partial(self._segmentation, word))
+            pool = self._pools[word] = _OnFirstUse(partial(self._segmentation, word))
         return pool
 
-    def _segmentation(self, word: str, number: int) -> Ids:
+    def _segmentation(self, word: str, number: int) -> IdBytes:
         """Return segmentation ``number`` (0 to 63) of ``word``, a pure function."""
         self._n_cached += 1
         n_draws = len(word) - 1  # the maximum number of merges
@@ -99,18 +118,21 @@ class BpeDropout:
         return shake_128(f"{self._seed} {purpose}".encode()).digest(n_bytes)
 
 
-class _Pool(dict[int, Ids]):
-    """Segmentations of one word by number, computed on first use."""
+class _OnFirstUse(dict[KeyT, ValueT]):
+    """A dictionary that computes a missing value with ``compute`` and keeps it."""
 
-    __slots__ = ("_segmentation",)
+    __slots__ = ("_compute",)
 
-    def __init__(self, segmentation: Callable[[int], Ids]) -> None:
+    def __init__(self, compute: Callable[[KeyT], ValueT]) -> None:
         super().__init__()
-        self._segmentation = segmentation
+        self._compute = compute
 
-    def __missing__(self, number: int) -> Ids:
-        ids = self[number] = self._segmentation(number)
-        return ids
+    def __missing__(self, key: KeyT) -> ValueT:
+        value = self[key] = self._compute(key)
+        return value
+
+
+_Pool = _OnFirstUse[int, IdBytes]  # segmentations of one word by number
 
 
 class _Merges:
@@ -125,7 +147,7 @@ class _Merges:
         self._merged = [ids[left + right] for left, right in merges]
         self._no_merge = len(merges)  # the rank of a pair without a merge
 
-    def segment(self, word: str, *, p_drop: float, draws: Sequence[int]) -> Ids:
+    def segment(self, word: str, *, p_drop: float, draws: Sequence[int]) -> IdBytes:
         """Segment ``word`` by algorithm 1 of Provilkov et al.: apply the best merge not dropped, until there is none.
 
         In every step each possible merge is dropped independently with probability ``p_drop``. Ties in rank go to the
@@ -143,7 +165,7 @@ class _Merges:
                 ranks[position - 1] = self._ranks.get((ids[position - 1], merged), self._no_merge)
             if position < len(ranks):
                 ranks[position] = self._ranks.get((merged, ids[position + 1]), self._no_merge)
-        return tuple(ids)
+        return pack_ids(ids)
 
 
 def _best_kept(ranks: Sequence[int], p_drop: float, draw: int) -> int | None:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models
 
@@ -24,13 +27,16 @@ from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
 from transduce.text.bracket_grammar import TokenKinds
 from transduce.text.chunks import chunks
+from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline, whitespace_pipeline
 from transduce.text.vocabulary import SPECIAL_TOKENS, UNK_ID
+from transduce.text.word_cache import WordCache, words_of
 
 __all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "to_byte_level"]
 
 WORD_START = "▁"  # shown in place of the space before a word
+TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
 SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
@@ -47,7 +53,7 @@ class Tokenizer:
 
     def __init__(self, description: str) -> None:
         """Build from the JSON that ``save`` writes, unchecked; use ``load_tokenizer`` to read a file."""
-        self._description = description  # saved unchanged, so that a newer library cannot change the fingerprint
+        self.description = description  # the JSON; saved unchanged: a newer library must not change the fingerprint
         values = json.loads(description)
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         self._library = LibraryTokenizer.from_str(canonical)  # not ``description``, which may have duplicate keys
@@ -55,6 +61,7 @@ class Tokenizer:
         self.size = self._library.get_vocab_size()
         # Whether the vocabulary is closed: word-level, for linearised trees, not for text.
         self.is_closed: bool = values["model"]["type"] == "WordLevel"
+        self._cache = WordCache(self._encode_words)
 
     def encode(self, text: str, *, max_tokens: int | None = None) -> list[int]:
         """Return the ids of ``text``, without BOS and EOS.
@@ -66,16 +73,51 @@ class Tokenizer:
         return ids
 
     def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
-        """Encode many texts on all cores, as ``encode`` does one."""
+        """Encode many texts, as ``encode`` does one; each distinct word is segmented once (``word_cache.py``)."""
+        rows = chain.from_iterable(self._chunks_of_rows(texts, max_tokens))
+        return list(map(unpack_ids, rows))
+
+    def encode_packed(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[IdBytes]:
+        """Encode many texts to bytes, which need a tenth of the memory of lists of ids."""
+        return list(chain.from_iterable(self._chunks_of_rows(texts, max_tokens)))
+
+    def _chunks_of_rows(self, texts: Sequence[str], max_tokens: int | None) -> Iterator[list[IdBytes]]:
+        """Yield the ids of all texts, some thousand texts at a time."""
         max_characters = None  # characters that always have more than max_tokens tokens
         if max_tokens is not None and self._max_token_bytes is not None:
             max_characters = self._max_token_bytes * (max_tokens + 1)
-        rows: list[list[int]] = []
         truncated = (text[:max_characters] for text in texts)
-        for chunk in chunks(truncated, len(texts), len):  # in chunks: the library uses 100 bytes per token
-            encodings = self._library.encode_batch_fast(chunk, add_special_tokens=False)
-            rows += [encoding.ids for encoding in encodings]
-        return rows
+        for chunk in chunks(truncated, TEXTS_PER_CHUNK, len):  # the library uses 100 bytes per token
+            words = list(map(words_of, chunk))
+            ids_of_word = self._cache.values_of(words).__getitem__
+            yield [b"".join(map(ids_of_word, each)) for each in words]
+
+    def _encode_words(self, words: Collection[str]) -> list[IdBytes]:
+        """Return the ids of each of several words, or of texts that ``words_of`` could not divide.
+
+        Words are passed to the library in texts of a hundred: it takes almost three times as long for one by itself.
+        """
+        single = [word for word in words if word.split() == [word]]
+        groups = [single[start : start + WORDS_PER_TEXT] for start in range(0, len(single), WORDS_PER_TEXT)]
+        encoded = dict[str, IdBytes]()
+        for group, packed in zip(groups, self._encode_whole([" ".join(group) for group in groups]), strict=True):
+            starts = np.flatnonzero(self._starts_word[np.frombuffer(packed, np.uint32)])
+            bounds = [*(starts * ID_BYTES).tolist(), len(packed)]
+            encoded.update(zip(group, (packed[begin:end] for begin, end in pairwise(bounds)), strict=True))
+        others = [text for text in words if text not in encoded]
+        encoded.update(zip(others, self._encode_whole(others), strict=True))
+        return [encoded[word] for word in words]
+
+    def _encode_whole(self, texts: list[str]) -> list[IdBytes]:
+        encodings = self._library.encode_batch_fast(texts, add_special_tokens=False)
+        return [pack_ids(encoding.ids) for encoding in encodings]
+
+    @cached_property
+    def _starts_word(self) -> NDArray[np.bool_]:
+        """Whether each token starts a word of normalised text; in a closed vocabulary each token is a word."""
+        starts = np.full(self.size, self.is_closed)
+        starts[[] if self.is_closed else self.word_start_ids] = True
+        return starts
 
     @cached_property
     def _max_token_bytes(self) -> int | None:
@@ -137,7 +179,7 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
-        write_text(path, self._description)
+        write_text(path, self.description)
 
     def _checked(self, ids: Iterable[int]) -> list[int]:
         checked = list(map(int, ids))
