@@ -73,7 +73,10 @@ def translate(
     is_typed = is_interactive(source)
     lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
     chunk = 1 if is_typed else buffer
-    translations = translator.translate_lines(lines, search=search, chunk_lines=chunk, split=not no_split)
+    is_scored = json or n_best is not None
+    translations = translator.translate_lines(
+        lines, search=search, chunk_lines=chunk, split=not no_split, is_scored=is_scored
+    )
     shows_bar = not is_typed and not is_terminal(out)
     n_lines = number_of_lines(source) if shows_bar else None
     with line_writer(out) as write, LineProgress("translating", n_lines, is_enabled=shows_bar) as progress:
