@@ -45,13 +45,20 @@ def top_tokens(
     if process is not None and prefixes is not None:
         return top_k(process(_log_probs(logits_NV, suppressed_ids), prefixes), k)
     if not is_scored:
-        return top_k(logits_NV.index_fill(1, suppressed_ids, -torch.inf), k)
+        return _top_logits(logits_NV, k, suppressed_ids)
     on_cpu = logits_NV.device.type == "cpu"
     block_rows = max(1, CPU_BLOCK_ENTRIES // vocab_size) if on_cpu else n_rows
     blocks = [top_k(_log_probs(block, suppressed_ids), k) for block in torch.split(logits_NV, block_rows)]
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([log_probs for log_probs, _ in blocks]), torch.cat([ids for _, ids in blocks])
+
+
+def _top_logits(logits_NV: Tensor, k: int, suppressed_ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits and ids, (N, X) each, of the k best tokens; searches for more, since suppressed ones may be among them."""
+    logits_NP, ids_NP = top_k(logits_NV, min(k + len(suppressed_ids), logits_NV.shape[1]))
+    logits_NX, indices_NX = logits_NP.masked_fill(torch.isin(ids_NP, suppressed_ids), -torch.inf).topk(k)
+    return logits_NX, ids_NP.gather(1, indices_NX)
 
 
 def _log_probs(logits_NV: Tensor, suppressed_ids: Tensor) -> Tensor:
