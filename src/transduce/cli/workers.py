@@ -28,7 +28,7 @@ __all__ = ["TranslationJob", "TranslationWorkers"]
 
 @dataclass(frozen=True, slots=True)
 class TranslationJob:
-    """What every worker does: the model to load and how to search."""
+    """What every worker does: the model to load and how to search; see ``translate``."""
 
     folders: Sequence[Path]
     device: str
