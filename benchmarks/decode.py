@@ -192,6 +192,9 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
 def check_same_work(workers: Mapping[str, Worker], batch: Batch) -> None:
     """Check that the fp32 systems generate the same ids; exit otherwise, as speeds would not be comparable."""
     names = [name for name in (REFERENCE, *PEERS) if name in workers]
+    if len(names) < 2:
+        print("equal work is not checked: of the fp32 systems, fewer than two are measured", file=sys.stderr)
+        return
     ours = workers[names[0]].run(batch).outputs
     for name in names[1:]:
         theirs = workers[name].run(batch).outputs

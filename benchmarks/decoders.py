@@ -81,7 +81,10 @@ def token_names(vocab_size: int) -> list[str]:
 
 
 class OurDecoder:
-    """``transduce translate`` without tokenization: the same allocator settings and the same search."""
+    """``transduce translate`` without tokenization: the same allocator settings and the same search.
+
+    Scores are not requested, as in CTranslate2 by default; both then omit the softmax of greedy search.
+    """
 
     def __init__(self, config: TransformerConfig, precision: InferencePrecision, *, n_threads: int) -> None:
         import torch
@@ -105,7 +108,7 @@ class OurDecoder:
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])
         max_lengths_B = torch.full((len(sources),), n_tokens)
         with torch.no_grad():
-            outputs = run_search(self.model, src_BS, max_lengths_B, SearchConfig(beam_size=beam_size))
+            outputs = run_search(self.model, src_BS, max_lengths_B, SearchConfig(beam_size=beam_size), is_scored=False)
         return [list(n_best[0].ids) for n_best in outputs]
 
 

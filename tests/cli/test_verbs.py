@@ -180,6 +180,28 @@ def test_a_reverse_model_chooses(transduce: CommandLine, micro_model: Path, own_
     assert says(refused.err, "en-de", "en-de", "de-en")
 
 
+def test_translate_with_workers_writes_what_one_process_writes(transduce: CommandLine, micro_model: Path) -> None:
+    lines = "".join(f"The {'old ' * (n % 5)}dog sleeps.{' A cat.' * (n % 3)}\n" for n in range(13)).encode()
+    alone = transduce("translate", micro_model, stdin=lines)
+    for n_workers, buffer in ((2, 3), (3, 1), (2, 250)):
+        together = transduce("translate", micro_model, "--workers", n_workers, "--buffer", buffer, stdin=lines)
+        assert (together.code, together.out, together.err) == (0, alone.out, alone.err)
+    records = transduce("translate", micro_model, "--workers", 2, "--json", "--n-best", 2, stdin=lines)
+    expected = transduce("translate", micro_model, "--json", "--n-best", 2, stdin=lines)
+    for record, other in zip(records.out.splitlines(), expected.out.splitlines(), strict=True):
+        got, wanted = json.loads(record), json.loads(other)
+        assert got["translation"] == wanted["translation"]
+        assert got["score"] == pytest.approx(wanted["score"], abs=1e-4)
+    assert transduce("translate", micro_model, "--workers", 2, stdin=b"").out == ""
+
+
+def test_an_error_of_a_worker_is_one_line(transduce: CommandLine, micro_model: Path) -> None:
+    refused = transduce("translate", micro_model, "--workers", 2, "--precision", "fp8", stdin=b"The dog sleeps.\n")
+    assert refused.code == 1
+    assert says(refused.err, "--precision", "fp8")
+    assert len(refused.err.splitlines()) == 1
+
+
 def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model: Path) -> None:
     outcome = transduce("translate", micro_model, stdin=b"good\nbad \xff byte\n")
     assert outcome.code == 0
@@ -429,6 +451,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--precision",
             "--rerank",
             "--rerank-weight",
+            "--workers",
         ],
     }
 

@@ -126,6 +126,34 @@ def test_a_buffer_of_one_answers_each_line(micro_model: Path) -> None:
     assert "Traceback" not in err
 
 
+def test_ctrl_c_ends_all_workers(micro_model: Path) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    options = ("--workers", 2, "--buffer", 1, "--device", "cpu")
+    process = start("translate", micro_model, *options, process_group=0)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("The dog sleeps.\n" * 4)
+    process.stdin.flush()
+    assert process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in err
+    assert no_process_is_left(process.pid)
+
+
+def no_process_is_left(group: int) -> bool:
+    """Whether all processes of a group end within some seconds."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def test_text_is_utf8_whatever_the_locale(micro_model: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     process = start("translate", micro_model, "--json", "--device", "cpu", env=environment, encoding="utf-8")

@@ -12,7 +12,13 @@ from said import naming
 from transduce.config import InferencePrecision, ModelConfig
 from transduce.errors import ConfigError
 from transduce.model import Transformer, for_inference, has_int8_products
-from transduce.model.inference import Int8Linear, PackedLinear, int8_linear_reference
+from transduce.model.inference import (
+    BLOCK_ROWS,
+    Int8Linear,
+    PackedLinear,
+    _BlockwiseFeedForward,
+    int8_linear_reference,
+)
 from transduce.model.transformer import FrontEndMaker
 from transduce.tasks.word_positions import WordPositionFrontEnd
 
@@ -124,6 +130,16 @@ def test_int8_products_round_and_nothing_else(n_rows: int, n_in: int, n_out: int
     one_step = x_NI.abs().amax(dim=1, keepdim=True) * weight_OI.abs().amax() / 127
     difference_NO = (Int8Linear(weight_OI, bias_O)(x_NI) - expected_NO).abs()
     assert bool((difference_NO <= 1.01 * one_step + 1e-5).all())
+
+
+@needs_int8
+def test_the_feed_forward_network_in_blocks_is_that_of_all_rows() -> None:
+    feed_forward = for_inference(tiny(), "int8").encoder[0].feed_forward
+    assert isinstance(feed_forward, _BlockwiseFeedForward)
+    x_ND = torch.randn(2 * BLOCK_ROWS + 3, 32)
+    torch.testing.assert_close(feed_forward(x_ND), feed_forward.feed_forward(x_ND), rtol=1e-6, atol=1e-6)
+    x_BTD = x_ND.view(5, -1, 32)
+    assert torch.equal(feed_forward(x_BTD).flatten(0, 1), feed_forward(x_ND))
 
 
 @needs_int8

@@ -25,6 +25,18 @@ def test_takes_the_most_probable_token_at_each_step(tree_model, spell) -> None:
     assert model.rows_per_step == [1, 1, 1]
 
 
+def test_without_scores_the_tokens_are_the_same(tree_model, spell) -> None:
+    tree = {"": {"_": 0.5, "A": 0.3, "B": 0.2}, "A": {"B": 0.55, "$": 0.45}}
+    model = tree_model(tree)
+    [best] = greedy_search(
+        model, model.start(), max_lengths_B=torch.tensor([9]), suppressed_ids=(0, 1), is_scored=False, **SPECIAL_IDS
+    )
+    assert spell(best.ids) == "AB"
+    assert best.is_finished
+    assert math.isnan(best.log_prob)
+    assert math.isnan(best.score)
+
+
 def test_alpha_changes_the_score_only(tree_model, spell) -> None:
     model = tree_model({"": {"A": 0.5, "B": 0.5 - 1e-3, "C": 1e-3}})
     [best] = greedy_search(

@@ -32,3 +32,21 @@ def test_nan_is_visible_and_suppressed_tokens_come_last() -> None:
     log_probs_NX, ids_NX = top_tokens(logits_NV, 2, suppressed_ids=torch.tensor([int(logits_NV[1].argmax())]))
     assert log_probs_NX[0].isnan().all()
     assert ids_NX[1, 0] == logits_NV[1].topk(2).indices[1]
+
+
+@pytest.mark.parametrize("vocab_size", [3, 40, CHUNK**2 + 9])
+def test_without_scores_the_ids_are_the_same(vocab_size: int) -> None:
+    logits_NV = torch.randn(6, vocab_size, generator=torch.Generator().manual_seed(1))
+    before_NV = logits_NV.clone()
+    suppressed_ids = torch.tensor([int(logits_NV[0].argmax()), 1])
+    _, expected_N1 = top_tokens(logits_NV, 1, suppressed_ids=suppressed_ids)
+    logits_N1, ids_N1 = top_tokens(logits_NV, 1, suppressed_ids=suppressed_ids, is_scored=False)
+    assert torch.equal(ids_N1, expected_N1)
+    assert torch.equal(logits_N1, logits_NV.gather(1, ids_N1))
+    assert torch.equal(logits_NV, before_NV)
+
+
+def test_without_scores_nan_is_visible() -> None:
+    logits_NV = torch.zeros(1, CHUNK**2)
+    logits_NV[0, 77] = torch.nan
+    assert top_tokens(logits_NV, 1, suppressed_ids=torch.tensor([0]), is_scored=False)[0].isnan().all()

@@ -66,6 +66,13 @@ def test_a_trained_model_in_fp32_gives_the_same_texts_in_any_batch(micro_model: 
     assert translator.translate(texts[::-1]) == alone[::-1]
 
 
+def test_greedy_search_without_scores_gives_the_same_texts(random_translator: Translator) -> None:
+    greedy, texts = GreedySearchConfig(max_extra_tokens=8), sentences(12)
+    scored = list(random_translator.translate_lines(texts, search=greedy))
+    assert random_translator.translate(texts, search=greedy) == [translation.text for translation in scored]
+    assert all(translation.score < 0 for translation in scored)
+
+
 def test_chunks_do_not_change_the_stream(random_translator: Translator) -> None:
     texts = [*sentences(9), "", "  ", *sentences(3)]
     whole = [t.text for t in random_translator.translate_lines(iter(texts))]

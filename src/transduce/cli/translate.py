@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
+from transduce.cli.workers import TranslationJob, TranslationWorkers
 from transduce.config import MAX_BEAM_SIZE
 from transduce.files import open_binary
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from transduce.tasks import Translation
 
 __all__ = ["translate"]
+
+BUFFER_LINES, BUFFER_LINES_OF_WORKER = 2000, 250  # a worker's is smaller, so that short texts are shared too
+MAX_WORKERS = 256
 
 
 def translate(
@@ -45,13 +50,24 @@ def translate(
     beam: options.Beam = None,
     alpha: options.Alpha = None,
     buffer: Annotated[
-        int,
+        int | None,
         Option(
             min=1,
             max=options.MAX_BUFFER_LINES,
-            help="Read this many lines before translating; 1 answers each line at once, more is faster.",
+            help="Read this many lines before translating; 1 answers each line at once, more is faster. Default: "
+            f"{BUFFER_LINES:,}; with several workers {BUFFER_LINES_OF_WORKER} for each.",
+            show_default=False,
         ),
-    ] = 2000,
+    ] = None,
+    workers: Annotated[
+        int,
+        Option(
+            min=1,
+            max=MAX_WORKERS,
+            help="Translate in this many processes, which share the cores; each loads the model. Answers to a stream "
+            "wait until each has its lines.",
+        ),
+    ] = 1,
     no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
@@ -68,16 +84,33 @@ def translate(
         open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, source)
-    translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
-    search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
-    is_typed = is_interactive(source)
-    lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
-    chunk = 1 if is_typed else buffer
-    translations = translator.translate_lines(lines, search=search, chunk_lines=chunk, split=not no_split)
-    shows_bar = not is_typed and not is_terminal(out)
-    n_lines = number_of_lines(source) if shows_bar else None
-    with line_writer(out) as write, LineProgress("translating", n_lines, is_enabled=shows_bar) as progress:
-        warnings = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens)
+    shows_bar = not is_interactive(source) and not is_terminal(out)
+    is_scored = json or n_best is not None
+    with ExitStack() as stack:
+        if workers > 1 and not is_interactive(source):
+            job = TranslationJob(
+                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha,
+                split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
+            )  # fmt: skip
+            team = stack.enter_context(TranslationWorkers(job, workers))
+            max_source_tokens = team.wait_until_loaded()
+            translations = team.translate_lines(input_lines(source))
+        else:
+            translator = load_translator(
+                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight
+            )
+            search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
+            max_source_tokens = translator.max_source_tokens
+            is_typed = is_interactive(source)
+            lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
+            chunk = 1 if is_typed else buffer or BUFFER_LINES
+            translations = translator.translate_lines(
+                lines, search=search, chunk_lines=chunk, split=not no_split, is_scored=is_scored
+            )
+        write = stack.enter_context(line_writer(out))
+        n_lines = number_of_lines(source) if shows_bar else None
+        progress = stack.enter_context(LineProgress("translating", n_lines, is_enabled=shows_bar))
+        warnings = LineWarnings(progress.log, max_source_tokens=max_source_tokens)
         for number, translation in enumerate(translations, start=1):
             warnings.observe(translation)
             for line in _output_lines(number, translation, is_n_best=n_best is not None, is_json=json):

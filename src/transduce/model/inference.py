@@ -13,8 +13,8 @@ Shapes: N rows, I input features, O output features, V vocabulary, D d_model.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -22,9 +22,12 @@ from torch import Tensor, nn
 
 from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
+from transduce.model.attention import FusedLinear
 from transduce.model.encoder_decoder import EncoderDecoder
-from transduce.model.experts import Gate
+from transduce.model.experts import AuxiliaryLosses, Gate
+from transduce.model.layers import FeedForward
 from transduce.model.output import VocabularyOutput
+from transduce.model.stack import Stack
 
 __all__ = [
     "Int8Linear", "PackedLinear", "fast_precision", "for_inference", "has_int8_products", "int8_linear_reference",
@@ -33,7 +36,8 @@ __all__ = [
 ModelT = TypeVar("ModelT", bound=EncoderDecoder)
 
 MAX_INT8 = 127
-TINY = 1e-30  # lower bound of a row's largest absolute value, for rows of zeros
+TINY = 1e-32  # added to a row's step, for rows of zeros
+BLOCK_ROWS = 256  # of the feed-forward network: 2 MB of hidden states with d_ff = 2,048
 
 
 def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
@@ -93,16 +97,23 @@ def _cpu_capabilities(device: str | torch.device) -> Mapping[str, Any]:
     return torch.cpu.get_capabilities() if is_available else {}
 
 
-LinearMaker = Callable[[Tensor, Tensor | None], nn.Module]  # from a weight (O, I) and a bias (O,)
+class LinearMaker(Protocol):
+    """The constructor of linear layers in some precision."""
+
+    def __call__(self, weight_OI: Tensor, bias_O: Tensor | None, /, *, feeds_encoder_heads: bool = False) -> nn.Module:
+        """``feeds_encoder_heads``: the layer makes the encoder's queries, keys and values."""
 
 
 def _linear_maker(precision: InferencePrecision, device: torch.device) -> LinearMaker:
     """The constructor of linear layers in the given precision."""
-    if precision == "int8":
-        return Int8Linear
+    # Attention has no int8 products. The encoder's is faster in bf16 than in fp32; a decoding step's is not: its
+    # products are so small that their number counts.
+    heads_dtype = torch.bfloat16 if fast_precision(device) == "bf16" else torch.float32
     has_onednn = device.type == "cpu" and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 
-    def make(weight_OI: Tensor, bias_O: Tensor | None) -> nn.Module:
+    def make(weight_OI: Tensor, bias_O: Tensor | None, /, *, feeds_encoder_heads: bool = False) -> nn.Module:
+        if precision == "int8":
+            return Int8Linear(weight_OI, bias_O, out_dtype=heads_dtype if feeds_encoder_heads else torch.float32)
         dtype = torch.bfloat16 if precision == "bf16" else weight_OI.dtype
         is_packed = has_onednn and dtype in (torch.float32, torch.bfloat16)
         return PackedLinear(weight_OI, bias_O, dtype) if is_packed else _CastLinear(weight_OI, bias_O, dtype)
@@ -110,15 +121,35 @@ def _linear_maker(precision: InferencePrecision, device: torch.device) -> Linear
     return make
 
 
-def _replace_linears(module: nn.Module, make: LinearMaker) -> nn.Module:
+def _replace_linears(module: nn.Module, make: LinearMaker, *, in_encoder: bool = False) -> nn.Module:
     """A copy of the module tree with its linear layers replaced; everything else is shared."""
     if isinstance(module, nn.Linear) and not isinstance(module, Gate):
-        return make(module.weight, module.bias)
+        return make(module.weight, module.bias, feeds_encoder_heads=in_encoder and isinstance(module, FusedLinear))
+    in_encoder = in_encoder or (isinstance(module, Stack) and module.kind == "encoder")
     replica = copy.copy(module)
     replica._modules = {
-        name: None if child is None else _replace_linears(child, make) for name, child in module._modules.items()
+        name: None if child is None else _replace_linears(child, make, in_encoder=in_encoder)
+        for name, child in module._modules.items()
     }
+    if isinstance(replica, FeedForward) and isinstance(replica.w_1, Int8Linear):
+        return _BlockwiseFeedForward(replica)
     return replica
+
+
+class _BlockwiseFeedForward(nn.Module):
+    """A feed-forward network applied to a few rows at a time, so that its hidden states stay in the CPU cache."""
+
+    def __init__(self, feed_forward: FeedForward) -> None:
+        super().__init__()
+        self.feed_forward = feed_forward
+
+    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
+        """(..., D) to (..., D)."""
+        if x.shape[:-1].numel() <= BLOCK_ROWS:
+            out: Tensor = self.feed_forward(x)
+            return out
+        blocks = torch.split(x.reshape(-1, x.shape[-1]), BLOCK_ROWS)
+        return torch.cat([self.feed_forward(block_ND) for block_ND in blocks]).view(x.shape)
 
 
 class _CastLinear(nn.Module):
@@ -150,39 +181,40 @@ class PackedLinear(nn.Module):
 
 
 class Int8Linear(nn.Module):
-    """x W^T + b in int8, with fp32 output. The reference is ``int8_linear_reference``."""
+    """x W^T + b in int8, with output in fp32 or bf16. The reference is ``int8_linear_reference``."""
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, *, out_dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         weight_OI = weight_OI.detach().float()
-        scale_O1 = weight_OI.abs().amax(dim=1, keepdim=True).clamp_(min=TINY) / MAX_INT8
-        self.scale_O = scale_O1.flatten()
-        self.packed = torch.ops.onednn.qlinear_prepack((weight_OI / scale_O1).round_().to(torch.int8), None)
+        step_O1 = weight_OI.abs().amax(dim=1, keepdim=True) / MAX_INT8 + TINY
+        self.step_O = step_O1.flatten()
+        self.packed = torch.ops.onednn.qlinear_prepack((weight_OI / step_O1).round_().to(torch.int8), None)
         self.zero_O = torch.zeros(len(weight_OI), dtype=torch.int32)
         self.bias_O = None if bias_O is None else bias_O.detach().float()
+        self.tiny = torch.tensor(TINY)
+        self.out_dtype = out_dtype
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., I) to (..., O)."""
-        x_NI = x.flatten(0, -2).float()
-        max_N1 = x_NI.abs().amax(dim=1, keepdim=True).clamp_(min=TINY)
-        quantised_NI = (x_NI * (MAX_INT8 / max_N1)).round_().to(torch.int8)
+        x_NI = x.reshape(-1, x.shape[-1]).float()
+        step_N1 = torch.add(self.tiny, x_NI.abs().amax(dim=1, keepdim=True), alpha=1 / MAX_INT8)
+        quantised_NI = (x_NI / step_N1).round_().to(torch.int8)
         # oneDNN's fast kernels take uint8; flipping the highest bit adds 128, which the zero point subtracts.
         shifted_NI = quantised_NI.bitwise_xor_(-128).view(torch.uint8)
         product_NO = torch.ops.onednn.qlinear_pointwise(
-            shifted_NI, 1 / MAX_INT8, 128, self.packed, self.scale_O, self.zero_O,
-            None, 1.0, 0, torch.float32, "none", [], "",
+            shifted_NI, 1.0, 128, self.packed, self.step_O, self.zero_O, None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
-        out_NO: Tensor = product_NO.mul_(max_N1)
+        out_NO: Tensor = product_NO.mul_(step_N1)
         if self.bias_O is not None:
             out_NO.add_(self.bias_O)
-        return out_NO.view(*x.shape[:-1], out_NO.shape[-1])
+        return out_NO.to(self.out_dtype).view(*x.shape[:-1], len(self.step_O))
 
 
 def int8_linear_reference(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
     """The function of ``Int8Linear``: it rounds each row of inputs and weights to 255 levels in [-max |x|, max |x|]."""
 
     def quantised(matrix: Tensor) -> Tensor:
-        step = matrix.abs().amax(dim=1, keepdim=True).clamp(min=TINY) / MAX_INT8
+        step = matrix.abs().amax(dim=1, keepdim=True) / MAX_INT8 + TINY
         return (matrix / step).round() * step
 
     return F.linear(quantised(x_NI), quantised(weight_OI), bias_O)

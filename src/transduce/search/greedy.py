@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -33,10 +34,12 @@ def greedy_search(
     suppressed_ids: Sequence[int],
     alpha: float = 0.0,
     process: LogProbsProcessor | None = None,
+    is_scored: bool = True,
 ) -> list[Hypothesis]:
     """The greedy hypothesis of each sentence, in input order.
 
-    The arguments are those of ``beam_search``; ``alpha`` affects only the reported score.
+    The arguments are those of ``beam_search``; ``alpha`` affects only the reported score. Without ``is_scored``, the
+    log-probabilities and scores are NaN; this saves the softmax over the vocabulary.
 
     Beam search with beam_size 1 is a different search: it keeps the best finished hypothesis and continues until none
     can be better, so (with alpha 0) its output is at least as probable as the greedy one.
@@ -61,14 +64,17 @@ def greedy_search(
     while len(sentences_B):
         logits_BV, state = step(ids_BT[:, -1], state)
         prefixes = Prefixes(sentences_B, ids_BT, log_probs_B > -torch.inf) if process is not None else None
-        log_probs_B1, ids_B1 = top_tokens(logits_BV, 1, suppressed_ids=suppressed, process=process, prefixes=prefixes)
+        log_probs_B1, ids_B1 = top_tokens(
+            logits_BV, 1, suppressed_ids=suppressed, process=process, prefixes=prefixes, is_scored=is_scored
+        )
         log_probs_B = log_probs_B + log_probs_B1[:, 0]
         is_done_B = (ids_B1[:, 0] == eos_id) | (max_lengths_B <= ids_BT.shape[1])
         ids_BT = torch.cat([ids_BT, ids_B1], dim=1)
         if is_done_B.any():
             done = zip(sentences_B[is_done_B].tolist(), ids_BT[is_done_B], log_probs_B[is_done_B].tolist(), strict=True)
             for sentence, ids_T, log_prob in done:
-                results[sentence] = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
+                hypothesis = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
+                results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
             rows_B = (~is_done_B).nonzero()[:, 0]
             sentences_B, max_lengths_B = sentences_B[rows_B], max_lengths_B[rows_B]
             ids_BT, log_probs_B = ids_BT[rows_B], log_probs_B[rows_B]

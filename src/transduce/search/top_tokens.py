@@ -27,11 +27,13 @@ def top_tokens(
     suppressed_ids: Tensor,
     process: LogProbsProcessor | None = None,
     prefixes: Prefixes | None = None,
+    is_scored: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities and ids, (N, X) each, best first, of the X = min(k, V) most probable tokens of each row.
 
     The softmax is over the whole vocabulary: suppressed tokens get -inf, without renormalisation. ``process`` may
     change the log-probabilities, given the ``prefixes`` of the rows. Computed in fp32, or fp64 for fp64 logits.
+    Without ``is_scored`` and ``process``, logits are returned instead; their order is the same except for rounding.
 
     >>> logits_NV = torch.tensor([[0.5, 0.25, 0.25]]).log()
     >>> log_probs_NX, ids_NX = top_tokens(logits_NV, 2, suppressed_ids=torch.tensor([0]))
@@ -42,12 +44,21 @@ def top_tokens(
     k = min(k, vocab_size)
     if process is not None and prefixes is not None:
         return top_k(process(_log_probs(logits_NV, suppressed_ids), prefixes), k)
+    if not is_scored:
+        return _top_logits(logits_NV, k, suppressed_ids)
     on_cpu = logits_NV.device.type == "cpu"
     block_rows = max(1, CPU_BLOCK_ENTRIES // vocab_size) if on_cpu else n_rows
     blocks = [top_k(_log_probs(block, suppressed_ids), k) for block in torch.split(logits_NV, block_rows)]
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([log_probs for log_probs, _ in blocks]), torch.cat([ids for _, ids in blocks])
+
+
+def _top_logits(logits_NV: Tensor, k: int, suppressed_ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits and ids, (N, X) each, of the k best tokens; searches for more, since suppressed ones may be among them."""
+    logits_NP, ids_NP = top_k(logits_NV, min(k + len(suppressed_ids), logits_NV.shape[1]))
+    logits_NX, indices_NX = logits_NP.masked_fill(torch.isin(ids_NP, suppressed_ids), -torch.inf).topk(k)
+    return logits_NX, ids_NP.gather(1, indices_NX)
 
 
 def _log_probs(logits_NV: Tensor, suppressed_ids: Tensor) -> Tensor:

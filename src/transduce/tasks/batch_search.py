@@ -76,10 +76,12 @@ class BatchSearch:
         should_stop: Callable[[], bool] = lambda: False,
         processor: ProcessorMaker | None = None,
         min_tokens: Sequence[int] | None = None,
+        is_scored: bool = True,
     ) -> list[SearchResult] | None:
         """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
-        ``min_tokens``: for each text, the least value of its maximum output length, EOS included.
+        ``min_tokens``: for each text, the least value of its maximum output length, EOS included. Without
+        ``is_scored``, the hypotheses of greedy search have no scores.
         """
         encoded = self.source_ids(texts)
         sources = [ids[: self.max_source_tokens - 1] for ids in encoded]
@@ -95,9 +97,8 @@ class BatchSearch:
                 max_lengths = [max(length, min_tokens[index]) for length, index in zip(max_lengths, batch, strict=True)]
             process = None if processor is None else processor(batch, max_lengths)
             src_BS = pad_rows([[*sources[index], EOS_ID] for index in batch]).to(self._device)
-            hypotheses = run_search(
-                self._decoder, src_BS, torch.tensor(max_lengths, device=self._device), search, process
-            )
+            max_lengths_B = torch.tensor(max_lengths, device=self._device)
+            hypotheses = run_search(self._decoder, src_BS, max_lengths_B, search, process, is_scored=is_scored)
             results |= {index: tuple(n_best) for index, n_best in zip(batch, hypotheses, strict=True)}
         return [
             SearchResult(results.get(index, ()), len(ids) + 1, is_truncated=len(sources[index]) < len(ids))
@@ -138,8 +139,13 @@ def run_search(
     max_lengths_B: Tensor,
     search: SearchConfig,
     process: LogProbsProcessor | None = None,
+    *,
+    is_scored: bool = True,
 ) -> list[list[Hypothesis]]:
-    """Run greedy or beam search, as configured; returns the n-best hypotheses of each sentence. Section 6.1."""
+    """Run greedy or beam search, as configured; returns the n-best hypotheses of each sentence. Section 6.1.
+
+    Without ``is_scored``, the hypotheses of greedy search have no scores.
+    """
     state = model.start(src_BS)
     suppressed_ids = (PAD_ID, BOS_ID)
     match cast(AnySearchConfig, search):
@@ -166,6 +172,7 @@ def run_search(
                 suppressed_ids=suppressed_ids,
                 alpha=search.alpha,
                 process=process,
+                is_scored=is_scored,
             )
             return [[hypothesis] for hypothesis in best]
         case never:

@@ -55,8 +55,9 @@ class Reranker:
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
+        is_scored: bool = True,
     ) -> Iterator[Translation]:
-        """Translate a stream of lines, in order; empty lines stay empty."""
+        """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores."""
         return self.translator.translate_lines(
             lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank
         )

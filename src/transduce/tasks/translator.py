@@ -174,7 +174,9 @@ class Translator:
         chunk_lines = CHUNK_LINES_WITH_PROGRESS if progress else CHUNK_LINES
         translations: list[Translation] = []
         with progress_callback(progress, len(texts)) as report:
-            for translation in self.translate_lines(texts, search=overridden, chunk_lines=chunk_lines, split=split):
+            for translation in self.translate_lines(
+                texts, search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False
+            ):
                 translations.append(translation)
                 report(len(translations), len(texts))
         if n_best is None:
@@ -201,12 +203,14 @@ class Translator:
         overridden = search_with(
             search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
         )
-        lines = self.translate_lines(_strings(texts), search=overridden, chunk_lines=chunk_lines, split=split)
+        lines = self.translate_lines(
+            _strings(texts), search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False
+        )
         return (translation.text for translation in lines)
 
     def translate_interruptible(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
         """Translate texts without splitting; None if ``should_stop``, checked before each batch, is true."""
-        segments = self.translate_segments(texts, self.search, should_stop=should_stop)
+        segments = self.translate_segments(texts, self.search, should_stop=should_stop, is_scored=False)
         return None if segments is None else [each.n_best[0].text for each in segments]
 
     def translate_lines(
@@ -217,11 +221,13 @@ class Translator:
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
         rerank: Rerank | None = None,
+        is_scored: bool = True,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty.
 
         A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
-        ``rerank`` gets each segment with its whole beam and returns its n-best.
+        ``rerank`` gets each segment with its whole beam and returns its n-best. Without ``is_scored``, the scores of
+        greedy search are NaN, which is faster.
         """
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
             raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
@@ -232,7 +238,7 @@ class Translator:
             truncated = [line[:MAX_LINE_BYTES] for line in chunk]
             segments_of = self._segmenter(truncated) if split else [[Segment(line, "")] for line in truncated]
             texts = [each.text for each in chain.from_iterable(segments_of)]
-            candidates = self.translate_segments(texts, beam_config, lowers_caps=split)
+            candidates = self.translate_segments(texts, beam_config, lowers_caps=split, is_scored=is_scored)
             assert candidates is not None  # not interrupted
             results = iter(candidates if rerank is None else rerank(texts, candidates, config))
             for line, segments in zip(chunk, segments_of, strict=True):
@@ -260,6 +266,7 @@ class Translator:
         *,
         should_stop: Callable[[], bool] = lambda: False,
         lowers_caps: bool = False,
+        is_scored: bool = True,
     ) -> list[TranslatedSegment] | None:
         """Translate each text as a whole; None if interrupted.
 
@@ -274,7 +281,7 @@ class Translator:
             indices = [index for index, each in enumerate(inputs) if bool(each.masked.originals) == has_masks]
             config = search_with(search, n_best=search.beam_size) if has_masks else search
             masked_texts = [inputs[index].masked.text for index in indices]
-            results = self._batch_search(masked_texts, config, should_stop=should_stop)
+            results = self._batch_search(masked_texts, config, should_stop=should_stop, is_scored=is_scored)
             if results is None:
                 return None
             for index, result in zip(indices, results, strict=True):
