@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from transduce.data import Batch, PairBatches, open_pairs, write_pairs
 from transduce.text import UNK_ID, Tokenizer, Tokenizers
+from transduce.text.encoded_texts import IdBytes, pack_ids
 
 __all__ = ["IGNORED", "MAX_LENGTH_WITH_EOS", "PaddedBatch", "open_batches", "padded", "write_token_store"]
 
@@ -40,9 +41,9 @@ class Numbers:
         self.size = size
         self.fingerprint = hashlib.sha256(f"numbers below {size}".encode()).hexdigest()
 
-    def encode_batch(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
+    def encode_packed(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[IdBytes]:
         """Return the numbers of each text; ``max_tokens`` is ignored."""
-        return [[int(number) for number in text.split()] for text in texts]
+        return [pack_ids([int(number) for number in text.split()]) for text in texts]
 
 
 def write_token_store(folder: Path, *, vocab_size: int, n_tgt_tokens: int) -> None:
