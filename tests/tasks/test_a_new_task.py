@@ -160,7 +160,7 @@ def test_it_is_prepared_trained_resumed_and_saved(
     assert again.scores is not None
     assert again.scores.as_json()["right"] > 0.97
     before, after = records(tmp_path / "run", "validation")
-    assert before["right"] <= after["right"] > 0.99
+    assert before["right"] <= after["right"] > 0.97
     backwards = TASKS["backwards"].load(tmp_path / "run" / "model")
     assert [backwards(digits) for digits in ("7", "1 2 3", "9 9 0")] == ["7", "3 2 1", "0 9 9"]
     found = list(examine([str(tmp_path / "run" / "model")]))
