@@ -17,7 +17,8 @@ generate monotonous text; the test of this program also compares probabilities, 
 The other systems (peers) are CTranslate2 and ``generate`` of transformers' MarianMTModel. ``ratio_to_best_peer`` is
 relative to the best of them with default settings (both fp32: CTranslate2's default compute type is that of the
 weights), ``ratio_to_best_tuned_peer`` also to every other compute type of CTranslate2, and ``fp32_ratio`` compares our
-fp32 with float32 of CTranslate2. In the first two, ours is the best of our precisions.
+fp32 with float32 of CTranslate2. In the first two, ours is the best of our precisions. ``transduce_int8_shortlist``,
+which is in no ratio, scores a random shortlist of the size that ``transduce shortlist`` makes.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ REFERENCE = "transduce_fp32"
 CTRANSLATE2 = "ctranslate2_float32"
 PEERS = (CTRANSLATE2, "transformers_float32")  # with default settings
 COMPUTE_TYPES = ("float32", "bfloat16", "int8", "int8_bfloat16")  # of CTranslate2, if supported by the processor
+SHORTLIST, SHORTLIST_SIZE = "transduce_int8_shortlist", (50, 200)  # tokens of each source token, and of all
 UNIT = "tokens_per_s"
 
 
@@ -180,6 +182,8 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
         for name, precision in OURS.items()
         if precision != "int8" or has_int8_products("cpu")
     }
+    if has_int8_products("cpu"):
+        makers[SHORTLIST] = partial(OurDecoder, config, "int8", n_threads=n_threads, shortlist_size=SHORTLIST_SIZE)
     for compute_type in COMPUTE_TYPES:
         if compute_type in supported:
             makers[f"ctranslate2_{compute_type}"] = partial(
@@ -231,7 +235,7 @@ def as_json(rates: Mapping[str, Mapping[str, Sequence[float]]], memory: Mapping[
     """Return medians, ranges, memory and ratios, by setting."""
     out: dict[str, Any] = {}
     for name, of_setting in rates.items():
-        peers = of_setting.keys() - OURS.keys()
+        peers = of_setting.keys() - OURS.keys() - {SHORTLIST}
         out[name] = {
             system: summary(values, UNIT) | {"peak_memory_mb": round(memory[system])}
             for system, values in of_setting.items()

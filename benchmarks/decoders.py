@@ -86,15 +86,29 @@ class OurDecoder:
     Scores are not requested, as in CTranslate2 by default; both then omit the softmax of greedy search.
     """
 
-    def __init__(self, config: TransformerConfig, precision: InferencePrecision, *, n_threads: int) -> None:
+    def __init__(
+        self,
+        config: TransformerConfig,
+        precision: InferencePrecision,
+        *,
+        n_threads: int,
+        shortlist_size: tuple[int, int] | None = None,
+    ) -> None:
+        """``shortlist_size``: with a random shortlist of so many tokens for each source token, and for all."""
         import torch
 
         from transduce.cli.machine import keep_freed_memory
         from transduce.model import for_inference
+        from transduce.model.shortlist import Shortlist
 
         keep_freed_memory()
         torch.set_num_threads(n_threads)
         self.model = for_inference(make_model(config), precision)
+        self.shortlist = None
+        if shortlist_size is not None:
+            candidates = torch.randint(4, config.tgt_vocab_size, (config.src_vocab_size, shortlist_size[0]))
+            frequent = torch.arange(4, 4 + shortlist_size[1])
+            self.shortlist = Shortlist(candidates.to(torch.int32), frequent.to(torch.int32))
 
     def write(self, sources: Sequence[Ids], *, n_tokens: int, beam_size: int) -> list[Ids]:
         """See ``Decoder``."""
@@ -102,13 +116,17 @@ class OurDecoder:
 
         from transduce.config import SearchConfig
         from transduce.data import pad_rows
+        from transduce.model.shortlist import ShortlistDecoder
         from transduce.tasks.batch_search import run_search
         from transduce.text import EOS_ID
 
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])
         max_lengths_B = torch.full((len(sources),), n_tokens)
         with torch.no_grad():
-            outputs = run_search(self.model, src_BS, max_lengths_B, SearchConfig(beam_size=beam_size), is_scored=False)
+            decoder = self.model
+            if self.shortlist is not None:
+                decoder = ShortlistDecoder(self.model, self.shortlist, src_BS)  # type: ignore[assignment]
+            outputs = run_search(decoder, src_BS, max_lengths_B, SearchConfig(beam_size=beam_size), is_scored=False)
         return [list(n_best[0].ids) for n_best in outputs]
 
 

@@ -146,6 +146,25 @@ def test_translate_json_and_n_best(transduce: CommandLine, micro_model: Path) ->
     assert plain[0].split("\t")[0] == "1"
 
 
+def test_translate_with_a_shortlist(transduce: CommandLine, micro_run: Path, tmp_path: Path) -> None:
+    made = transduce("shortlist", micro_run / "store", "--out", tmp_path / "short", "--candidates", 5, "--json")
+    assert json.loads(made.out) == {"folder": str(tmp_path / "short"), "candidates": 6, "frequent": 200}
+    lines = b"The dog sleeps.\nThe cat sees the dog.\n"
+    short = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "short", stdin=lines)
+    assert (short.code, len(short.out.splitlines())) == (0, 2)
+    together = ("translate", micro_run / "model", "--shortlist", tmp_path / "short", "--workers", 2, "--buffer", 1)
+    assert transduce(*together, stdin=lines).out == short.out
+    every = ("--candidates", 1, "--frequent", 10_000)  # scores every token
+    assert transduce("shortlist", micro_run / "store", "--out", tmp_path / "every", *every).code == 0
+    whole = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "every", stdin=lines)
+    assert whole.out == transduce("translate", micro_run / "model", stdin=lines).out
+    ensemble = transduce("translate", *[micro_run / "model"] * 2, "--shortlist", tmp_path / "short", stdin=lines)
+    assert (ensemble.code, says(ensemble.err, "ensemble")) == (1, True)
+    (tmp_path / "short" / "shortlist.safetensors").write_bytes(b"damaged")
+    damaged = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "short", stdin=lines)
+    assert (damaged.code, says(damaged.err, "shortlist.safetensors")) == (1, True)
+
+
 @pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=needs_int8)])
 def test_translate_in_other_precisions(transduce: CommandLine, micro_model: Path, precision: str) -> None:
     outcome = transduce("translate", micro_model, "--precision", precision, "--json", stdin=b"The dog sleeps.\n")
@@ -438,6 +457,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--store",
             "--treebank",
         ],
+        "shortlist": ["--candidates", "--frequent", "--json", "--out", "--pairs"],
         "translate": [
             "--alpha",
             "--beam",
@@ -451,6 +471,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--precision",
             "--rerank",
             "--rerank-weight",
+            "--shortlist",
             "--workers",
         ],
     }

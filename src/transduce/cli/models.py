@@ -17,9 +17,15 @@ __all__ = ["load_translator", "requested_search"]
 
 
 def load_translator(
-    folders: Sequence[Path], *, device: str, precision: str, rerank: Path | None, weight: float
+    folders: Sequence[Path],
+    *,
+    device: str,
+    precision: str,
+    rerank: Path | None,
+    weight: float,
+    shortlist: Path | None = None,
 ) -> Translator | Reranker:
-    """Load an ensemble of models, with an optional reverse model for reranking.
+    """Load an ensemble of models, with an optional reverse model for reranking, or a model with a shortlist.
 
     Raises ConfigError or CheckpointError.
     """
@@ -28,7 +34,7 @@ def load_translator(
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
-    translator = Translator.load(*folders, device=device, precision=precision)
+    translator = Translator.load(*folders, device=device, precision=precision, shortlist=shortlist)
     if rerank is None:
         return translator
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)

@@ -69,6 +69,9 @@ def translate(
         ),
     ] = 1,
     no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
+    shortlist: Annotated[
+        Path | None, Option(help="Score only the likely target tokens, those of this folder of transduce shortlist.")
+    ] = None,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
@@ -89,7 +92,7 @@ def translate(
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha,
+                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job, workers))
@@ -97,7 +100,7 @@ def translate(
             translations = team.translate_lines(input_lines(source))
         else:
             translator = load_translator(
-                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight
+                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist
             )
             search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
             max_source_tokens = translator.max_source_tokens

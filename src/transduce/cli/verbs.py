@@ -24,6 +24,7 @@ from transduce.cli import (
     parseval,
     prepare,
     score,
+    shortlist,
     train,
     translate,
 )
@@ -73,8 +74,8 @@ def _options(
 app.command(cls=Verb)(demo.demo)
 app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
-    init.init, prepare.prepare, train.train, average.average, translate.translate, score.score, evaluate.evaluate,
-    parse.parse, parseval.parseval, model.model, attention.attention, paper.paper, doctor.doctor,
+    init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
+    evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)

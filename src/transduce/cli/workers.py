@@ -38,6 +38,7 @@ class TranslationJob:
     n_best: int | None
     beam: int | None
     alpha: float | None
+    shortlist: Path | None
     split: bool
     is_scored: bool
     chunk_lines: int
@@ -50,7 +51,12 @@ class TranslationJob:
 
         torch.set_num_threads(max(1, torch.get_num_threads() // n_workers))
         translator = load_translator(
-            self.folders, device=self.device, precision=self.precision, rerank=self.rerank, weight=self.rerank_weight
+            self.folders,
+            device=self.device,
+            precision=self.precision,
+            rerank=self.rerank,
+            weight=self.rerank_weight,
+            shortlist=self.shortlist,
         )
         search = requested_search(translator.search, n_best=self.n_best, beam=self.beam, alpha=self.alpha)
         _send(connection, translator.max_source_tokens)

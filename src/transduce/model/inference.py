@@ -7,7 +7,7 @@ product. Here each weight is converted once.
 ``Int8Linear`` also quantises: weights to 8 bits with a scale per output, inputs to 8 bits with a scale per row, so that
 no sentence depends on the others in its batch. The integer sums are exact.
 
-Shapes: N rows, I input features, O output features, V vocabulary, D d_model.
+Shapes: N rows, I input features, O output features, V vocabulary, X tokens of a part of it, D d_model.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from transduce.model.stack import Stack
 
 __all__ = [
     "Int8Linear", "PackedLinear", "fast_precision", "for_inference", "has_int8_products", "int8_linear_reference",
+    "with_output_rows",
 ]  # fmt: skip
 
 ModelT = TypeVar("ModelT", bound=EncoderDecoder)
@@ -60,16 +61,28 @@ def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
         raise ConfigError(f"int8 needs a processor with int8 products (VNNI), {device} has none; use bf16 or fp32")
     make = _linear_maker(precision, device)
     fast = cast(ModelT, _replace_linears(model, make))
-    fast.output = _FastOutput(make(model.output_weight, None))
+    fast.output = _FastOutput(model.output_weight, make)
     return fast.eval()
+
+
+def with_output_rows(model: ModelT, ids_X: Tensor) -> ModelT:
+    """A copy of a model made by ``for_inference`` that scores only some tokens: its logits are (..., X).
+
+    It shares all other weights, and is made in the time to pack these rows of the output projection.
+    """
+    assert isinstance(model.output, _FastOutput)
+    replica = copy.copy(model)
+    replica._modules = dict(model._modules)
+    replica.output = _FastOutput(model.output.weight[ids_X], model.output.make)
+    return replica
 
 
 class _FastOutput(VocabularyOutput):
     """The output layer with a packed weight."""
 
-    def __init__(self, linear: nn.Module) -> None:
+    def __init__(self, weight_VD: Tensor, make: LinearMaker) -> None:
         super().__init__()
-        self.linear = linear
+        self.weight, self.make, self.linear = weight_VD.detach(), make, make(weight_VD, None)
 
     def logits(self, states_ND: Tensor) -> Tensor:
         logits_NV: Tensor = self.linear(states_ND)
@@ -143,8 +156,8 @@ class _BlockwiseFeedForward(nn.Module):
         super().__init__()
         self.feed_forward = feed_forward
 
-    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None) -> Tensor:
-        """(..., D) to (..., D)."""
+    def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None, n_real: int | None = None) -> Tensor:
+        """(..., D) to (..., D). The rest is unused, as in ``FeedForward``."""
         if x.shape[:-1].numel() <= BLOCK_ROWS:
             out: Tensor = self.feed_forward(x)
             return out

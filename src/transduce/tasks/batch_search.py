@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never, cast
 
 import torch
@@ -23,7 +23,9 @@ from transduce.config import (
     TransformerConfig,
 )
 from transduce.data import pad_rows, plan_by_length
+from transduce.errors import ConfigError
 from transduce.model import EncoderDecoder, Ensemble, for_inference
+from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
@@ -49,9 +51,18 @@ class BatchSearch:
     """Search with a model or an ensemble. Most weights are copied: make a new search after changing them."""
 
     def __init__(
-        self, models: Sequence[EncoderDecoder], src_tokenizer: Tokenizer, *, precision: InferencePrecision = "fp32"
+        self,
+        models: Sequence[EncoderDecoder],
+        src_tokenizer: Tokenizer,
+        *,
+        precision: InferencePrecision = "fp32",
+        shortlist: Shortlist | None = None,
     ) -> None:
+        """``shortlist``: score only its tokens. Raises ConfigError for a shortlist with an ensemble."""
         copies = [for_inference(each, precision) for each in models]
+        if shortlist is not None and len(copies) > 1:
+            raise ConfigError("a shortlist cannot be used with an ensemble; leave one of them out")
+        self._shortlist = shortlist
         self._decoder: StepDecoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
         self._max_positions = min(map(_max_positions, models))
         self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
@@ -98,12 +109,28 @@ class BatchSearch:
             process = None if processor is None else processor(batch, max_lengths)
             src_BS = pad_rows([[*sources[index], EOS_ID] for index in batch]).to(self._device)
             max_lengths_B = torch.tensor(max_lengths, device=self._device)
-            hypotheses = run_search(self._decoder, src_BS, max_lengths_B, search, process, is_scored=is_scored)
+            hypotheses = self._search(src_BS, max_lengths_B, search, process, is_scored=is_scored)
             results |= {index: tuple(n_best) for index, n_best in zip(batch, hypotheses, strict=True)}
         return [
             SearchResult(results.get(index, ()), len(ids) + 1, is_truncated=len(sources[index]) < len(ids))
             for index, ids in enumerate(encoded)
         ]
+
+    def _search(
+        self,
+        src_BS: Tensor,
+        max_lengths_B: Tensor,
+        search: SearchConfig,
+        process: LogProbsProcessor | None,
+        *,
+        is_scored: bool,
+    ) -> list[list[Hypothesis]]:
+        if self._shortlist is None:
+            return run_search(self._decoder, src_BS, max_lengths_B, search, process, is_scored=is_scored)
+        assert process is None  # it would see the shortlist's numbers of the tokens
+        decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
+        hypotheses = run_search(decoder, src_BS, max_lengths_B, search, is_scored=is_scored)
+        return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
 
 
 def _max_positions(model: EncoderDecoder) -> int:

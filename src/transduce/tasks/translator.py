@@ -18,12 +18,14 @@ from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfi
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.model import EncoderDecoder
+from transduce.model.shortlist import Shortlist
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
+from transduce.tasks.shortlists import read_shortlist
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, combine_segments
 from transduce.text import MaskedText, Segment, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
 from transduce.text.chunks import chunks
@@ -67,8 +69,8 @@ class Translator:
     ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on
     CPUs) computes matrix products in that type: faster on processors that support it, with slightly different outputs.
     After changing weights, make a new translator. Several threads may share one. ``others`` are further models with the
-    same vocabularies, for an ensemble. ``statistics`` are those of the training lines; without them, every sentence is
-    translated separately.
+    same vocabularies, for an ensemble; with a ``shortlist``, only its tokens are scored. ``statistics`` are those of
+    the training lines; without them, every sentence is translated separately.
     """
 
     def __init__(
@@ -81,10 +83,11 @@ class Translator:
         precision: InferencePrecision = "fp32",
         others: Sequence[EncoderDecoder] = (),
         statistics: LineStatistics | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
         self.precision = precision
-        self._batch_search = BatchSearch((model, *others), tokenizers.src, precision=precision)
+        self._batch_search = BatchSearch((model, *others), tokenizers.src, precision=precision, shortlist=shortlist)
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
         self._segmenter = Segmenter(
@@ -108,9 +111,11 @@ class Translator:
         *others: str | Path,
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
+        shortlist: str | Path | None = None,
     ) -> Translator:
         """Load a model folder, or several as an ensemble with the search configuration of the first.
 
+        ``shortlist``: a folder of ``transduce shortlist``, for one model.
         Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if the device
         does not exist or does not support the precision.
         """
@@ -132,6 +137,7 @@ class Translator:
             precision=precision,
             others=[loaded.model for loaded in more],
             statistics=first.statistics,
+            shortlist=None if shortlist is None else read_shortlist(Path(shortlist), first.tokenizers),
         )
 
     @overload

@@ -1,0 +1,40 @@
+"""``transduce shortlist``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from transduce.cli import options
+from transduce.cli.output import echo, print_json, print_line
+from transduce.cli.paths import require_folder
+
+__all__ = ["shortlist"]
+
+MAX_TOKENS = 1 << 20
+
+
+def shortlist(
+    store: Annotated[Path, Argument(help="The folder of transduce prepare, or RUN/store.", show_default=False)],
+    out: Annotated[
+        Path, Option(help="Write the shortlist to this folder, which must be new or empty.", show_default=False)
+    ],
+    candidates: Annotated[int, Option(min=1, max=MAX_TOKENS, help="Target tokens of each source token.")] = 50,
+    frequent: Annotated[int, Option(min=1, max=MAX_TOKENS, help="Frequent tokens, scored in every sentence.")] = 200,
+    pairs: Annotated[int, Option(min=1, help="Learn from at most this many training pairs.")] = 100_000,
+    json: options.Json = False,
+) -> None:
+    """Learn which target tokens are likely for each source token, for a faster translate --shortlist."""
+    from transduce.tasks.preparation import open_prepared
+    from transduce.tasks.shortlists import make_shortlist, write_shortlist
+
+    require_folder("--out", out)
+    prepared = open_prepared(store)
+    made = make_shortlist(prepared, n_candidates=candidates, n_frequent=frequent, max_pairs=pairs, log=echo)
+    write_shortlist(out, made, prepared.tokenizers)
+    if json:
+        print_json({"folder": str(out), "candidates": made.candidates_VK.shape[1], "frequent": len(made.frequent_F)})
+    else:
+        print_line(f"shortlist: {out}")

@@ -1,0 +1,87 @@
+"""Vocabulary shortlists: the output layer scores only the likely translations of a sentence's source tokens.
+
+The product with the output matrix and the softmax over the vocabulary take a large part of a decoding step. A shortlist
+has some target tokens for each source token, and the frequent ones; only those of a sentence's tokens are scored. The
+product is over the union of the batch, but a sentence's other tokens have probability zero, so that no translation
+depends on the rest of its batch. After Jean et al. (2015), section 3.3.
+
+Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, S source positions, V vocabulary, K target
+tokens of each source token, F frequent target tokens, X scored tokens of a batch (rounded up), D d_model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transduce.bucketing import bucket_rows
+from transduce.model.encoder_decoder import EncoderDecoder
+from transduce.model.inference import with_output_rows
+from transduce.text import PAD_ID, UNK_ID
+
+__all__ = ["Shortlist", "ShortlistDecoder", "ShortlistState"]
+
+SPECIAL_IDS = range(UNK_ID + 1)  # padding, BOS, EOS and UNK are the first scored tokens, so their ids stay
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shortlist:
+    """The target tokens to score: those of each source token, and those scored in every sentence. int32, on the CPU."""
+
+    candidates_VK: Tensor
+    frequent_F: Tensor
+
+    def allowed(self, src_BS: Tensor, tgt_vocab_size: int) -> Tensor:
+        """The tokens scored for each sentence: bool, (B, V) over the target vocabulary, on the CPU."""
+        src_BS = src_BS.cpu()
+        allowed_BV = torch.zeros(len(src_BS), tgt_vocab_size, dtype=torch.bool)
+        candidates_BSK = F.embedding(src_BS, self.candidates_VK).long()
+        candidates_BSK.masked_fill_((src_BS == PAD_ID).unsqueeze(2), PAD_ID)  # padding has no translation
+        allowed_BV.scatter_(1, candidates_BSK.flatten(1), True)
+        allowed_BV[:, [*SPECIAL_IDS, *self.frequent_F.tolist()]] = True
+        return allowed_BV
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShortlistState:
+    """The decoding state of the model, and the sentence of each row."""
+
+    state: Any
+    sentence_N: Tensor
+
+    def select(self, rows_BW: Tensor) -> ShortlistState:
+        """The state of the selected rows."""
+        return ShortlistState(self.state.select(rows_BW), self.sentence_N[rows_BW.flatten()])
+
+
+class ShortlistDecoder:
+    """A model that scores the shortlists of one batch. Tokens have numbers of their own (N, X), see ``ids``."""
+
+    def __init__(self, model: EncoderDecoder, shortlist: Shortlist, src_BS: Tensor) -> None:
+        """``model``: the result of ``for_inference``."""
+        allowed_BV = shortlist.allowed(src_BS, model.config.tgt_vocab_size)
+        scored = allowed_BV.any(dim=0).nonzero().squeeze(1)
+        n_extra = bucket_rows(len(scored)) - len(scored)  # copies of the padding token, which is never generated
+        ids_X = F.pad(scored, (0, n_extra), value=PAD_ID)
+        is_scored_BX = F.pad(allowed_BV[:, scored], (0, n_extra))
+        device = src_BS.device
+        self.ids_X, self._is_excluded_BX = ids_X.to(device), ~is_scored_BX.to(device)
+        self._model = with_output_rows(model, self.ids_X)
+
+    def start(self, src_BS: Tensor) -> ShortlistState:
+        """Encode the batch and return the initial decoding state: one row per sentence."""
+        return ShortlistState(self._model.start(src_BS), torch.arange(len(src_BS), device=src_BS.device))
+
+    def step(self, last_N: Tensor, state: ShortlistState) -> tuple[Tensor, ShortlistState]:
+        """Read one token of every row; return the logits (N, X) of the next one and the next state."""
+        logits_NX, next_state = self._model.step(self.ids_X[last_N], state.state)
+        logits_NX = logits_NX.masked_fill(self._is_excluded_BX[state.sentence_N], -torch.inf)
+        return logits_NX, ShortlistState(next_state, state.sentence_N)
+
+    def ids(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """The vocabulary's ids of a hypothesis' tokens."""
+        return tuple(self.ids_X[list(numbers)].tolist())
