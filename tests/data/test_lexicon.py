@@ -52,9 +52,9 @@ def test_probabilities_are_those_of_the_formula(store: PairStore) -> None:
 
 def test_the_best_translations_are_those_of_the_words(store: PairStore) -> None:
     """The target of a sentence is its source reversed, word by word."""
-    best_VK = train_lexicon(store, np.arange(len(store))).best(2, src_vocab_size=20, fill_id=2)
-    assert best_VK.shape == (20, 2)
+    best_VR = train_lexicon(store, np.arange(len(store))).best(2, src_vocab_size=20, fill_id=2)
+    assert best_VR.shape == (20, 2)
     for row in range(len(store)):
         src_ids, tgt_ids = store.pair(row)
-        assert best_VK[src_ids, 0].tolist() == tgt_ids[::-1].tolist()
-    assert best_VK[15].tolist() == [2, 2]  # no such token in the text
+        assert best_VR[src_ids, 0].tolist() == tgt_ids[::-1].tolist()
+    assert best_VR[15].tolist() == [2, 2]  # no such token in the text

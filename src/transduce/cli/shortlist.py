@@ -35,6 +35,7 @@ def shortlist(
     made = make_shortlist(prepared, n_candidates=candidates, n_frequent=frequent, max_pairs=pairs, log=echo)
     write_shortlist(out, made, prepared.tokenizers)
     if json:
-        print_json({"folder": str(out), "candidates": made.candidates_VK.shape[1], "frequent": len(made.frequent_F)})
+        n_candidates, n_frequent = made.sizes
+        print_json({"folder": str(out), "candidates": n_candidates, "frequent": n_frequent})
     else:
         print_line(f"shortlist: {out}")

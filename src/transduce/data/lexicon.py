@@ -3,8 +3,8 @@
 Every target token of a pair translates one of its source tokens, or the null word; which one is not known. Expectation
 maximisation (EM) estimates the probabilities, from equal ones.
 
-Shapes: B pairs of a chunk, N target tokens of a chunk, J combinations of a target token with each source token of its
-pair, I distinct combinations of the text, V source vocabulary, K target tokens of each source token.
+Shapes: B pairs of a chunk, P target tokens of a chunk, J combinations of a target token with each source token of its
+pair, I distinct combinations of the text, V source vocabulary, R target tokens of each source token.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Lexicon:
     probabilities_I: NDArray[np.float64]
 
     def best(self, n: int, *, src_vocab_size: int, fill_id: int) -> NDArray[np.int32]:
-        """The ``n`` most probable target tokens of each source token, (V, K); ``fill_id`` where there are fewer."""
-        best_VK = np.full((src_vocab_size, n), fill_id, dtype=np.int32)
+        """The ``n`` most probable target tokens of each source token, (V, R); ``fill_id`` where there are fewer."""
+        best_VR = np.full((src_vocab_size, n), fill_id, dtype=np.int32)
         n_before_V = np.searchsorted(self.src_ids_I, np.arange(src_vocab_size))
         rank_I = np.arange(len(self.src_ids_I)) - n_before_V[self.src_ids_I]
         is_best_I = rank_I < n
-        best_VK[self.src_ids_I[is_best_I], rank_I[is_best_I]] = self.tgt_ids_I[is_best_I]
-        return best_VK
+        best_VR[self.src_ids_I[is_best_I], rank_I[is_best_I]] = self.tgt_ids_I[is_best_I]
+        return best_VR
 
 
 def train_lexicon(store: PairStore, rows: NDArray[np.int64], *, n_iterations: int = 5) -> Lexicon:
@@ -69,23 +69,23 @@ class _Chunk:
     """The combinations of some pairs: for each target token in turn, the null word and each source token."""
 
     keys_J: NDArray[np.int64]  # source id in the high 32 bits, target id in the low ones
-    n_sources_N: NDArray[np.int64]  # combinations of each target token
+    n_sources_P: NDArray[np.int64]  # combinations of each target token
 
     @classmethod
     def read(cls, store: PairStore, rows_B: NDArray[np.int64]) -> _Chunk:
         src, tgt = (store.columns[side].gather(rows_B) for side in ("src", "tgt"))
         src_ids, starts_B = _with_null(src)
-        n_sources_N = np.repeat(src.lengths_B + 1, tgt.lengths_B)
-        first_N = np.repeat(starts_B, tgt.lengths_B)
-        n_before_N = np.cumsum(n_sources_N) - n_sources_N
-        index_J = np.arange(n_sources_N.sum()) + np.repeat(first_N - n_before_N, n_sources_N)
-        keys_J = src_ids[index_J] << 32 | np.repeat(tgt.values_N.astype(np.int64), n_sources_N)
-        return cls(keys_J, n_sources_N)
+        n_sources_P = np.repeat(src.lengths_B + 1, tgt.lengths_B)
+        first_P = np.repeat(starts_B, tgt.lengths_B)
+        n_before_P = np.cumsum(n_sources_P) - n_sources_P
+        index_J = np.arange(n_sources_P.sum()) + np.repeat(first_P - n_before_P, n_sources_P)
+        keys_J = src_ids[index_J] << 32 | np.repeat(tgt.values_N.astype(np.int64), n_sources_P)
+        return cls(keys_J, n_sources_P)
 
     def posteriors(self, p_J: NDArray[np.float64]) -> NDArray[np.float64]:
         """The probability of each combination given the pair: its p divided by the sum over the target token's."""
-        sums_N = np.add.reduceat(p_J, np.cumsum(self.n_sources_N) - self.n_sources_N)
-        posteriors_J: NDArray[np.float64] = p_J / np.repeat(sums_N, self.n_sources_N)
+        sums_P = np.add.reduceat(p_J, np.cumsum(self.n_sources_P) - self.n_sources_P)
+        posteriors_J: NDArray[np.float64] = p_J / np.repeat(sums_P, self.n_sources_P)
         return posteriors_J
 
 

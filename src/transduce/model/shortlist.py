@@ -5,8 +5,8 @@ has some target tokens for each source token, and the frequent ones; only those 
 product is over the union of the batch, but a sentence's other tokens have probability zero, so that no translation
 depends on the rest of its batch. After Jean et al. (2015), section 3.3.
 
-Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, S source positions, V vocabulary, K target
-tokens of each source token, F frequent target tokens, X scored tokens of a batch (rounded up), D d_model.
+Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, S source positions, V vocabulary, R target
+tokens of each source token, P frequent target tokens, X scored tokens of a batch (rounded up), D d_model.
 """
 
 from __future__ import annotations
@@ -32,17 +32,22 @@ SPECIAL_IDS = range(UNK_ID + 1)  # padding, BOS, EOS and UNK are the first score
 class Shortlist:
     """The target tokens to score: those of each source token, and those scored in every sentence. int32, on the CPU."""
 
-    candidates_VK: Tensor
-    frequent_F: Tensor
+    candidates_VR: Tensor
+    frequent_P: Tensor
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of tokens of each source token, and of those scored in every sentence."""
+        return self.candidates_VR.shape[1], len(self.frequent_P)
 
     def allowed(self, src_BS: Tensor, tgt_vocab_size: int) -> Tensor:
         """The tokens scored for each sentence: bool, (B, V) over the target vocabulary, on the CPU."""
         src_BS = src_BS.cpu()
         allowed_BV = torch.zeros(len(src_BS), tgt_vocab_size, dtype=torch.bool)
-        candidates_BSK = F.embedding(src_BS, self.candidates_VK).long()
-        candidates_BSK.masked_fill_((src_BS == PAD_ID).unsqueeze(2), PAD_ID)  # padding has no translation
-        allowed_BV.scatter_(1, candidates_BSK.flatten(1), True)
-        allowed_BV[:, [*SPECIAL_IDS, *self.frequent_F.tolist()]] = True
+        candidates_BSR = F.embedding(src_BS, self.candidates_VR).long()
+        candidates_BSR.masked_fill_((src_BS == PAD_ID).unsqueeze(2), PAD_ID)  # padding has no translation
+        allowed_BV.scatter_(1, candidates_BSR.flatten(1), True)
+        allowed_BV[:, [*SPECIAL_IDS, *self.frequent_P.tolist()]] = True
         return allowed_BV
 
 

@@ -1,6 +1,8 @@
 """Shortlist folders: the likely target tokens of each source token, learned from a prepared folder.
 
 ``shortlist.safetensors``, ``shortlist.json``, ``manifest.json``.
+
+Shapes: V vocabulary, R target tokens of each source token, P frequent target tokens.
 """
 
 from __future__ import annotations
@@ -49,20 +51,20 @@ def make_shortlist(
     rows = np.sort(np.random.default_rng(1).choice(len(store), n_rows, replace=False))
     log(f"learning the translations of tokens from {n_rows:,} pairs")
     lexicon = train_lexicon(store, rows)
-    candidates_VK = lexicon.best(n_candidates, src_vocab_size=tokenizers.src.size, fill_id=EOS_ID)
+    candidates_VR = lexicon.best(n_candidates, src_vocab_size=tokenizers.src.size, fill_id=EOS_ID)
     if tokenizers.is_shared:
         own_V1 = np.arange(tokenizers.src.size, dtype=np.int32)[:, None]
-        candidates_VK = np.concatenate((candidates_VK, own_V1), axis=1)
+        candidates_VR = np.concatenate((candidates_VR, own_V1), axis=1)
     counts_V = np.bincount(store.columns["tgt"].gather(rows).values_N, minlength=tokenizers.tgt.size)
-    frequent_F = np.argsort(-counts_V, kind="stable")[:n_frequent].astype(np.int32)
-    return Shortlist(torch.from_numpy(candidates_VK), torch.from_numpy(frequent_F))
+    frequent_P = np.argsort(-counts_V, kind="stable")[:n_frequent].astype(np.int32)
+    return Shortlist(torch.from_numpy(candidates_VR), torch.from_numpy(frequent_P))
 
 
 def write_shortlist(folder: Path, shortlist: Shortlist, tokenizers: Tokenizers) -> None:
     """Write a shortlist folder atomically. Raises DataError if ``folder`` exists and is not empty."""
     with atomic_folder(folder) as temporary:
         write_tensors(
-            temporary / TENSORS_FILE, {"candidates": shortlist.candidates_VK, "frequent": shortlist.frequent_F}
+            temporary / TENSORS_FILE, {"candidates": shortlist.candidates_VR, "frequent": shortlist.frequent_P}
         )
         write_json(
             temporary / DESCRIPTION_FILE, {"format": len(MIGRATIONS), "tokenizer_fingerprint": tokenizers.fingerprint}
@@ -83,15 +85,15 @@ def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
     tensors = read_tensors(folder / TENSORS_FILE)
     if set(tensors) != {"candidates", "frequent"}:
         raise CheckpointError(f"{folder / TENSORS_FILE} should have the tensors candidates and frequent")
-    candidates_VK, frequent_F = tensors["candidates"], tensors["frequent"]
-    _require_ids(candidates_VK, folder, n_dimensions=2, vocab_size=tokenizers.tgt.size)
-    _require_ids(frequent_F, folder, n_dimensions=1, vocab_size=tokenizers.tgt.size)
-    if len(candidates_VK) != tokenizers.src.size:
+    candidates_VR, frequent_P = tensors["candidates"], tensors["frequent"]
+    _require_ids(candidates_VR, folder, n_dimensions=2, vocab_size=tokenizers.tgt.size)
+    _require_ids(frequent_P, folder, n_dimensions=1, vocab_size=tokenizers.tgt.size)
+    if len(candidates_VR) != tokenizers.src.size:
         raise CheckpointError(
-            f"{folder / TENSORS_FILE} has candidates of {len(candidates_VK):,} source tokens, the tokenizer has "
+            f"{folder / TENSORS_FILE} has candidates of {len(candidates_VR):,} source tokens, the tokenizer has "
             f"{tokenizers.src.size:,}"
         )
-    return Shortlist(candidates_VK, frequent_F)
+    return Shortlist(candidates_VR, frequent_P)
 
 
 def _require_ids(ids: Tensor, folder: Path, *, n_dimensions: int, vocab_size: int) -> None:
