@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from transduce.tasks.preparation import open_prepared
+from transduce.tasks.shortlists import make_shortlist, write_shortlist
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FOLDERS = "src|tests|docs|recipes|scripts|benchmarks|.ci|.github"
@@ -41,11 +44,13 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert re.search(rf"^## \[{re.escape(version)}\]", changelog, re.MULTILINE)
 
 
-def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path) -> None:
+def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path: Path) -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     told = {name: int(number) for name, number in re.findall(r"^\| `(\S+\.json)` \|[^|]*\| (\d+) \|", changelog, re.M)}
     record = ROOT / "docs" / "paper" / "runs" / "cpu" / "table2-transformer-seed1.json"
     checkpoint = max((micro_run / "checkpoints").iterdir())
+    prepared = open_prepared(micro_run / "store")
+    write_shortlist(tmp_path / "short", make_shortlist(prepared, max_pairs=10), prepared.tokenizers)
     files = {
         "run.json": micro_run / "run.json",
         "state.json": checkpoint / "state.json",
@@ -53,6 +58,7 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path) -> None:
         "manifest.json": micro_run / "model" / "manifest.json",
         "prepared.json": micro_run / "store" / "prepared.json",
         "store.json": micro_run / "store" / "train" / "store.json",
+        "shortlist.json": tmp_path / "short" / "shortlist.json",
         "runs/SCALE/NAME.json": record,
     }
     assert told == {name: json.loads(path.read_text(encoding="utf-8"))["format"] for name, path in files.items()}
