@@ -154,6 +154,7 @@ def torchrun_context(device: str | torch.device) -> Iterator[DistributedContext]
     distributed = _join(device)
     try:
         yield distributed
+        _wait_for_all(distributed)
     except BaseException as error:
         if not _is_about_a_peer(error):
             distributed.report_error(error)
@@ -165,6 +166,17 @@ def torchrun_context(device: str | torch.device) -> Iterator[DistributedContext]
             f"(here: {str(error).splitlines()[0]})"
         ) from error
     dist.destroy_process_group()  # not after an error: it would wait for processes that are gone
+
+
+def _wait_for_all(distributed: DistributedContext) -> None:
+    """Wait, without a timeout, until all processes get here.
+
+    The barrier is for gloo's threads: they drop the tensors of a collective some time after it has returned, and abort
+    the process (``terminate called``) if the interpreter is ending by then. A barrier has no tensors.
+    """
+    distributed.all_gather_json(None)
+    if dist.get_backend() == "gloo":
+        dist.barrier()
 
 
 def _join(device: torch.device) -> DistributedContext:
