@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from transduce.tasks.preparation import open_prepared
-from transduce.tasks.shortlists import make_shortlist, write_shortlist
+from transduce.tasks.shortlists import write_shortlist
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
     record = ROOT / "docs" / "paper" / "runs" / "cpu" / "table2-transformer-seed1.json"
     checkpoint = max((micro_run / "checkpoints").iterdir())
     prepared = open_prepared(micro_run / "store")
-    write_shortlist(tmp_path / "short", make_shortlist(prepared, max_pairs=10), prepared.tokenizers)
+    write_shortlist(prepared, tmp_path / "short", max_pairs=10)
     files = {
         "run.json": micro_run / "run.json",
         "state.json": checkpoint / "state.json",

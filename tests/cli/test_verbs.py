@@ -150,6 +150,8 @@ def test_translate_with_a_shortlist(transduce: CommandLine, micro_run: Path, tmp
     made = transduce("shortlist", micro_run / "store", "--out", tmp_path / "short", "--candidates", 5, "--json")
     assert json.loads(made.out) == {"folder": str(tmp_path / "short"), "candidates": 6, "frequent": 200}
     lines = b"The dog sleeps.\nThe cat sees the dog.\n"
+    again = transduce("shortlist", micro_run / "store", "--out", tmp_path / "short")
+    assert (again.code, says(again.err, tmp_path / "short"), "learning" in again.err) == (1, True, False)
     short = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "short", stdin=lines)
     assert (short.code, len(short.out.splitlines())) == (0, 2)
     together = ("translate", micro_run / "model", "--shortlist", tmp_path / "short", "--workers", 2, "--buffer", 1)

@@ -7,26 +7,27 @@ from pathlib import Path
 import pytest
 
 from said import naming
-from transduce.cli.workers import TranslationJob, TranslationWorkers
+from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
 from transduce.errors import CheckpointError, TransduceError
 
 
-def job(folder: Path) -> TranslationJob:
+def job(folder: Path, n_workers: int) -> TranslationJob:
     return TranslationJob(
-        [folder], "cpu", "fp32", None, 0.0, None, None, None, None, split=True, is_scored=False, chunk_lines=1
-    )
+        [folder], "cpu", "fp32", None, 0.0, None, None, None, None, split=True, is_scored=False, chunk_lines=1,
+        n_workers=n_workers,
+    )  # fmt: skip
 
 
 def test_a_worker_that_dies_is_reported(micro_model: Path) -> None:
-    with TranslationWorkers(job(micro_model), 2) as workers:
+    with TranslationWorkers(job(micro_model, 2)) as workers:
         assert workers.wait_until_loaded() == 1024
         stream = workers.translate_lines(["The dog sleeps."] * 6)
         next(stream)
-        workers._workers[1]._process.kill()
-        with pytest.raises(TransduceError, match=naming("worker", "-9", "--workers")):
+        workers._pool._workers[1].end()
+        with pytest.raises(TransduceError, match=naming("worker", "SIGKILL", "memory")):
             list(stream)
 
 
 def test_a_worker_raises_the_error_of_the_command(tmp_path: Path) -> None:
-    with TranslationWorkers(job(tmp_path), 1) as workers, pytest.raises(CheckpointError, match=naming(tmp_path)):
+    with TranslationWorkers(job(tmp_path, 1)) as workers, pytest.raises(CheckpointError, match=naming(tmp_path)):
         workers.wait_until_loaded()

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from said import naming
+from transduce import worker_pool
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.data import PairDropout, write_pairs
-from transduce.errors import DataError
+from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.tasks import prepare
-from transduce.text import Tokenizers, encoding_workers, train_bpe, train_wordpiece
-from transduce.text.encoding_worker import pack_encoder
+from transduce.text import Tokenizers, train_bpe, train_wordpiece
 from transduce.text.encoding_workers import EncodingWorkers
 
 PAIRS = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=400, seed=3)]
@@ -95,7 +95,7 @@ def test_a_killed_worker_is_told_and_nothing_is_left(tmp_path: Path) -> None:
         os.kill(int(worker), signal.SIGKILL)
         yield from PAIRS * 20
 
-    with pytest.raises(DataError, match=naming("SIGKILL", "memory", "workers")):
+    with pytest.raises(TransduceError, match=naming("SIGKILL", "memory", "workers")):
         write_pairs(tmp_path / "store", {"pairs": pairs()}, SHARED, max_length=30, n_workers=2)
     assert list(tmp_path.iterdir()) == []
 
@@ -107,18 +107,18 @@ def test_errors_of_the_text_and_of_a_worker(tmp_path: Path, monkeypatch: pytest.
 
     with pytest.raises(DataError, match=r"^train\.en:401 is not UTF-8$"):
         write_pairs(tmp_path / "store", {"pairs": broken()}, SHARED, max_length=30, n_workers=2)
-    monkeypatch.setattr(encoding_workers, "PROGRAM", "import sys; sys.exit(3)")
-    with pytest.raises(DataError, match="exit code 3"):
+    monkeypatch.setattr(worker_pool, "PROGRAM", "import sys; sys.exit(3)")
+    with pytest.raises(TransduceError, match="exit code 3"):
         write_pairs(tmp_path / "store", {"pairs": PAIRS}, SHARED, max_length=30, n_workers=2)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_error_inside_a_worker_has_its_name(tmp_path: Path) -> None:
+def test_an_error_inside_a_worker_is_raised_here() -> None:
     pieces = train_wordpiece(["a dog"], vocab_size=520)
-    description = pack_encoder(Tokenizers(pieces, pieces), 30, PairDropout(p_drop=0.1, n_encodings=2, seed=1))
+    dropout = PairDropout(p_drop=0.1, n_encodings=2, seed=1)
     with (
-        EncodingWorkers(2, description) as workers,
-        pytest.raises(RuntimeError, match=r"worker process: ConfigError: BPE-dropout needs merges"),
+        EncodingWorkers(2, Tokenizers(pieces, pieces), max_length=30, dropout=dropout) as workers,
+        pytest.raises(ConfigError, match="BPE-dropout needs merges"),
     ):
         list(workers.encode([PAIRS[:10]] * 9))
 

@@ -28,12 +28,11 @@ def shortlist(
 ) -> None:
     """Learn which target tokens are likely for each source token, for a faster translate --shortlist."""
     from transduce.tasks.preparation import open_prepared
-    from transduce.tasks.shortlists import make_shortlist, write_shortlist
+    from transduce.tasks.shortlists import write_shortlist
 
     require_folder("--out", out)
     prepared = open_prepared(store)
-    made = make_shortlist(prepared, n_candidates=candidates, n_frequent=frequent, max_pairs=pairs, log=echo)
-    write_shortlist(out, made, prepared.tokenizers)
+    made = write_shortlist(prepared, out, n_candidates=candidates, n_frequent=frequent, max_pairs=pairs, log=echo)
     if json:
         n_candidates, n_frequent = made.sizes
         print_json({"folder": str(out), "candidates": n_candidates, "frequent": n_frequent})

@@ -18,7 +18,7 @@ from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
-from transduce.cli.workers import TranslationJob, TranslationWorkers
+from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
 from transduce.config import MAX_BEAM_SIZE
 from transduce.files import open_binary
 
@@ -94,8 +94,9 @@ def translate(
             job = TranslationJob(
                 folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
+                n_workers=workers,
             )  # fmt: skip
-            team = stack.enter_context(TranslationWorkers(job, workers))
+            team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
         else:

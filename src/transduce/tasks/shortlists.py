@@ -24,32 +24,44 @@ from transduce.tasks.preparation import Prepared
 from transduce.text import EOS_ID, Tokenizers
 from transduce.training import read_tensors, write_tensors
 
-__all__ = ["make_shortlist", "read_shortlist", "write_shortlist"]
+__all__ = ["read_shortlist", "write_shortlist"]
 
 MIGRATIONS: tuple[Migration, ...] = (dict,)  # format 1 is the first
 DESCRIPTION_FILE, TENSORS_FILE = "shortlist.json", "shortlist.safetensors"
 
 
-def make_shortlist(
+def write_shortlist(
     prepared: Prepared,
+    folder: Path,
     *,
     n_candidates: int = 50,
     n_frequent: int = 200,
     max_pairs: int = 100_000,
     log: Callable[[str], None] = lambda line: None,
 ) -> Shortlist:
-    """Learn a shortlist from the training pairs of a prepared folder, at most ``max_pairs`` of them.
+    """Learn a shortlist from at most ``max_pairs`` training pairs of a prepared folder, and write it to ``folder``.
 
     Each source token gets its ``n_candidates`` most probable translations; with a shared vocabulary also itself, for
     words that are copied. ``n_frequent`` target tokens are scored in every sentence.
-    Raises ConfigError if the folder was not prepared for translation.
+    Raises ConfigError if the folder was not prepared for translation, DataError if ``folder`` exists and is not empty.
     """
     if prepared.config.task != "translation":
         raise ConfigError(f"{prepared.folder} was prepared for {prepared.config.task}; a shortlist is for translation")
+    with atomic_folder(folder) as temporary:  # first, so that a full folder is noticed before the work
+        log(f"learning the translations of tokens from {min(len(prepared.train), max_pairs):,} pairs")
+        shortlist = _learned(prepared, n_candidates=n_candidates, n_frequent=n_frequent, max_pairs=max_pairs)
+        tensors = {"candidates": shortlist.candidates_VR, "frequent": shortlist.frequent_P}
+        description = {"format": len(MIGRATIONS), "tokenizer_fingerprint": prepared.tokenizers.fingerprint}
+        write_tensors(temporary / TENSORS_FILE, tensors)
+        write_json(temporary / DESCRIPTION_FILE, description)
+        write_manifest(temporary)
+    return shortlist
+
+
+def _learned(prepared: Prepared, *, n_candidates: int, n_frequent: int, max_pairs: int) -> Shortlist:
     store, tokenizers = cast(PairStore, prepared.train), prepared.tokenizers
     n_rows = min(len(store), max_pairs)
     rows = np.sort(np.random.default_rng(1).choice(len(store), n_rows, replace=False))
-    log(f"learning the translations of tokens from {n_rows:,} pairs")
     lexicon = train_lexicon(store, rows)
     candidates_VR = lexicon.best(n_candidates, src_vocab_size=tokenizers.src.size, fill_id=EOS_ID)
     if tokenizers.is_shared:
@@ -58,18 +70,6 @@ def make_shortlist(
     counts_V = np.bincount(store.columns["tgt"].gather(rows).values_N, minlength=tokenizers.tgt.size)
     frequent_P = np.argsort(-counts_V, kind="stable")[:n_frequent].astype(np.int32)
     return Shortlist(torch.from_numpy(candidates_VR), torch.from_numpy(frequent_P))
-
-
-def write_shortlist(folder: Path, shortlist: Shortlist, tokenizers: Tokenizers) -> None:
-    """Write a shortlist folder atomically. Raises DataError if ``folder`` exists and is not empty."""
-    with atomic_folder(folder) as temporary:
-        write_tensors(
-            temporary / TENSORS_FILE, {"candidates": shortlist.candidates_VR, "frequent": shortlist.frequent_P}
-        )
-        write_json(
-            temporary / DESCRIPTION_FILE, {"format": len(MIGRATIONS), "tokenizer_fingerprint": tokenizers.fingerprint}
-        )
-        write_manifest(temporary)
 
 
 def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:

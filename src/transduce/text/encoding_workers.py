@@ -1,36 +1,27 @@
-"""Worker processes that encode chunks of pairs side by side; the results come in order, and equal those of one process.
+"""Encoding of chunks of pairs, in this process or in several workers, with the same results.
 
-The workers are new Python processes, connected by pipes: no state is inherited by forking, so threads of torch and of
-the tokenizers library do no harm, and the program that calls this needs no main guard. Each has a session of its own,
-so Ctrl-C reaches only the process that started it, which ends them. They also end if it is killed.
-
-A thread for each worker writes the requests and waits for the replies. At most two chunks for each worker are under
-way, so memory does not depend on the number of pairs.
+Each chunk takes two requests to a worker (``worker_pool.py``): the pairs, answered by the number kept, and the number
+of pairs kept before the chunk, which BPE-dropout counts from, answered by the rows.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from concurrent.futures import Future
+from dataclasses import asdict
 from typing import Protocol, Self
 
-from transduce.errors import DataError
-from transduce.text.encoding_worker import pack_counts, pack_encoder, pack_pairs, unpack_counts, unpack_encoded
-from transduce.text.pair_encoding import EncodedPairs, PairDropout, PairEncoder, TextPair
-from transduce.text.tokenizer import Tokenizers
-from transduce.text.worker_messages import pack_message, read_message
+import numpy as np
 
-__all__ = ["ChunkEncoder", "EncodingWorkers", "OneProcess", "chunk_encoder"]
+from transduce.text.encoded_texts import EncodedTexts
+from transduce.text.pair_encoding import EncodedPairs, KeptPairs, PairDropout, PairEncoder, TextPair
+from transduce.text.tokenizer import Tokenizer, Tokenizers
+from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
+
+__all__ = ["ChunkEncoder", "EncodingWorkers", "OneProcess", "chunk_encoder", "main"]
 
 CHUNKS_PER_WORKER = 2  # under way: one is encoded, the next one waits
-PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from transduce.text.encoding_worker import main; main()"
 
 
 class ChunkEncoder(Protocol):
@@ -50,7 +41,7 @@ def chunk_encoder(
     """Return an encoder in this process, or in ``n_workers`` processes if there are several."""
     if n_workers == 1:
         return OneProcess(PairEncoder(tokenizers, max_length=max_length, dropout=dropout))
-    return EncodingWorkers(n_workers, pack_encoder(tokenizers, max_length, dropout))
+    return EncodingWorkers(n_workers, tokenizers, max_length=max_length, dropout=dropout)
 
 
 class OneProcess:
@@ -76,115 +67,108 @@ class OneProcess:
 class EncodingWorkers:
     """Worker processes with one encoder each."""
 
-    def __init__(self, n_workers: int, description: Sequence[bytes]) -> None:
-        """Start the processes with ``__enter__``; ``description`` is the first request to each."""
-        self._n_workers, self._description = n_workers, description
-        self._workers: list[_Worker] = []
-        self._idle = SimpleQueue[_Worker]()
-        self._threads = ThreadPoolExecutor(n_workers, thread_name_prefix="encoding", initializer=_ignore_broken_pipes)
+    def __init__(
+        self, n_workers: int, tokenizers: Tokenizers, *, max_length: int, dropout: PairDropout | None = None
+    ) -> None:
+        description = _pack_encoder(tokenizers, max_length, dropout)
+        one_core = {"TOKENIZERS_PARALLELISM": "false"}
+        self._pool = WorkerPool(
+            n_workers, __name__, description, items_per_worker=CHUNKS_PER_WORKER, environment=one_core
+        )
         self._n_kept = Future[int]()  # pairs kept in all chunks so far
         self._n_kept.set_result(0)
 
     def __enter__(self) -> Self:
-        try:
-            for _ in range(self._n_workers):
-                self._workers.append(_Worker(self._description))
-                self._idle.put(self._workers[-1])
-        except BaseException:
-            self.__exit__()
-            raise
+        self._pool.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        for worker in self._workers:
-            worker.end()  # first: a thread that waits for a reply then raises EOFError
-        self._threads.shutdown(cancel_futures=True)
-        for worker in self._workers:
-            worker.close()
+        self._pool.__exit__(*error)
 
     def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
-        """Yield the rows of each chunk, in order. Raises DataError if a worker was killed."""
-        under_way = deque[Future[EncodedPairs]]()
-        for chunk in chunks:
-            if len(under_way) == CHUNKS_PER_WORKER * self._n_workers:
-                yield under_way.popleft().result()
-            n_before, self._n_kept = self._n_kept, Future[int]()
-            under_way.append(self._threads.submit(self._encode, chunk, n_before, self._n_kept))
-        while under_way:
-            yield under_way.popleft().result()
+        """Yield the rows of each chunk, in order. Raises what a worker raised, TransduceError if one was killed."""
+        return self._pool.map(self._encode, map(self._with_counts, chunks))
 
-    def _encode(self, chunk: Sequence[TextPair], n_before: Future[int], n_after: Future[int]) -> EncodedPairs:
-        """Encode a chunk in an idle worker. Chunks are begun in order, so ``n_before`` comes from one begun earlier."""
-        worker = self._idle.get()
+    def _with_counts(self, chunk: Sequence[TextPair]) -> tuple[Sequence[TextPair], Future[int], Future[int]]:
+        """The chunk with the number of pairs kept before it and up to its end, as they become known."""
+        n_before, self._n_kept = self._n_kept, Future[int]()
+        return chunk, n_before, self._n_kept
+
+    @staticmethod
+    def _encode(worker: Worker, numbered: tuple[Sequence[TextPair], Future[int], Future[int]]) -> EncodedPairs:
+        """Encode a chunk in a worker. Chunks are begun in order, so ``n_before`` comes from one begun earlier."""
+        chunk, n_before, n_after = numbered
         try:
-            [n_kept] = unpack_counts(worker.ask(pack_pairs(chunk)))
+            [n_kept] = _unpack_counts(worker.ask(_pack_pairs(chunk))[0])
             n_after.set_result(n_before.result() + n_kept)
-            return unpack_encoded(worker.ask(pack_counts(n_before.result())))
+            return _unpack_encoded(worker.ask([_pack_counts(n_before.result())]))
         except BaseException as error:
             if not n_after.done():
                 n_after.set_exception(error)
             raise
-        finally:
-            self._idle.put(worker)
 
 
-def _ignore_broken_pipes() -> None:
-    """Make a request to a dead worker an error in this thread; the command line lets SIGPIPE end the process."""
-    if hasattr(signal, "pthread_sigmask"):  # not on Windows
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+def main() -> None:
+    """Be a worker."""
+    serve(_start)
 
 
-class _Worker:
-    """A worker process and the pipes to it."""
+def _start(description: list[bytes]) -> Answer:
+    encoder = _unpack_encoder(description)
+    kept: KeptPairs | None = None  # those of the first request of a chunk, until the second one
 
-    def __init__(self, description: Sequence[bytes]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},  # a worker is one core's work
-            start_new_session=True,
-            bufsize=0,  # nothing is left to be written when the pipe is closed
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests = self._process.stdin.fileno()
-        self._replies = open(self._process.stdout.fileno(), "rb", closefd=False)  # noqa: SIM115  (buffered)
-        self._unsent = pack_message(*description)
+    def answer(request: list[bytes]) -> Message:
+        nonlocal kept
+        if kept is None:
+            kept = encoder.keep(_unpack_pairs(request))
+            return [_pack_counts(len(kept.texts))]
+        [n_before] = _unpack_counts(request[0])
+        encoded, kept = encoder.encode(kept, n_before=n_before), None
+        return _pack_encoded(encoded)
 
-    def ask(self, request: Sequence[bytes]) -> list[bytes]:
-        """Send a request and return the reply. Raises the worker's error, DataError if it was killed."""
-        unsent, self._unsent = self._unsent + pack_message(*request), b""
-        try:
-            view = memoryview(unsent)
-            while view:
-                view = view[os.write(self._requests, view) :]
-            reply = read_message(self._replies)
-        except (EOFError, OSError) as error:
-            raise self._death() from error
-        if len(reply) == 1:
-            raise _error(*json.loads(reply[0]))
-        return reply
-
-    def end(self) -> None:
-        """Kill the process: it has no state to save."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """Wait for the process and close the pipes."""
-        with self._process:
-            pass
-
-    def _death(self) -> DataError:
-        code = self._process.wait()
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return DataError(
-            f"a worker process that encodes text ended {how}, perhaps for lack of memory; use fewer workers"
-        )
+    return answer
 
 
-def _error(name: str, message: str) -> Exception:
-    """Return the error that a worker has reported."""
-    if name == "MemoryError":
-        return MemoryError(message)
-    return RuntimeError(f"in a worker process: {name}: {message}")
+def _pack_encoder(tokenizers: Tokenizers, max_length: int, dropout: PairDropout | None) -> list[bytes]:
+    settings = {"max_length": max_length, "dropout": None if dropout is None else asdict(dropout)}
+    sides = [tokenizers.src] if tokenizers.is_shared else [tokenizers.src, tokenizers.tgt]
+    return [json.dumps(settings).encode(), *(each.description.encode() for each in sides)]
+
+
+def _unpack_encoder(parts: Sequence[bytes]) -> PairEncoder:
+    settings = json.loads(parts[0])
+    sides = [Tokenizer(part.decode()) for part in parts[1:]]
+    dropout = None if settings["dropout"] is None else PairDropout(**settings["dropout"])
+    return PairEncoder(Tokenizers(sides[0], sides[-1]), max_length=settings["max_length"], dropout=dropout)
+
+
+def _pack_pairs(pairs: Sequence[TextPair]) -> list[bytes]:
+    return [json.dumps(pairs, ensure_ascii=False).encode("utf-8", "surrogatepass")]
+
+
+def _unpack_pairs(parts: Sequence[bytes]) -> list[TextPair]:
+    pairs: list[TextPair] = json.loads(parts[0].decode("utf-8", "surrogatepass"))
+    return pairs
+
+
+def _pack_counts(*counts: int) -> bytes:
+    return json.dumps(counts).encode()
+
+
+def _unpack_counts(part: bytes) -> list[int]:
+    counts: list[int] = json.loads(part)
+    return counts
+
+
+def _pack_encoded(encoded: EncodedPairs) -> list[bytes]:
+    arrays = (encoded.src.ids_N, encoded.src.lengths_B, encoded.tgt.ids_N, encoded.tgt.lengths_B)
+    return [_pack_counts(encoded.n_empty, encoded.n_too_long), *(array.tobytes() for array in arrays)]
+
+
+def _unpack_encoded(parts: Sequence[bytes]) -> EncodedPairs:
+    n_empty, n_too_long = _unpack_counts(parts[0])
+    src, tgt = (
+        EncodedTexts(np.frombuffer(ids, np.uint32), np.frombuffer(lengths, np.int64))
+        for ids, lengths in (parts[1:3], parts[3:5])
+    )
+    return EncodedPairs(src, tgt, n_empty, n_too_long)
