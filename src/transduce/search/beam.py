@@ -3,9 +3,9 @@
 Each step is a few pure functions over one frozen record: ``_expand`` finds the best candidates, ``_update_alive`` and
 ``_update_finished`` sort them into the pools, ``_is_done`` finds the sentences whose search is done.
 
-Shapes: B active sentences, W alive beams (1 at the first step and beam_size later), N = B W rows of the decoding batch,
-V vocabulary, X top tokens of a row, P candidates (2 * beam_size), R finished hypotheses (beam_size), J = R + P,
-T tokens so far including BOS.
+Shapes: B sentences of the batch, W alive beams (1 at the first step and beam_size later), N = B W rows of the decoding
+batch, V vocabulary, X top tokens of a row or sentences that are selected, P candidates (2 * beam_size), R finished
+hypotheses (beam_size), J = R + P, T tokens so far including BOS.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
+from transduce.search.retirement import staying_sentences
 from transduce.search.top_tokens import top_tokens
 
 __all__ = ["beam_search"]
@@ -30,7 +31,7 @@ __all__ = ["beam_search"]
 
 @dataclass(frozen=True, slots=True)
 class _Beam:
-    """Both pools of every active sentence, best first. Log-probability -inf marks an empty entry."""
+    """Both pools of every sentence of the batch, best first. Log-probability -inf marks an empty entry."""
 
     sentences_B: Tensor  # index of each sentence in the input
     max_lengths_B: Tensor  # maximum output length, EOS included
@@ -40,10 +41,9 @@ class _Beam:
     finished_log_probs_BR: Tensor
     finished_scores_BR: Tensor  # log-probability / length penalty; this pool's sort key
 
-    def subset(self, is_selected_B: Tensor) -> _Beam:
-        """The sentences selected by a boolean mask."""
-        indices_B = is_selected_B.nonzero()[:, 0]  # once for all fields: on a GPU, nonzero synchronises
-        return _Beam(**{field.name: getattr(self, field.name)[indices_B] for field in fields(self)})
+    def select(self, indices_X: Tensor) -> _Beam:
+        """Some of the sentences."""
+        return _Beam(**{field.name: getattr(self, field.name)[indices_X] for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def beam_search(
     ``state`` has one row per sentence. ``max_lengths_B`` (int64, on the model's device) is the maximum length of each
     output, EOS included; it is per sentence, so that no result depends on the rest of the batch. Tokens in
     ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
-    a constraint does (``Constrained``). Finished sentences leave the batch at once.
+    a constraint does (``Constrained``). Finished sentences leave the batch (``retirement.py``).
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or every allowed token has probability zero.
 
@@ -104,18 +104,22 @@ def beam_search(
         raise ValueError(f"n_best must be from 1 to beam_size, got n_best {n_best} and beam_size {beam_size}")
     suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=max_lengths_B.device)
     beam = _start(max_lengths_B, beam_size=beam_size, bos_id=bos_id)
+    is_finished_B = torch.zeros_like(max_lengths_B, dtype=torch.bool)
     results: dict[int, list[Hypothesis]] = {}
-    while len(beam.sentences_B):
+    while len(results) < len(max_lengths_B):
         logits_NV, state = step(beam.alive_ids_BWT[:, :, -1].flatten(), state)
         prefixes = _prefixes(beam) if process is not None else None
         top = top_tokens(logits_NV, 2 * beam_size, suppressed_ids=suppressed, process=process, prefixes=prefixes)
         candidates = _expand(beam, *top, beam_size=beam_size)
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
-        is_done_B = _is_done(beam, alpha=alpha, n_best=n_best)
-        if is_done_B.any():
-            results |= _hypotheses(beam.subset(is_done_B), n_best=n_best, eos_id=eos_id)
-            beam, rows_BW = beam.subset(~is_done_B), rows_BW[~is_done_B]
-        if len(rows_BW):
+        is_new_B = _is_done(beam, alpha=alpha, n_best=n_best) & ~is_finished_B
+        if is_new_B.any():
+            results |= _hypotheses(beam.select(is_new_B.nonzero()[:, 0]), n_best=n_best, eos_id=eos_id)
+            is_finished_B = is_finished_B | is_new_B
+            staying_X = staying_sentences(is_finished_B, keep_finished=process is None)
+            if staying_X is not None:
+                beam, rows_BW, is_finished_B = beam.select(staying_X), rows_BW[staying_X], is_finished_B[staying_X]
+        if len(results) < len(max_lengths_B):
             state = state.select(rows_BW)
     return [results[sentence] for sentence in range(len(results))]
 

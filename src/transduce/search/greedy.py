@@ -1,6 +1,6 @@
 """Greedy search: the most probable token at every step.
 
-Shapes: B active sentences, T tokens so far including BOS, V vocabulary.
+Shapes: B sentences of the batch, X those that stay in it, T tokens so far including BOS, V vocabulary.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
+from transduce.search.retirement import staying_sentences
 from transduce.search.top_tokens import top_tokens
 
 __all__ = ["greedy_search"]
@@ -57,29 +58,32 @@ def greedy_search(
     """
     check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids, alpha=alpha)
     suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=max_lengths_B.device)
-    sentences_B = torch.arange(len(max_lengths_B), device=max_lengths_B.device)
-    ids_BT = torch.full((len(max_lengths_B), 1), bos_id, device=max_lengths_B.device)
-    log_probs_B = torch.zeros(len(max_lengths_B), device=max_lengths_B.device)
+    n_sentences = len(max_lengths_B)
+    sentences_B = torch.arange(n_sentences, device=max_lengths_B.device)
+    ids_BT = torch.full((n_sentences, 1), bos_id, device=max_lengths_B.device)
+    log_probs_B = torch.zeros(n_sentences, device=max_lengths_B.device)
+    is_finished_B = torch.zeros_like(sentences_B, dtype=torch.bool)
     results: dict[int, Hypothesis] = {}
-    while len(sentences_B):
+    while len(results) < n_sentences:
         logits_BV, state = step(ids_BT[:, -1], state)
         prefixes = Prefixes(sentences_B, ids_BT, log_probs_B > -torch.inf) if process is not None else None
         log_probs_B1, ids_B1 = top_tokens(
             logits_BV, 1, suppressed_ids=suppressed, process=process, prefixes=prefixes, is_scored=is_scored
         )
         log_probs_B = log_probs_B + log_probs_B1[:, 0]
-        is_done_B = (ids_B1[:, 0] == eos_id) | (max_lengths_B <= ids_BT.shape[1])
+        is_new_B = ((ids_B1[:, 0] == eos_id) | (max_lengths_B <= ids_BT.shape[1])) & ~is_finished_B
         ids_BT = torch.cat([ids_BT, ids_B1], dim=1)
-        if is_done_B.any():
-            done = zip(sentences_B[is_done_B].tolist(), ids_BT[is_done_B], log_probs_B[is_done_B].tolist(), strict=True)
+        if is_new_B.any():
+            done = zip(sentences_B[is_new_B].tolist(), ids_BT[is_new_B], log_probs_B[is_new_B].tolist(), strict=True)
             for sentence, ids_T, log_prob in done:
                 hypothesis = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
                 results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
-            rows_B = (~is_done_B).nonzero()[:, 0]
-            sentences_B, max_lengths_B = sentences_B[rows_B], max_lengths_B[rows_B]
-            ids_BT, log_probs_B = ids_BT[rows_B], log_probs_B[rows_B]
-            if len(rows_B):
-                state = state.select(rows_B[:, None])
+            is_finished_B = is_finished_B | is_new_B
+            staying_X = staying_sentences(is_finished_B, keep_finished=process is None)
+            if staying_X is not None and len(staying_X):
+                per_sentence = (sentences_B, max_lengths_B, ids_BT, log_probs_B, is_finished_B)
+                sentences_B, max_lengths_B, ids_BT, log_probs_B, is_finished_B = (x[staying_X] for x in per_sentence)
+                state = state.select(staying_X[:, None])
     return [results[sentence] for sentence in range(len(results))]
 
 
