@@ -239,7 +239,7 @@ class CrossAttention(MultiHeadAttention):
         """One decoding step, (B, Q, D) to (B, Q, D): all beams of a sentence attend to one copy of its source."""
         assert cache.cross_k_BHSK is not None
         assert cache.cross_v_BHSU is not None
-        q_BHQK = split_heads(self.w_q(x_BQD), self.n_heads)
+        q_BHQK = split_heads(self.w_q(x_BQD).to(cache.cross_k_BHSK.dtype), self.n_heads)
         bias_G1S = mask.bias(q_BHQK.dtype)
         heads_BHQU = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSU, bias_GTS=bias_G1S)
         out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))

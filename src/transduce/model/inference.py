@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
-from transduce.model.attention import FusedLinear
+from transduce.model.attention import AttentionKind, FusedLinear
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.experts import AuxiliaryLosses, Gate
 from transduce.model.layers import FeedForward
@@ -113,35 +113,38 @@ def _cpu_capabilities(device: str | torch.device) -> Mapping[str, Any]:
 class LinearMaker(Protocol):
     """The constructor of linear layers in some precision."""
 
-    def __call__(self, weight_OI: Tensor, bias_O: Tensor | None, /, *, feeds_encoder_heads: bool = False) -> nn.Module:
-        """``feeds_encoder_heads``: the layer makes the encoder's queries, keys and values."""
+    def __call__(
+        self, weight_OI: Tensor, bias_O: Tensor | None, /, *, heads_of: AttentionKind | None = None
+    ) -> nn.Module:
+        """``heads_of``: the layer makes the queries, keys and values of this stack's attention."""
 
 
 def _linear_maker(precision: InferencePrecision, device: torch.device) -> LinearMaker:
     """The constructor of linear layers in the given precision."""
-    # Attention has no int8 products. The encoder's is faster in bf16 than in fp32; a decoding step's is not: its
-    # products are so small that their number counts.
-    heads_dtype = torch.bfloat16 if fast_precision(device) == "bf16" else torch.float32
+    # Attention has no int8 products. The encoder's is faster in bf16 than in fp32. On a CPU, that of a decoding step is
+    # in fp32: its products are small, and in bf16 oneDNN would compile two kernels for each step.
+    fast_dtype = torch.bfloat16 if fast_precision(device) == "bf16" else torch.float32
     has_onednn = device.type == "cpu" and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 
-    def make(weight_OI: Tensor, bias_O: Tensor | None, /, *, feeds_encoder_heads: bool = False) -> nn.Module:
+    def make(weight_OI: Tensor, bias_O: Tensor | None, /, *, heads_of: AttentionKind | None = None) -> nn.Module:
         if precision == "int8":
-            return Int8Linear(weight_OI, bias_O, out_dtype=heads_dtype if feeds_encoder_heads else torch.float32)
+            return Int8Linear(weight_OI, bias_O, out_dtype=fast_dtype if heads_of == "encoder" else torch.float32)
         dtype = torch.bfloat16 if precision == "bf16" else weight_OI.dtype
-        is_packed = has_onednn and dtype in (torch.float32, torch.bfloat16)
-        return PackedLinear(weight_OI, bias_O, dtype) if is_packed else _CastLinear(weight_OI, bias_O, dtype)
+        if not has_onednn or dtype not in (torch.float32, torch.bfloat16):
+            return _CastLinear(weight_OI, bias_O, dtype)
+        return PackedLinear(weight_OI, bias_O, dtype, out_dtype=torch.float32 if heads_of == "decoder" else dtype)
 
     return make
 
 
-def _replace_linears(module: nn.Module, make: LinearMaker, *, in_encoder: bool = False) -> nn.Module:
+def _replace_linears(module: nn.Module, make: LinearMaker, *, stack: AttentionKind | None = None) -> nn.Module:
     """A copy of the module tree with its linear layers replaced; everything else is shared."""
     if isinstance(module, nn.Linear) and not isinstance(module, Gate):
-        return make(module.weight, module.bias, feeds_encoder_heads=in_encoder and isinstance(module, FusedLinear))
-    in_encoder = in_encoder or (isinstance(module, Stack) and module.kind == "encoder")
+        return make(module.weight, module.bias, heads_of=stack if isinstance(module, FusedLinear) else None)
+    stack = module.kind if isinstance(module, Stack) else stack
     replica = copy.copy(module)
     replica._modules = {
-        name: None if child is None else _replace_linears(child, make, in_encoder=in_encoder)
+        name: None if child is None else _replace_linears(child, make, stack=stack)
         for name, child in module._modules.items()
     }
     if isinstance(replica, FeedForward) and isinstance(replica.w_1, Int8Linear):
@@ -181,16 +184,18 @@ class _CastLinear(nn.Module):
 class PackedLinear(nn.Module):
     """x W^T + b in fp32 or bf16, with W in oneDNN's layout. The reference is ``torch.nn.functional.linear``."""
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, dtype: torch.dtype) -> None:
+    def __init__(
+        self, weight_OI: Tensor, bias_O: Tensor | None, dtype: torch.dtype, *, out_dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
-        self.dtype = dtype
+        self.dtype, self.out_dtype = dtype, out_dtype or dtype
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_OI.detach().to(dtype))
         self.bias_O = None if bias_O is None else bias_O.detach().to(dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., I) to (..., O)."""
         out: Tensor = torch.ops.mkldnn._linear_pointwise(x.to(self.dtype), self.packed, self.bias_O, "none", [], "")
-        return out
+        return out.to(self.out_dtype)
 
 
 class Int8Linear(nn.Module):
