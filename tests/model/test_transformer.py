@@ -90,7 +90,11 @@ def test_beams_reordered_and_sentences_retired_equal_fresh_ones(positions: str) 
     _, state = model.step(torch.tensor([1, 1, 1]), state)
     state = state.select(torch.tensor([[0, 0], [1, 1], [2, 2]]))
     _, state = model.step(torch.tensor([4, 5, 6, 7, 8, 9]), state)
+    buffer = state.layers[0].self_k_BHCK
     state = state.select(torch.tensor([[1, 0], [5, 4]]))  # the second sentence leaves, beams are reordered
+    selected = state.layers[0].self_k_BHCK
+    assert buffer is not None and selected is not None
+    assert (len(selected), selected.data_ptr()) == (2, buffer.data_ptr())  # no second buffer
     logits, _ = model.step(torch.tensor([11, 12, 13, 14]), state)
 
     histories = [(0, [1, 5, 11]), (0, [1, 4, 12]), (2, [1, 9, 13]), (2, [1, 8, 14])]

@@ -47,7 +47,8 @@ class IncrementalDecoder(ABC, Generic[StateT]):
 class LayerCache:
     """The KV cache of one layer: cross-attention's keys and values of the source, self-attention's of the prefix.
 
-    The self-attention buffers are written in place, after the filled slots, and are enlarged when full.
+    The self-attention buffers are written in place, after the filled slots, and are enlarged when full. Sentences that
+    leave make room at their end, which is not returned before the search ends.
     """
 
     cross_k_BHSK: Tensor | None
@@ -67,17 +68,26 @@ class LayerCache:
         return self.self_k_BHCK[:, :, :end], self.self_v_BHCU[:, :, :end]
 
     def select(self, sentences_B: Tensor, n_cached: int) -> LayerCache:
-        """The cache of the selected sentences."""
+        """The cache of the selected sentences, in the same self-attention buffers if they are large enough."""
         cross = (_select(x, sentences_B) for x in (self.cross_k_BHSK, self.cross_v_BHSU))
         if self.self_k_BHCK is None or self.self_v_BHCU is None:
             return LayerCache(*cross)
-        capacity = self.self_k_BHCK.shape[2]
-        filled = (x[:, :, :n_cached].index_select(0, sentences_B) for x in (self.self_k_BHCK, self.self_v_BHCU))
-        return LayerCache(*cross, *(_reserve(x, n_cached, capacity, like=x) for x in filled))
+        buffers = (_select_in_place(x, sentences_B, n_cached) for x in (self.self_k_BHCK, self.self_v_BHCU))
+        return LayerCache(*cross, *buffers)
 
 
 def _select(tensor: Tensor | None, sentences_B: Tensor) -> Tensor | None:
     return None if tensor is None else tensor.index_select(0, sentences_B)
+
+
+def _select_in_place(buffer_BHCK: Tensor, sentences_B: Tensor, n_cached: int) -> Tensor:
+    """The buffer with the selected sentences, moved to its front; a new one for more sentences than it holds."""
+    filled_BHCK = buffer_BHCK[:, :, :n_cached].index_select(0, sentences_B)
+    if len(filled_BHCK) > len(buffer_BHCK):
+        return _reserve(filled_BHCK, n_cached, buffer_BHCK.shape[2], like=filled_BHCK)
+    selected_BHCK = buffer_BHCK[: len(filled_BHCK)]
+    selected_BHCK[:, :, :n_cached] = filled_BHCK
+    return selected_BHCK
 
 
 def _reserve(filled_BHCK: Tensor | None, n_cached: int, capacity: int, *, like: Tensor) -> Tensor:
@@ -93,7 +103,7 @@ def _reserve(filled_BHCK: Tensor | None, n_cached: int, capacity: int, *, like: 
 class DecodingState:
     """The decoding state of an encoder-decoder or decoder-only stack; source and cache are held once per sentence.
 
-    A state can be extended once: the next state shares its buffers.
+    A state can be extended or selected from once: the next state shares its buffers.
     """
 
     layers: tuple[LayerCache, ...]

@@ -46,8 +46,7 @@ class ParsingValidation(PairValidation):
     """Perplexity and labelled F1."""
 
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
-        config = self.run_config
-        parser = Parser(model, self.tokenizers, config.search, precision=config.training.precision)
+        parser = Parser(model, self.tokenizers, self._search, precision=self.config.precision)
         gold = [gold_tree(self._sources[row], self._references[row]) for row in rows]
         parses = parser.parse_interruptible(should_stop, [tagged_words(tree) for tree in gold])
         return None if parses is None else [str(parse.tree) for parse in parses]

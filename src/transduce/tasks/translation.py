@@ -35,7 +35,7 @@ class TranslationValidation(PairValidation):
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
         translator = Translator(
-            model, self.tokenizers, config.search, direction=config.data.direction, precision=config.training.precision
+            model, self.tokenizers, self._search, direction=config.data.direction, precision=config.training.precision
         )
         return translator.translate_interruptible(should_stop, [self._sources[row] for row in rows])
 

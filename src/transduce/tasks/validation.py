@@ -20,7 +20,8 @@ __all__ = ["PairValidation"]
 class PairValidation(ABC):
     """Perplexity of the dev store, and a score of the first dev sentences, decoded with the run's search.
 
-    Decoding and scoring use the functions of the final evaluation. Several processes split batches and sentences
+    Decoding and scoring use the functions of the final evaluation; search batches are not larger than training's, so
+    that a validation needs little memory beyond that of the training. Several processes split batches and sentences
     round-robin; the gathered result equals that of one process.
     """
 
@@ -39,6 +40,8 @@ class PairValidation(ABC):
         self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = PairBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
         self._device_type = device.type
+        max_tokens = min(config.search.max_tokens_per_batch, config.training.max_tokens_per_batch)
+        self._search = config.search.model_copy(update={"max_tokens_per_batch": max_tokens})
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
         self._distributed = distributed or DistributedContext()
