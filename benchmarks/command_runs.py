@@ -1,7 +1,8 @@
 """Runs of ``transduce train``, sampled while they train; with different memory allocators. Part of ``whole_run.py``.
 
 One run has all cores. Several train at the same time, each on one core with one thread, so that they see the same load
-of the machine. Rates are those of the command's ``metrics.jsonl``, without validation and checkpoints. The allocators:
+of the machine. Rates follow from the command's ``metrics.jsonl``: of the training alone, and of the elapsed time, with
+validations and checkpoints. The allocators:
 
 - ``c-library``: the default allocator;
 - ``few-kernels``: oneDNN caches 64 kernels instead of 1,024;
@@ -54,7 +55,8 @@ class Sample:
 
     n_updates: int
     tokens: int  # target tokens so far
-    seconds: float  # of training
+    seconds: float  # of training, without validations and checkpoints
+    elapsed_s: float  # with them
     memory_mb: float
 
 
@@ -80,14 +82,20 @@ class Watched:
         early_end = min(EARLY[1], max(1, n // 2))
         early_start = min(EARLY[0], early_end - 1)
         late_start = min(n - 1, round(n * (1 - LATE_SHARE)))
-        early, late = (rate(samples[start], samples[end]) for start, end in ((early_start, early_end), (late_start, n)))
+        spans = ((samples[early_start], samples[early_end]), (samples[late_start], samples[n]))
+        early, late = (rate(*span) for span in spans)
+        elapsed_early, elapsed_late = (elapsed_rate(*span) for span in spans)
         return {
-            "samples": [[s.n_updates, s.tokens, round(s.seconds, 1), round(s.memory_mb)] for s in samples],
+            "samples": [
+                [s.n_updates, s.tokens, round(s.seconds, 1), round(s.elapsed_s, 1), round(s.memory_mb)] for s in samples
+            ],
             "early": [early_start, early_end],
             "late": [late_start, n],
             "tokens_per_s_early": round(early, 1),
             "tokens_per_s_late": round(late, 1),
             "late_over_early": round(late / early, 3) if early else None,
+            "elapsed_tokens_per_s_early": round(elapsed_early, 1),
+            "elapsed_tokens_per_s_late": round(elapsed_late, 1),
             "memory_mb_early": round(samples[early_end].memory_mb),
             "memory_mb_end": round(samples[-1].memory_mb),
             "memory_mb_peak": round(self.peak_memory_mb[name]),
@@ -108,6 +116,9 @@ class Watched:
             lines.append(
                 "  tokens/s of samples {} to {}: {:,.0f}".format(*summary["late"], summary["tokens_per_s_late"])
                 + "; {} to {}: {:,.0f}".format(*summary["early"], summary["tokens_per_s_early"])
+                + "; with validations and checkpoints {:,.0f} and {:,.0f}".format(
+                    summary["elapsed_tokens_per_s_late"], summary["elapsed_tokens_per_s_early"]
+                )
                 + f"; peak memory {summary['memory_mb_peak']:,} MB"
             )
         return "\n".join(lines)
@@ -116,6 +127,11 @@ class Watched:
 def rate(before: Sample, after: Sample) -> float:
     """Return the target tokens per second of training between two samples."""
     return (after.tokens - before.tokens) / max(after.seconds - before.seconds, 1e-9)
+
+
+def elapsed_rate(before: Sample, after: Sample) -> float:
+    """Return the target tokens per elapsed second between two samples, validations and checkpoints included."""
+    return (after.tokens - before.tokens) / max(after.elapsed_s - before.elapsed_s, 1e-9)
 
 
 def watch(
@@ -150,7 +166,7 @@ class _Run:
     """A training run in its own process, on its own cores."""
 
     def __init__(self, name: str, cores: Sequence[int], folder: Path, arguments: Sequence[str]) -> None:
-        self.name, self.folder, self.samples = name, folder, [Sample(0, 0, 0.0, 0.0)]
+        self.name, self.folder, self.samples = name, folder, [Sample(0, 0, 0.0, 0.0, 0.0)]
         command = [sys.executable, "-m", "transduce", "train", *arguments, "--out", str(folder)]
         self.log = folder.with_suffix(".log")
         with self.log.open("w") as log:
@@ -174,9 +190,12 @@ class _Run:
     def sample(self) -> None:
         """Record progress and memory. Exits if the training has ended."""
         self._require_alive()
-        last = self._updates()[-1]
+        updates = self._updates()
+        last, tokens = updates[-1], [0, *(update["tgt_tokens"] for update in updates)]
+        windows = zip(pairwise(tokens), updates, strict=True)
+        seconds = sum((after - before) / update["tgt_tokens_per_s"] for (before, after), update in windows)
         resident_mb = memory_mb(self.process.pid)
-        self.samples.append(Sample(last["update"], last["tgt_tokens"], last["elapsed_s"], resident_mb))
+        self.samples.append(Sample(last["update"], last["tgt_tokens"], seconds, last["elapsed_s"], resident_mb))
 
     def stop(self) -> None:
         """Kill the process; its result is not needed."""

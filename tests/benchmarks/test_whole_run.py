@@ -94,4 +94,6 @@ def test_transduce_train_alone_is_sampled(tmp_path: Path) -> None:
     tokens = [sample[1] for sample in of_run["samples"]]
     assert tokens == sorted(tokens)
     assert tokens[-1] > 0
+    for _, _, seconds, elapsed_s, _ in of_run["samples"][1:]:
+        assert 0 < seconds <= elapsed_s * 1.01  # rates are of the training alone, or with validations
     assert of_run["memory_mb_peak"] >= of_run["memory_mb_end"] > 10

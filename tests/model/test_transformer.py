@@ -93,7 +93,8 @@ def test_beams_reordered_and_sentences_retired_equal_fresh_ones(positions: str) 
     buffer = state.layers[0].self_k_BHCK
     state = state.select(torch.tensor([[1, 0], [5, 4]]))  # the second sentence leaves, beams are reordered
     selected = state.layers[0].self_k_BHCK
-    assert buffer is not None and selected is not None
+    assert buffer is not None
+    assert selected is not None
     assert (len(selected), selected.data_ptr()) == (2, buffer.data_ptr())  # no second buffer
     logits, _ = model.step(torch.tensor([11, 12, 13, 14]), state)
 

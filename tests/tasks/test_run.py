@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
-from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_tensors
+from transduce.tasks.batch_search import run_search
+from transduce.training import UpdateRecord, ValidationRecord, average_weights, checkpoint_folders, read_tensors
 
 pytestmark = pytest.mark.reliability
 
@@ -227,6 +229,29 @@ def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
     assert dev is not None
     score = evaluate(Translator.load(tmp_path / "run" / "model"), *dev).scores.sacrebleu
     assert (score.score, score.signature) == (pytest.approx(validation["bleu"]), validation["signature"])
+
+
+def test_validation_decodes_batches_no_larger_than_the_training_s(
+    micro_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes: list[tuple[int, ...]] = []
+
+    def recorded_search(decoder: Any, src_BS: torch.Tensor, *arguments: Any, **options: Any) -> Any:
+        shapes.append(tuple(src_BS.shape))
+        return run_search(decoder, src_BS, *arguments, **options)
+
+    monkeypatch.setattr("transduce.tasks.batch_search.run_search", recorded_search)
+    settings = ["training.max_updates=16", "training.max_tokens_per_batch=120", "search.max_tokens_per_batch=4000"]
+    validated: list[object] = []
+
+    def listen(record: object) -> None:
+        validated.extend([record] if isinstance(record, ValidationRecord) else [])
+
+    train(
+        read_recipe(micro_recipe, settings), tmp_path / "run", listeners=[listen], should_stop=lambda: bool(validated)
+    )
+    assert sum(rows for rows, _ in shapes) == 20
+    assert max(rows * columns for rows, columns in shapes) <= 120
 
 
 def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path) -> None:
