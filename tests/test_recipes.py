@@ -28,6 +28,7 @@ from transduce.config import (
     config_from_mapping,
 )
 from transduce.errors import ConfigError
+from transduce.model.cost import cost_of
 from transduce.recipes import PRESETS, preset, read_recipe, with_settings
 
 
@@ -41,6 +42,33 @@ def test_defaults_are_the_paper_s() -> None:
     assert (run.search.beam_size, run.search.alpha, run.search.max_extra_tokens) == (4, 0.6, 50)
     big = preset("big")
     assert (big.model.p_drop, big.training.max_updates, big.training.average_last) == (0.3, 300_000, 20)
+
+
+# Layers, d_model, d_ff, h, d_k, d_v, million weights without embeddings. Section 6.3: 4 layers, d_model 1024, all other
+# parameters those of base; the authors' code (tensor2tensor): 6 layers, and the big model for the semi-supervised set.
+PARSERS = {
+    "parsing-wsj": (4, 1024, 2048, 8, 128, 128, 83.95),
+    "parsing-wsj-semi": (4, 1024, 2048, 8, 128, 128, 83.95),
+    "parsing-wsj-authors-code": (6, 1024, 2048, 8, 128, 128, 125.93),
+    "parsing-wsj-semi-authors-code": (6, 1024, 4096, 16, 64, 64, 176.28),
+}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_the_paper_s_parsers_have_its_numbers(name: str) -> None:
+    run = read_recipe(Path(__file__).parents[1] / "recipes" / f"{name}.toml")
+    model = run.model.with_vocabulary(16_000, 200)
+    assert isinstance(model, TransformerConfig)
+    assert model.n_encoder_layers == model.n_decoder_layers
+    million = round(cost_of(model).parameters_without_embeddings / 1e6, 2)
+    sizes = (model.n_encoder_layers, model.d_model, model.d_ff, model.n_heads, model.d_k, model.d_v, million)
+    assert sizes == PARSERS[name]
+    assert (run.search.beam_size, run.search.alpha, run.search.max_extra_tokens) == (21, 0.3, 300)
+    assert run.data.vocab_size == (32_000 if "semi" in name else 16_000)
+    base = preset("base")
+    unchanged = ("norm", "positions", "p_drop_relu", "n_experts")
+    assert "code" in name or all(getattr(model, field) == getattr(base.model, field) for field in unchanged)
+    assert (run.training.adam_beta2, run.training.eps_ls) == (0.98, 0.1)
 
 
 def test_configurations_do_not_change() -> None:

@@ -59,9 +59,10 @@ PARSERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "wsj": (
-        "big",
+        "base",
         (
-            "model.n_encoder_layers=4", "model.n_decoder_layers=4", "model.p_drop=0.2", "model.p_drop_attention=0.2",
+            "model.n_encoder_layers=4", "model.n_decoder_layers=4", "model.d_model=1024", "model.d_k=128",
+            "model.d_v=128", "model.p_drop=0.2", "model.p_drop_attention=0.2",
             "data.corpus=wsj", "data.leaves=tags", "data.vocab_size=16000", "data.max_length=512",
             "training.max_updates=100000", "training.max_tokens_per_batch=25000", "training.warmup_steps=16000",
             "training.lr_factor=0.5", "training.checkpoint_every_updates=1000", "training.keep_checkpoints=5",
