@@ -17,6 +17,8 @@ SYSTEMS: list[dict[str, Any]] = [
     {"positions": "learned"},
     {"norm": "pre", "embeddings": "separate"},
     {"n_experts": 3},
+    {"compatibility": "additive"},
+    {"compatibility": "bilinear"},
 ]
 
 

@@ -29,6 +29,9 @@ SMALL: dict[str, Any] = {
 SYSTEMS: dict[str, dict[str, Any]] = {
     "transformer": {},
     "mixture of experts": {"n_experts": 4},
+    "unscaled dot products": {"compatibility": "dot"},
+    "additive compatibility": {"compatibility": "additive"},
+    "bilinear compatibility": {"compatibility": "bilinear"},
     "recurrent": {"system": "recurrent"},
     "last-state": {"system": "last-state"},
     "convs2s": {"system": "convs2s"},
@@ -155,7 +158,9 @@ def test_its_cost_is_what_is_built(name: str) -> None:
     cost = cost_of(model.config)
     assert cost.parameters == sum(weight.numel() for weight in model.parameters())
     assert cost.parameters - cost.parameters_without_embeddings == 20 * 16  # one table for all
-    matrices = sum(weight.numel() for weight in model.parameters() if weight.ndim > 1)
+    # The vectors v of additive compatibility, (H, 1, K), are applied to pairs of positions: a cost of attention.
+    is_matrix = {weight: weight.ndim > 1 and weight.shape[1:-1] != (1,) for weight in model.parameters()}
+    matrices = sum(weight.numel() for weight in model.parameters() if is_matrix[weight])
     inactive = (
         4 * 2 * (2 * 16 * 24) if name == "mixture of experts" else 0
     )  # layers x inactive experts x their matrices

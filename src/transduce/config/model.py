@@ -76,6 +76,8 @@ class TransformerConfig(ModelConfig):
     n_heads: Heads = 8  # h (section 3.2.2)
     d_k: HeadWidth = 64  # width of queries and keys per head
     d_v: HeadWidth = 64  # width of values per head
+    # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, v . tanh(q + k), q . A k / sqrt(d_k).
+    compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
     p_drop_attention: Fraction = 0.0  # dropout of the attention weights
     p_drop_relu: Fraction = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids encode the position, half the number of words so far.

@@ -2,7 +2,8 @@
 
 Read ``attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for GPUs and
 long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps. ``SelfAttention``
-and ``CrossAttention`` are the two multi-head layers. Masks (``allow``) are boolean, True = may attend.
+and ``CrossAttention`` are the two multi-head layers; with another score than q . k / sqrt(d_k) (``compatibility.py``)
+they use ``weighted_values``, the rest of equation 1. Masks (``allow``) are boolean, True = may attend.
 
 Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O concatenated
 features of several projections, N real positions of the batch (see ``padding.py``), M real source positions, Q new
@@ -21,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
+from transduce.model.compatibility import make_compatibility
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
 from transduce.model.padding import EncoderOutput, PaddingInfo
@@ -29,7 +31,7 @@ from transduce.model.stack_config import StackConfig
 __all__ = [
     "AttentionBias", "AttentionHook", "AttentionKernel", "AttentionKind", "CrossAttention", "FusedLinear",
     "MultiHeadAttention", "SelfAttention", "WeightsHook", "attention", "fused_attention", "incremental_attention",
-    "layer_hook", "merge_heads", "split_heads",
+    "layer_hook", "merge_heads", "split_heads", "weighted_values",
 ]  # fmt: skip
 
 AttentionKernel = Literal["auto", "reference", "fused"]
@@ -69,6 +71,13 @@ def attention(
     [[[[0.5, 0.5], [0.5, 0.5]]]]
     """
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) * (q_BHTK.shape[-1] ** -0.5)
+    return weighted_values(scores_BHTS, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
+
+
+def weighted_values(
+    scores_BHTS: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """``attention`` from the scores of queries and keys on: mask, softmax, weighted sum of the values."""
     if allow_BTS is not None:
         if not bool(allow_BTS.any(dim=-1).all()):
             raise ShapeError("attention mask: a query may attend to no position; allow at least one in each row")
@@ -145,6 +154,7 @@ class MultiHeadAttention(nn.Module):
         self.n_heads = config.n_heads
         self.p_drop = config.p_drop_attention
         self.kernel = kernel
+        self.compatibility = make_compatibility(config)  # None: the paper's
         self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
 
     def split(self, x_BTO: Tensor, widths: Sequence[int]) -> list[Tensor]:
@@ -164,7 +174,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attention in all heads, (B, H, T, U), by the chosen kernel; with a hook, by the reference."""
         p_drop = self.p_drop if self.training else 0.0
-        kernel = "reference" if hook is not None else self.kernel
+        kernel = "reference" if hook is not None or self.compatibility is not None else self.kernel
         if kernel == "auto":
             is_short = q_BHTK.shape[-2] * k_BHSK.shape[-2] <= MAX_REFERENCE_SCORES
             kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
@@ -172,12 +182,22 @@ class MultiHeadAttention(nn.Module):
             case "fused":
                 return fused_attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
             case "reference":
-                heads_BHTU, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
+                if self.compatibility is None:
+                    heads_BHTU, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
+                else:
+                    scores_BHTS = self.compatibility(q_BHTK, k_BHSK)
+                    heads_BHTU, weights_BHTS = weighted_values(scores_BHTS, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
                 if hook is not None:
                     hook(weights_BHTS[: queries.n_sentences, :, : queries.n_positions, : keys.n_positions])
                 return heads_BHTU
             case _:
                 assert_never(kernel)
+
+    def attend_step(self, q_BHQK: Tensor, k_BHCK: Tensor, v_BHCU: Tensor, *, mask: AttentionBias) -> Tensor:
+        """Attention of a decoding step in all heads, (B, H, Q, U)."""
+        if self.compatibility is None:
+            return incremental_attention(q_BHQK, k_BHCK, v_BHCU, bias_GTS=mask.bias(q_BHQK.dtype))
+        return weighted_values(self.compatibility(q_BHQK, k_BHCK), v_BHCU, allow_BTS=mask.allow_BTS)[0]
 
 
 class SelfAttention(MultiHeadAttention):
@@ -202,7 +222,7 @@ class SelfAttention(MultiHeadAttention):
         """One decoding step, (B, Q, D) to (B, Q, D): append keys and values to the cache, then attend to all of it."""
         q_BHQK, new_k_BHQK, new_v_BHQU = self.split(self.w_qkv(x_BQD), self.widths)
         k_BHCK, v_BHCU = cache.append(new_k_BHQK, new_v_BHQU, n_cached=n_cached)
-        heads_BHQU = incremental_attention(q_BHQK, k_BHCK, v_BHCU, bias_GTS=mask.bias(q_BHQK.dtype))
+        heads_BHQU = self.attend_step(q_BHQK, k_BHCK, v_BHCU, mask=mask)
         out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))
         return out_BQD
 
@@ -240,7 +260,6 @@ class CrossAttention(MultiHeadAttention):
         assert cache.cross_k_BHSK is not None
         assert cache.cross_v_BHSU is not None
         q_BHQK = split_heads(self.w_q(x_BQD).to(cache.cross_k_BHSK.dtype), self.n_heads)
-        bias_G1S = mask.bias(q_BHQK.dtype)
-        heads_BHQU = incremental_attention(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSU, bias_GTS=bias_G1S)
+        heads_BHQU = self.attend_step(q_BHQK, cache.cross_k_BHSK, cache.cross_v_BHSU, mask=mask)
         out_BQD: Tensor = self.w_o(merge_heads(heads_BHQU))
         return out_BQD

@@ -84,7 +84,7 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
     single_head_flops = 2 * 2 * n_tokens * d  # Q K^T and (weights) V with d_k = d_v = d
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
-            attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v))
+            attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v)) + _compatibility(config)
             feed_forward = _feed_forward(config)
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
@@ -130,6 +130,19 @@ def _lstm(n_in: int, width: int) -> _Weights:
 
 def _convolution(width: int, k: int) -> _Weights:
     return _Weights(k * width * width, width)
+
+
+def _compatibility(config: TransformerConfig) -> _Weights:
+    """The weights of the compatibility function of one attention layer."""
+    match config.compatibility:
+        case "scaled" | "dot":
+            return _Weights()
+        case "additive":
+            return _Weights(vectors=config.n_heads * config.d_k)
+        case "bilinear":
+            return _Weights(config.n_heads * config.d_k**2)
+        case never:
+            assert_never(never)
 
 
 def _feed_forward(config: TransformerConfig) -> _Weights:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from transduce.model.attention import FusedLinear
+from transduce.model.compatibility import AdditiveCompatibility, BilinearCompatibility
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
 from transduce.model.output import LinearOutput
 
@@ -37,6 +38,9 @@ def initialise(model: nn.Module) -> None:
             case FusedLinear():
                 for part in torch.split(module.weight, module.widths):
                     nn.init.xavier_uniform_(part)
+            case AdditiveCompatibility(weight=of_heads) | BilinearCompatibility(weight=of_heads):
+                for of_head in of_heads:
+                    nn.init.xavier_uniform_(of_head)
             case nn.Linear():
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:

@@ -20,6 +20,7 @@ class StackConfig:
     n_heads: int
     d_k: int
     d_v: int
+    compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
     p_drop: float = 0.1
     p_drop_attention: float = 0.0
     p_drop_relu: float = 0.0

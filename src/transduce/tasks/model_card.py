@@ -69,6 +69,8 @@ def _architecture(model: ModelConfig) -> str:
     if isinstance(model, TransformerConfig):
         parts.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
         parts.append("word positions" if model.positions == "words" else f"{model.positions} positions")
+        if model.compatibility != "scaled":
+            parts.append(f"{model.compatibility} compatibility function")
     else:
         specific = model.model_dump(exclude=set(ModelConfig.model_fields))
         parts += [f"system {model.system}", *(f"{name} {value}" for name, value in specific.items())]
