@@ -25,6 +25,7 @@ from transduce.errors import (
     TransduceError,
     TreeError,
 )
+from transduce.imports import without_collection
 
 if TYPE_CHECKING:
     from transduce.model import Transformer
@@ -60,5 +61,7 @@ _LAZY_IMPORTS = {
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY_IMPORTS:
-        return getattr(importlib.import_module(_LAZY_IMPORTS[name]), name)
+        with without_collection():
+            module = importlib.import_module(_LAZY_IMPORTS[name])
+        return getattr(module, name)
     raise AttributeError(f"module 'transduce' has no attribute {name!r}")

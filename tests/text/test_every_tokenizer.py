@@ -9,7 +9,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -83,12 +83,12 @@ class Kind:
     texts: tuple[str, ...] = field(repr=False)
     encodable: st.SearchStrategy[str] = field(repr=False)
     smallest: int | None = None  # vocabulary size before learning; None if it cannot be chosen
-    options: tuple[str, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict, hash=False)
 
-    def arguments(self, n_learned: int) -> dict[str, int | bool]:
+    def arguments(self, n_learned: int) -> dict[str, object]:
         """The keyword arguments of ``train`` for ``n_learned`` learned tokens."""
         size = {} if self.smallest is None else {"vocab_size": self.smallest + n_learned}
-        return size | dict.fromkeys(self.options, True)
+        return size | dict(self.options)
 
     def learn(self, texts: Iterable[str] | None = None, n_learned: int = 80) -> Tokenizer:
         """Train on ``texts``, by default its own."""
@@ -102,15 +102,23 @@ class Kind:
 
 N_SPECIAL, N_BYTES, N_MASKS = len(SPECIAL_TOKENS), 256, len(MASKS)
 PLAIN_BPE, PLAIN_WORDPIECE = N_SPECIAL + N_BYTES, N_SPECIAL + 2 * N_BYTES  # each byte at the start of a word and inside
-TEXT_KINDS = [
+MASKED, CHARACTERS = {"masks": True}, {"alphabet": "characters"}
+BYTE_KINDS = [
     Kind("BPE", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE),
-    Kind("BPE with masks", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 1 + N_MASKS, ("masks",)),  # 1: the shared prefix
+    Kind("BPE with masks", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 1 + N_MASKS, MASKED),  # 1: the shared prefix
     Kind("WordPiece", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE),
-    Kind("WordPiece with masks", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE + 2 * N_MASKS, ("masks",)),
+    Kind("WordPiece with masks", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE + 2 * N_MASKS, MASKED),
 ]
+CHARACTER_KINDS = [  # the tokens of characters count as learned
+    Kind("BPE of characters", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE, CHARACTERS),
+    Kind("WordPiece of characters", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE, CHARACTERS),
+    Kind("BPE, both", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 1 + N_MASKS, MASKED | CHARACTERS),
+]
+TEXT_KINDS = [*BYTE_KINDS, *CHARACTER_KINDS]
 KINDS = [*TEXT_KINDS, Kind("word-level", train_word_level, TREES, TREE_TEXT)]
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+every_byte_kind = pytest.mark.parametrize("kind", BYTE_KINDS, ids=lambda kind: kind.name)
 every_text_kind = pytest.mark.parametrize("kind", TEXT_KINDS, ids=lambda kind: kind.name)
 
 
@@ -128,7 +136,7 @@ def test_the_vocabulary_has_each_id_once_and_begins_with_the_special_tokens(kind
     assert [vocabulary[token] for token in SPECIAL_TOKENS] == [0, 1, 2, 3]
 
 
-@every_text_kind
+@every_byte_kind
 def test_vocab_size_counts_special_tokens_and_bytes(kind: Kind) -> None:
     assert kind.smallest is not None
     for n_learned in (0, 1, 6):

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
-from transduce.cli.imports import without_collection
+from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import STANDARD, echo
@@ -25,7 +25,7 @@ def attention(
     device: options.Device = "auto",
 ) -> None:
     """Draw the attention weights of a translation, all layers and heads, as one HTML page. Figures 3 to 5."""
-    with without_collection():
+    with command_imports():
         from transduce.tasks import Translator
         from transduce.view import attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
-from transduce.cli.imports import without_collection
+from transduce.cli.imports import command_imports
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
 from transduce.cli.output import STANDARD, print_json, print_scores
@@ -56,7 +56,7 @@ def evaluate(
     Tokenised BLEUs are added on request, and where papers report them:
     multi30k_bleu for Multi30k, paper_bleu for newstest.
     """
-    with without_collection():
+    with command_imports():
         from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
         from transduce.files import write_lines
         from transduce.metrics import customary_bleus

@@ -1,4 +1,4 @@
-"""Imports of many modules at once."""
+"""Imports of a command."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["without_collection"]
+from transduce.imports import without_collection
+
+__all__ = ["command_imports"]
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
-    """A context for imports, in which Python does not search for garbage.
+def command_imports() -> Iterator[None]:
+    """A context for a command's imports: without a search for garbage, which leaves these modules out later, too.
 
-    Modules stay until the end of the process. Searching through all of them again and again takes a fifth of the time
-    of importing torch; they are also left out of later searches.
+    Only for a process of our own: whatever is garbage at the end of the context stays until the process ends.
     """
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if is_enabled:
-            gc.enable()
+    with without_collection():
+        try:
+            yield
+        finally:
+            gc.freeze()

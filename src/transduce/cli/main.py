@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import transduce
-from transduce.cli.imports import without_collection
+from transduce.cli.imports import command_imports
 from transduce.cli.output import echo, echo_error
 from transduce.cli.signals import EndedBySignal, exit_on_signals
 from transduce.cli.streams import discard_stdout, open_streams
@@ -75,7 +75,7 @@ def _require_working_folder() -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     """Run one command line. Invalid arguments are reported here, all other errors are raised."""
-    with without_collection():  # late: ``main`` must set up the streams before any file is opened
+    with command_imports():  # late: ``main`` must set up the streams before any file is opened
         import typer
 
         from transduce.cli.verbs import app

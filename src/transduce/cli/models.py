@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.cli.imports import without_collection
+from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def load_translator(
 
     Raises ConfigError or CheckpointError.
     """
-    with without_collection():
+    with command_imports():
         from transduce.tasks import Reranker, Translator
 
     device = chosen_device(device)

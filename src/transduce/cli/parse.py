@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from transduce.cli import options
-from transduce.cli.imports import without_collection
+from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.models import requested_search
@@ -60,7 +60,7 @@ def parse(
 
     On a terminal, type sentences at a prompt.
     """
-    with without_collection():
+    with command_imports():
         from transduce.files import open_binary, write_text
         from transduce.tasks import Parser
         from transduce.view.trees import draw_tree, indented

@@ -73,6 +73,11 @@ class DataConfig(Record):
     test_trees: FileName | None = None  # likewise, for the final evaluation
     treebank: FileName | None = None  # parsing, with corpus = "wsj": the folder of sections 00 to 24 (--treebank)
     tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
+    # What the vocabulary starts with: "bytes", or these and the "characters" of the training text, each one token.
+    alphabet: Literal["bytes", "characters"] = "bytes"
+    # Merge a pair of tokens only if it occurs this often. Default: twice; for wordpiece a minimum that starts at half
+    # the average count of a token and is halved down to 2. With 1, wordpiece merges by P(ab) / (P(a) P(b)) alone.
+    min_pair_count: Count | None = None
     vocab_size: ByteLevelSize = 37_000  # of the shared vocabulary, or of each separate one
     shared_vocabulary: bool = True  # one vocabulary for both languages (section 5.1)
     bpe_dropout: Fraction = 0.0  # probability of skipping a merge in training text (Provilkov et al., 2020)

@@ -179,11 +179,18 @@ def tokenizer_trainer(config: DataConfig) -> Callable[[Iterable[str]], Tokenizer
     """Return the function that trains a tokenizer of the configured kind and size. Section 5.1."""
     match config.tokenizer:
         case "bpe":
-            return partial(train_bpe, vocab_size=config.vocab_size, masks=config.masks)
+            train = train_bpe
         case "wordpiece":
-            return partial(train_wordpiece, vocab_size=config.vocab_size, masks=config.masks)
+            train = train_wordpiece
         case _:
             assert_never(config.tokenizer)
+    return partial(
+        train,
+        vocab_size=config.vocab_size,
+        masks=config.masks,
+        alphabet=config.alphabet,
+        min_pair_count=config.min_pair_count,
+    )
 
 
 def _new_reports(text: PairedText) -> dict[str, CleaningReport]:
@@ -200,7 +207,8 @@ def _describe_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
     src, tgt = tokenizers.src, tokenizers.tgt
     sizes = f"{src.size:,}" if tokenizers.is_shared else f"{src.size:,} and {tgt.size:,}"
     is_small = min(each.size for each in (src, tgt) if not each.is_closed) < config.vocab_size
-    why = f" (not {config.vocab_size:,}: no other pair occurs twice)" if is_small else ""
+    enough = "twice" if config.min_pair_count in (None, 2) else f"{config.min_pair_count:,} times"
+    why = f" (not {config.vocab_size:,}: no other pair occurs {enough})" if is_small else ""
     return f"tokenizer: {sizes} tokens{why}"
 
 

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from tokenizers import Tokenizer as LibraryTokenizer
-from tokenizers import models, pre_tokenizers, trainers
+from tokenizers import models, trainers
 
 from transduce.errors import ConfigError, DataError
+from transduce.text.alphabet import Alphabet, count_words, frequent_characters, merges_of
+from transduce.text.byte_level import BYTE_CHARACTERS, from_byte_level, to_byte_level
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer import Tokenizer, to_byte_level
+from transduce.text.tokenizer import Tokenizer
 from transduce.text.tokenizer_pipelines import byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS
 
 __all__ = ["train_bpe"]
 
-N_BYTES = 256
 MAX_TEXT_CHARACTERS = 5000  # for training; time grows with the square of the length of a word
 MIN_PAIR_COUNT = 2  # a pair seen once does not generalise
+WORDS_PER_CHUNK = 10_000  # of the words passed to the library's trainer at once
+
+Merge = tuple[str, str]  # two tokens in the byte-level alphabet
 
 
-def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> Tokenizer:
+def train_bpe(
+    texts: Iterable[str],
+    *,
+    vocab_size: int,
+    masks: bool = False,
+    alphabet: Alphabet = "bytes",
+    min_pair_count: int | None = None,
+) -> Tokenizer:
     """Train a BPE tokenizer of ``vocab_size`` ids: 4 special tokens, 256 bytes, the most frequent merges. Section 5.1.
 
-    The normalised texts are read once, as a stream. Training is deterministic; with too few pairs that occur twice,
-    the vocabulary is smaller. Texts of more than 5,000 characters (which cleaning drops by default) are split. With
-    ``masks``, each mask (``masks.py``) is a token, made by merges that rank before all learned ones.
+    The normalised texts are read once, as a stream. Training is deterministic; with too few pairs that occur
+    ``min_pair_count`` times (default: twice), the vocabulary is smaller. Texts of more than 5,000 characters (which
+    cleaning drops by default) are split. With ``masks``, each mask (``masks.py``) is a token, made by merges that rank
+    before all learned ones. With the ``alphabet`` of "characters" (``alphabet.py``), so is each character that occurs
+    ``min_pair_count`` times, the most frequent first, as long as the vocabulary has room.
 
     Raises ConfigError if ``vocab_size`` is below 260, DataError if all texts are empty.
 
@@ -35,47 +48,87 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, masks: bool = False) -> 
     >>> tokenizer.size, tokenizer.pieces(range(260, tokenizer.size))
     (263, ['lo', '▁lo', '▁low'])
     """
-    first_merges = _merges_of_masks() if masks else []
-    smallest = len(SPECIAL_TOKENS) + N_BYTES + len(first_merges)
-    if vocab_size < smallest:
-        parts = f"4 special tokens, 256 bytes{f', {len(first_merges)} for masks' if masks else ''}"
-        raise ConfigError(f"vocab_size must be at least {smallest} ({parts}), got {vocab_size}")
+    merges_of_masks = list(dict.fromkeys(chain.from_iterable(map(merges_of, MASKS)))) if masks else []
+    n_fixed = len(SPECIAL_TOKENS) + len(BYTE_CHARACTERS) + len(merges_of_masks)
+    if vocab_size < n_fixed:
+        for_masks = f", {len(merges_of_masks)} for masks" if masks else ""
+        parts = f"4 special tokens, {len(BYTE_CHARACTERS)} bytes{for_masks}"
+        raise ConfigError(f"vocab_size must be at least {n_fixed} ({parts}), got {vocab_size}")
     stream = iter(texts)
     first = next((text for text in stream if text), None)
     if first is None:
         raise DataError(NO_TEXT)
-    library = byte_level_pipeline(models.BPE())
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(SPECIAL_TOKENS) - len(first_merges),
-        min_frequency=MIN_PAIR_COUNT,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        special_tokens=[],
-        show_progress=False,
-    )
-    library.train_from_iterator(chain.from_iterable(map(_split_long, chain([first], stream))), trainer)
-    return Tokenizer(_with_special_tokens(library, first_merges).to_str())
+    lines = chain.from_iterable(map(_split_long, chain([first], stream)))
+    n_merges, min_count = vocab_size - n_fixed, MIN_PAIR_COUNT if min_pair_count is None else min_pair_count
+    if alphabet == "bytes":
+        learned = _learn_from_bytes(lines, n_merges=n_merges, min_count=min_count)
+    else:
+        learned = _learn_from_characters(lines, n_merges=n_merges, min_count=min_count, known=merges_of_masks)
+    return Tokenizer(_library(merges_of_masks, learned).to_str())
 
 
 def _split_long(text: str) -> list[str]:
     return [text[start : start + MAX_TEXT_CHARACTERS] for start in range(0, len(text), MAX_TEXT_CHARACTERS)]
 
 
-def _merges_of_masks() -> list[tuple[str, str]]:
-    """Return the merges that make each mask a token: its first two bytes, equal in all masks, then the third."""
-    masks = list(map(to_byte_level, MASKS))
-    return [(masks[0][0], masks[0][1]), *((mask[:2], mask[2]) for mask in masks)]
+def _learn_from_bytes(texts: Iterator[str], *, n_merges: int, min_count: int) -> list[Merge]:
+    library = byte_level_pipeline(models.BPE())
+    library.train_from_iterator(texts, _trainer(BYTE_CHARACTERS, n_merges=n_merges, min_count=min_count))
+    return _merges(library)
 
 
-def _with_special_tokens(learned: LibraryTokenizer, first_merges: list[tuple[str, str]]) -> LibraryTokenizer:
-    """Return the learned model with the special tokens at ids 0 to 3 and with ``first_merges`` before its own.
+def _learn_from_characters(
+    texts: Iterator[str], *, n_merges: int, min_count: int, known: Sequence[Merge]
+) -> list[Merge]:
+    """Return the merges that make the characters, then those learned from words of characters: ``n_merges`` tokens."""
+    word_counts = {
+        from_byte_level(word): count for word, count in count_words(byte_level_pipeline(models.BPE()), texts).items()
+    }
+    made = {left + right for left, right in known}
+    first_merges = list[Merge]()
+    for character in frequent_characters(word_counts, min_count=min_count):
+        new = [(left, right) for left, right in merges_of(character) if left + right not in made]
+        if len(first_merges) + len(new) > n_merges:
+            return first_merges  # no room for longer tokens
+        first_merges += new
+        made.update(left + right for left, right in new)
+    library = LibraryTokenizer(models.BPE())  # without a pre-tokenizer: each text is a word
+    alphabet = sorted({character for word in word_counts for character in word})
+    trainer = _trainer(alphabet, n_merges=n_merges - len(first_merges), min_count=min_count)
+    library.train_from_iterator(_repeated(word_counts), trainer)
+    learned = [(to_byte_level(left), to_byte_level(right)) for left, right in _merges(library)]
+    return [*first_merges, *learned]
+
+
+def _repeated(word_counts: dict[str, int]) -> Iterator[list[str]]:
+    """Yield each word as often as it occurs, in chunks."""
+    for word, count in word_counts.items():
+        for start in range(0, count, WORDS_PER_CHUNK):
+            yield [word] * min(WORDS_PER_CHUNK, count - start)
+
+
+def _trainer(alphabet: Sequence[str], *, n_merges: int, min_count: int) -> trainers.BpeTrainer:
+    return trainers.BpeTrainer(
+        vocab_size=len(alphabet) + n_merges,
+        min_frequency=min_count,
+        initial_alphabet=list(alphabet),
+        special_tokens=[],
+        show_progress=False,
+    )
+
+
+def _merges(library: LibraryTokenizer) -> list[Merge]:
+    """Return the merges that a library's trainer has learned, the most frequent first."""
+    return [(left, right) for left, right in json.loads(library.to_str())["model"]["merges"]]
+
+
+def _library(merges_of_masks: Sequence[Merge], learned: Sequence[Merge]) -> LibraryTokenizer:
+    """Return a BPE tokenizer: special tokens, bytes, ``learned`` tokens, masks; the merges of masks rank first.
 
     Special tokens are not passed to the trainer: it would register them with the library, which matches registered
     tokens in the user's text and drops them in decoding.
     """
-    model = json.loads(learned.to_str())["model"]
-    vocabulary = {token: id for id, token in enumerate(SPECIAL_TOKENS)}
-    vocabulary |= {token: id + len(SPECIAL_TOKENS) for token, id in model["vocab"].items()}
-    for left, right in first_merges:
-        vocabulary.setdefault(left + right, len(vocabulary))
-    merges = [*first_merges, *((left, right) for left, right in model["merges"])]
-    return byte_level_pipeline(models.BPE(vocab=vocabulary, merges=list(dict.fromkeys(merges))))
+    tokens = [*SPECIAL_TOKENS, *BYTE_CHARACTERS, *(left + right for left, right in chain(learned, merges_of_masks))]
+    vocabulary = {token: id for id, token in enumerate(dict.fromkeys(tokens))}
+    merges = list(dict.fromkeys([*merges_of_masks, *learned]))
+    return byte_level_pipeline(models.BPE(vocab=vocabulary, merges=merges))

@@ -19,9 +19,10 @@ from operator import getitem
 from typing import TypeVar
 
 from transduce.errors import ConfigError
+from transduce.text.byte_level import to_byte_level
 from transduce.text.encoded_texts import IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer import Tokenizer, to_byte_level
+from transduce.text.tokenizer import Tokenizer
 from transduce.text.word_cache import words_of
 
 __all__ = ["BpeDropout"]

@@ -26,6 +26,7 @@ from tokenizers import models
 from transduce.errors import CheckpointError, DataError, quoted, shown
 from transduce.files import read_json, write_text
 from transduce.text.bracket_grammar import TokenKinds
+from transduce.text.byte_level import BYTE_CHARACTERS, bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
@@ -33,7 +34,7 @@ from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byt
 from transduce.text.vocabulary import SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
-__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "to_byte_level"]
+__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer"]
 
 WORD_START = "▁"  # shown in place of the space before a word
 TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
@@ -192,34 +193,12 @@ class Tokenizer:
         return [id for id in self._checked(ids) if id >= len(SPECIAL_TOKENS)]
 
 
-def _byte_level_alphabet() -> dict[str, bytes]:
-    """Character to byte: printable Latin-1 characters are their own bytes, U+0100 and following the other bytes."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = [byte for byte in range(256) if byte not in printable]
-    alphabet = {chr(byte): bytes([byte]) for byte in printable}
-    return alphabet | {chr(0x100 + n): bytes([byte]) for n, byte in enumerate(others)}
-
-
-_BYTE_OF_CHARACTER = _byte_level_alphabet()
-_CHARACTER_OF_BYTE = {byte[0]: character for character, byte in _BYTE_OF_CHARACTER.items()}
-
-
-def to_byte_level(text: str) -> str:
-    """Return ``text`` in the byte-level alphabet, the form of vocabulary entries.
-
-    >>> to_byte_level("ä b")
-    'Ã¤Ġb'
-    """
-    return "".join(_CHARACTER_OF_BYTE[byte] for byte in text.encode("utf-8"))
-
-
 _SPACE = to_byte_level(" ")
 
 
 def _readable(token: str) -> str:
     characters = token.removeprefix(CONTINUATION)
-    utf8 = b"".join(_BYTE_OF_CHARACTER.get(character, character.encode("utf-8")) for character in characters)
-    return utf8.decode("utf-8", "backslashreplace").replace(" ", WORD_START)
+    return bytes_of(characters).decode("utf-8", "backslashreplace").replace(" ", WORD_START)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -286,7 +265,7 @@ def _fault(description: dict[str, Any]) -> str | None:
     ids = vocabulary.values()
     if not all(type(id) is int for id in ids) or set(ids) != set(range(len(ids))):
         return f"does not number its vocabulary from 0 to {len(ids) - 1}, each id once; {_USE_OURS}"
-    byte_tokens = [*_BYTE_OF_CHARACTER, *(CONTINUATION + character for character in _BYTE_OF_CHARACTER)]
+    byte_tokens = [*BYTE_CHARACTERS, *(CONTINUATION + character for character in BYTE_CHARACTERS)]
     if kind == "WordPiece" and not vocabulary.keys() >= set(byte_tokens):
         return f"lacks bytes, at the start of a word or inside, so it would lose text; {_USE_OURS}"
     pipeline = _pipeline(kind)

@@ -5,7 +5,8 @@ step merges the pair with the highest score.
 
 The score alone favours rare pairs: two tokens seen twice, always together, beat all frequent pairs, and the vocabulary
 fills with names and numbers. So a pair must also reach a minimum count: half of the average count of a piece (the
-tokens of the corpus divided by the vocabulary size). When no pair reaches the minimum, it is halved, down to 2.
+tokens of the corpus divided by the vocabulary size). When no pair reaches the minimum, it is halved, down to 2. A fixed
+minimum can be given instead; with 1, the score alone decides.
 
 A merge lowers the counts of ``a`` and ``b``, which raises the score of *every* pair with one of them, so scores in a
 heap would be stale. They are in an array: a step recomputes the scores of the merged tokens and takes the maximum.
@@ -32,10 +33,13 @@ MIN_PAIR_COUNT = 2  # a pair seen once does not generalise
 Pair = tuple[int, int]
 
 
-def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_pieces: int) -> list[str]:
+def learn_pieces(
+    word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_pieces: int, min_pair_count: int | None = None
+) -> list[str]:
     """Return ``alphabet``, then the merged pieces in order of merging: ``n_pieces`` together. Section 5.1.
 
-    There are fewer if no pair occurs twice any more. Ties in score (a float64) go to the more frequent pair, then to
+    ``min_pair_count``: a fixed minimum for the count of a pair. There are fewer pieces if no pair reaches it any more
+    (by default, if no pair occurs twice). Ties in score (a float64) go to the more frequent pair, then to
     the one with the lower ids, left before right. The order of the words does not matter. Raises KeyError if a word
     has a character outside the alphabet.
 
@@ -48,7 +52,11 @@ def learn_pieces(word_counts: Mapping[str, int], *, alphabet: Sequence[str], n_p
     words = [[ids[character] for character in split_characters(word)] for word in word_counts]
     corpus = _Corpus(words, list(word_counts.values()))
     token_counts, pair_counts = corpus.counts()
-    scores = _Scores(min_count=max(token_counts.total() // (2 * n_pieces), MIN_PAIR_COUNT))
+    if min_pair_count is None:
+        half_of_average = token_counts.total() // (2 * n_pieces)
+        scores = _Scores(min_count=max(half_of_average, MIN_PAIR_COUNT), lowest_min_count=MIN_PAIR_COUNT)
+    else:
+        scores = _Scores(min_count=min_pair_count, lowest_min_count=min_pair_count)
     scores.update(token_counts, pair_counts)
     while len(pieces) < n_pieces and (best := scores.best()) is not None:
         left, right = best
@@ -126,8 +134,8 @@ def _merged(word: list[int], pair: Pair, merged: int) -> list[int]:
 class _Scores:
     """Scores of all pairs, count(ab) / (count(a) count(b)): P(ab) / (P(a) P(b)) up to a constant factor."""
 
-    def __init__(self, *, min_count: int) -> None:
-        self._min_count = min_count
+    def __init__(self, *, min_count: int, lowest_min_count: int) -> None:
+        self._min_count, self._lowest_min_count = min_count, lowest_min_count
         self._rows: dict[Pair, int] = {}
         self._rows_of_token: defaultdict[int, list[int]] = defaultdict(list)
         self._pairs_P2 = np.zeros((1024, 2), dtype=np.int64)
@@ -150,8 +158,8 @@ class _Scores:
     def best(self) -> Pair | None:
         """Return the pair to merge, or None if no pair is frequent enough."""
         scores_P = self._scores_P[: len(self._rows)]
-        while not (max_score := scores_P.max(initial=0.0)) and self._min_count > MIN_PAIR_COUNT:
-            self._min_count = max(self._min_count // 2, MIN_PAIR_COUNT)
+        while not (max_score := scores_P.max(initial=0.0)) and self._min_count > self._lowest_min_count:
+            self._min_count = max(self._min_count // 2, self._lowest_min_count)
             self._score(np.arange(len(self._rows)))
         if not max_score:
             return None

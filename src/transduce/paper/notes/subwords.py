@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transduce.corpora import generate_pairs
 from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
@@ -34,8 +34,8 @@ distinguishes a letter inside a word (…) from the same letter at its start. Pa
 ABOUT_THE_TEXT = """\
 The text: {n_lines:,} English lines of the built-in grammar corpus ({n_words:,} words, {n_different:,} different ones).
 Our WordPiece trainer also requires that a pair be half as frequent as an average piece, so its merges depend on the
-vocabulary size ({vocab_size:,} merges here); without that floor the ratio prefers pairs that occur twice. The first
-{n_first} merges of each:"""
+vocabulary size ({vocab_size:,} merges here). Without that floor ("by the ratio alone", `data.min_pair_count = 1`) the
+ratio prefers rare pairs that are always together. The first {n_first} merges of each:"""
 
 CONCLUSION = """\
 BPE begins with frequent pairs ({bpe_first}), WordPiece with letters that rarely occur without each other
@@ -111,10 +111,8 @@ def make_subwords(*, is_short: bool) -> Part:
     trained = [_train_both(lines, n_merges) for n_merges in sizes.merges]
     bpe, wordpiece = trained[-1].bpe_pieces, trained[-1].wordpiece_pieces
     few = min(FEW, len(bpe), len(wordpiece))
-    per_word = [
-        (each.pieces_per_word(each.bpe, lines), each.pieces_per_word(each.wordpiece, lines)) for each in trained
-    ]
-    n_wins = sum(one < other for one, other in per_word)
+    per_word = [each.pieces_per_word(lines) for each in trained]
+    n_wins = sum(bpe_pieces < wordpiece_pieces for bpe_pieces, wordpiece_pieces, _ in per_word)
     return Part(
         "BPE and WordPiece",
         "how do the merges of the two algorithms differ?",
@@ -151,6 +149,14 @@ def make_subwords(*, is_short: bool) -> Part:
     )
 
 
+class PiecesPerWord(NamedTuple):
+    """Mean numbers of pieces per word."""
+
+    bpe: float
+    wordpiece: float
+    quotient: float
+
+
 @dataclass(frozen=True, slots=True)
 class TokenizerPair:
     """Both tokenizers with the same number of merges."""
@@ -158,6 +164,7 @@ class TokenizerPair:
     n_merges: int
     bpe: Tokenizer
     wordpiece: Tokenizer
+    quotient: Tokenizer  # WordPiece without a minimum for the frequency of a pair
 
     @property
     def bpe_pieces(self) -> list[str]:
@@ -169,11 +176,11 @@ class TokenizerPair:
         """Return the merges of WordPiece in order, without its continuation mark."""
         return self.wordpiece.pieces(range(BYTES_OF_WORDPIECE, self.wordpiece.size))
 
-    @staticmethod
-    def pieces_per_word(tokenizer: Tokenizer, lines: Sequence[str]) -> float:
+    def pieces_per_word(self, lines: Sequence[str]) -> PiecesPerWord:
         """Return the mean number of pieces per whitespace-separated word."""
-        n_pieces = sum(map(len, tokenizer.encode_batch(lines)))
-        return n_pieces / sum(len(line.split()) for line in lines)
+        n_words = sum(len(line.split()) for line in lines)
+        n_pieces = [sum(map(len, each.encode_batch(lines))) for each in (self.bpe, self.wordpiece, self.quotient)]
+        return PiecesPerWord(*(n / n_words for n in n_pieces))
 
 
 def _train_both(lines: Sequence[str], n_merges: int) -> TokenizerPair:
@@ -181,6 +188,7 @@ def _train_both(lines: Sequence[str], n_merges: int) -> TokenizerPair:
         n_merges,
         train_bpe(lines, vocab_size=BYTES_OF_BPE + n_merges),
         train_wordpiece(lines, vocab_size=BYTES_OF_WORDPIECE + n_merges),
+        train_wordpiece(lines, vocab_size=BYTES_OF_WORDPIECE + n_merges, min_pair_count=1),
     )
 
 
@@ -231,27 +239,28 @@ def _rank(piece: str, others: Sequence[str]) -> Cell:
     return others.index(piece) + 1 if piece in others else None
 
 
-def _table_of_sizes(trained: Sequence[TokenizerPair], per_word: Sequence[tuple[float, float]]) -> Table:
+def _table_of_sizes(trained: Sequence[TokenizerPair], per_word: Sequence[PiecesPerWord]) -> Table:
     columns = (
-        "merges", "BPE, pieces per word", "WordPiece, pieces per word", "merged by both", "BPE, longest piece",
-        "WordPiece, longest piece",
+        "merges", "BPE, pieces per word", "WordPiece, pieces per word", "by the ratio alone, pieces per word",
+        "merged by BPE and WordPiece", "BPE, longest piece", "WordPiece, longest piece",
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
-    for each, (one, other) in zip(trained, per_word, strict=True):
+    for each, n_pieces in zip(trained, per_word, strict=True):
         bpe, wordpiece = each.bpe_pieces, each.wordpiece_pieces
         both = _n_shared(bpe, wordpiece) / len(set(bpe) | set(wordpiece))
-        rows.append((each.n_merges, one, other, both, max(bpe, key=len), max(wordpiece, key=len)))
-    formats = {columns[0]: ",d", columns[1]: ".2f", columns[2]: ".2f", columns[3]: ".0%"}
+        rows.append((each.n_merges, *n_pieces, both, max(bpe, key=len), max(wordpiece, key=len)))
+    formats = {columns[0]: ",d", columns[4]: ".0%"} | dict.fromkeys(columns[1:4], ".2f")
     return Table(
         "-subwords-sizes", columns, tuple(rows), "Pieces per word of the training text, by vocabulary size.", formats
     )
 
 
-def _draw(trained: Sequence[TokenizerPair], per_word: Sequence[tuple[float, float]], path: Path) -> None:
+def _draw(trained: Sequence[TokenizerPair], per_word: Sequence[PiecesPerWord], path: Path) -> None:
     figure, (left, right) = new_panels(10.5, 4.8, n_columns=2)
     sizes = [each.n_merges for each in trained]
-    left.plot(sizes, [one for one, _ in per_word], "o-", color=COLOURS[0], label="BPE")
-    left.plot(sizes, [other for _, other in per_word], "s-", color=COLOURS[1], label="WordPiece")
+    left.plot(sizes, [each.bpe for each in per_word], "o-", color=COLOURS[0], label="BPE")
+    left.plot(sizes, [each.wordpiece for each in per_word], "s-", color=COLOURS[1], label="WordPiece")
+    left.plot(sizes, [each.quotient for each in per_word], "^-", color=COLOURS[3], label="WordPiece, ratio alone")
     set_log_axis(left, "x", sizes)
     left.set(xlabel="merges", ylabel="pieces per word")
     left.set_title("Pieces per word", loc="left")

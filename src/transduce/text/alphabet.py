@@ -1,0 +1,58 @@
+"""The start alphabet of a subword vocabulary: the 256 bytes, or these and the characters of the training text.
+
+With the alphabet of bytes, the first merges that a trainer learns spell out the characters of the text. With that of
+characters, each character that occurs often enough is one token from the start, and merges join characters, as in the
+papers on byte-pair encoding and WordPiece. The bytes stay in the vocabulary, for characters that training has not seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from tokenizers import Tokenizer as LibraryTokenizer
+
+from transduce.text.byte_level import to_byte_level
+
+__all__ = ["Alphabet", "count_words", "frequent_characters", "merges_of"]
+
+Alphabet = Literal["bytes", "characters"]
+
+
+def count_words(library: LibraryTokenizer, texts: Iterable[str]) -> Counter[str]:
+    """Count the words of ``texts`` as ``library`` pre-tokenizes them, in the byte-level alphabet."""
+    counts = Counter[str]()
+    for text in texts:
+        words = library.pre_tokenizer.pre_tokenize_str(library.normalizer.normalize_str(text))
+        counts.update(word for word, _ in words)
+    return counts
+
+
+def frequent_characters(word_counts: Mapping[str, int], *, min_count: int) -> list[str]:
+    """Return the characters of more than one byte that occur ``min_count`` times, the most frequent first.
+
+    ``word_counts``: counts of words as text. Ties are in the order of code points.
+
+    >>> frequent_characters({"süß": 2, "für": 1}, min_count=2)
+    ['ü', 'ß']
+    """
+    counts = Counter[str]()
+    for word, count in word_counts.items():
+        if not word.isascii():
+            for character in word:
+                counts[character] += count
+    frequent = [
+        (-n, character) for character, n in counts.items() if n >= min_count and len(to_byte_level(character)) > 1
+    ]
+    return [character for _, character in sorted(frequent)]
+
+
+def merges_of(character: str) -> list[tuple[str, str]]:
+    """Return the merges that make one token of the bytes of ``character``, from left to right.
+
+    >>> merges_of("ä"), len(merges_of("日"))
+    ([('Ã', '¤')], 2)
+    """
+    utf8 = to_byte_level(character)
+    return [(utf8[:n], utf8[n]) for n in range(1, len(utf8))]
