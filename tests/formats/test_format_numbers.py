@@ -34,7 +34,7 @@ from transduce.text import Tokenizers, train_bpe
 from transduce.training import TrainState, read_state, weights_of
 
 BEFORE = Path(__file__).parent / "before_format_numbers"
-NEWER_FIELDS = {"compatibility"}  # model fields that came after format 0, which had those of all systems
+NEWER_FIELDS = {"attention", "cell", "compatibility"}  # model fields that came after format 0
 RECORDS = Path(__file__).parents[2] / "docs" / "paper" / "runs"
 
 

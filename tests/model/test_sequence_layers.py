@@ -36,6 +36,8 @@ SEQUENCE_LAYERS: dict[str, Callable[[], SequenceLayer]] = {
     "LSTM, causal": lambda: Recurrent(D, kernel="reference", is_causal=True),
     "LSTM, fused": lambda: Recurrent(D),
     "GRU": lambda: Recurrent(D, cell="gru", kernel="reference"),
+    "plain RNN": lambda: Recurrent(D, cell="rnn", kernel="reference"),
+    "plain RNN, causal, fused": lambda: Recurrent(D, cell="rnn", is_causal=True),
     "GRU, causal, fused": lambda: Recurrent(D, cell="gru", is_causal=True),
     "convolution of 3": lambda: Convolution(D, k=3),
     "convolution of 4, causal": lambda: Convolution(D, k=4, is_causal=True),
@@ -182,7 +184,7 @@ class _LargestResult(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 @pytest.mark.parametrize("is_causal", [True, False])
 def test_recurrent_formulas_are_torchs(cell: str, is_causal: bool) -> None:
     torch.manual_seed(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -33,7 +34,11 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "additive compatibility": {"compatibility": "additive"},
     "bilinear compatibility": {"compatibility": "bilinear"},
     "recurrent": {"system": "recurrent"},
+    "recurrent, GRU": {"system": "recurrent", "cell": "gru"},
+    "recurrent, plain": {"system": "recurrent", "cell": "rnn"},
+    "recurrent without attention": {"system": "recurrent", "attention": "none"},
     "last-state": {"system": "last-state"},
+    "last-state, GRU": {"system": "last-state", "cell": "gru"},
     "convs2s": {"system": "convs2s"},
     "bytenet": {"system": "bytenet"},
 }
@@ -201,9 +206,16 @@ def test_other_systems_are_trained_and_kept_as_the_transformer_is(
     train(read_recipe(micro_recipe, settings), tmp_path / "run")
     translator = Translator.load(tmp_path / "run" / "model")
     assert len(translator.translate(["The dog sleeps."])) == 1
-    if name == "recurrent":
-        with pytest.raises(CheckpointError, match=naming("attention", "system = 'recurrent'")):
-            attention_of_translation(translator, "The dog sleeps.")
+    maps = attention_of_translation(translator, "The dog sleeps.", "Der Hund schläft.")
+    assert set(maps.by_kind) == ({"cross"} if name == "recurrent" else {"encoder", "decoder", "cross"})
+    np.testing.assert_allclose(maps.cross.sum(axis=-1), 1.0, rtol=1e-5)
+
+
+def test_a_system_without_attention_has_no_page(micro_recipe: Path, tmp_path: Path) -> None:
+    settings = ["training.max_updates=2", "training.validation_bleu=false", "model.system=last-state"]
+    train(read_recipe(micro_recipe, settings), tmp_path / "run")
+    with pytest.raises(CheckpointError, match=naming("attention", "system = 'last-state'")):
+        attention_of_translation(Translator.load(tmp_path / "run" / "model"), "The dog sleeps.")
 
 
 def test_a_mixture_is_the_gated_sum_of_its_best_experts() -> None:

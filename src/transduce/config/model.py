@@ -97,17 +97,24 @@ class TransformerConfig(ModelConfig):
         return self
 
 
+RecurrentCell = Literal["rnn", "lstm", "gru"]
+
+
 class RecurrentConfig(ModelConfig):
-    """LSTM layers with additive attention, like GNMT."""
+    """Recurrent layers with additive attention, like GNMT."""
 
     system: Literal["recurrent"] = "recurrent"
     d_model: EvenWidth = 512  # half of it per direction of the bidirectional first layer
+    cell: RecurrentCell = "lstm"
+    # "none": the context is the encoder's last state at every target position, all else equal.
+    attention: Literal["additive", "none"] = "additive"
 
 
 class LastStateConfig(ModelConfig):
-    """LSTM seq2seq without attention: the decoder starts from the encoder's last state."""
+    """Recurrent seq2seq without attention: the decoder reads the encoder's last state."""
 
     system: Literal["last-state"] = "last-state"
+    cell: RecurrentCell = "lstm"
 
 
 class ConvS2SConfig(ModelConfig):

@@ -91,12 +91,15 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
             multi_head_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
             return stacks, 2 * _n_learned(config), multi_head_flops * (n_encoder + 2 * n_decoder)
-        case RecurrentConfig():  # the first encoder layer is bidirectional, each direction of half the width
+        case RecurrentConfig() as config:  # the first encoder layer is bidirectional, each direction of half the width
+            layers = _recurrent(config, d // 2) * 2 + _recurrent(config, d) * (n_encoder - 1 + n_decoder)
+            stacks = layers + _linear(2 * d, d) * n_decoder
+            if config.attention == "none":
+                return stacks, 0, 0
             additive_attention = _linear(d, d) + _linear(d, d, bias=False) + _linear(d, 1, bias=False)
-            layers = _lstm(d, d // 2) * 2 + _lstm(d, d) * (n_encoder - 1 + n_decoder)
-            return layers + additive_attention + _linear(2 * d, d) * n_decoder, 0, single_head_flops
-        case LastStateConfig():
-            return _lstm(d, d) * (n_encoder + n_decoder) + _linear(2 * d, d), 0, 0
+            return stacks + additive_attention, 0, single_head_flops
+        case LastStateConfig() as config:
+            return _recurrent(config, d) * (n_encoder + n_decoder) + _linear(2 * d, d), 0, 0
         case ConvS2SConfig() as config:
             gated = _convolution(d, config.kernel_width) * 2
             layers = gated * (n_encoder + n_decoder) + _linear(d, d) * (2 * n_decoder)
@@ -123,9 +126,10 @@ def _norm(width: int) -> _Weights:
     return _Weights(vectors=2 * width)
 
 
-def _lstm(n_in: int, width: int) -> _Weights:
-    """Four gates, each with a matrix and a bias for the input and for the hidden state."""
-    return _Weights(4 * width * (n_in + width), 8 * width)
+def _recurrent(config: RecurrentConfig | LastStateConfig, width: int) -> _Weights:
+    """One layer: for each gate a matrix and a bias for the input and for the hidden state."""
+    n_units = {"rnn": 1, "gru": 3, "lstm": 4}[config.cell] * width
+    return _Weights(n_units * (config.d_model + width), 2 * n_units)
 
 
 def _convolution(width: int, k: int) -> _Weights:

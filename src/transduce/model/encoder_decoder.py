@@ -12,6 +12,7 @@ from typing import Any, assert_never
 from torch import Tensor
 
 from transduce.config import ModelConfig
+from transduce.model.attention import AttentionHook
 from transduce.model.decoding import IncrementalDecoder
 from transduce.model.embedding import TokenEmbedding
 from transduce.model.experts import AuxiliaryLosses
@@ -48,11 +49,13 @@ class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
         *,
         padding: PairPadding | None = None,
         auxiliary: AuxiliaryLosses | None = None,
+        attention_hook: AttentionHook | None = None,
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), in row-major order; ``output`` gives their logits.
 
         ``tgt_BT`` is the decoder's input and begins with the BOS token ("shifted right", figure 1). ``padding`` is that
         of both sides if it is known; else it is read from the ids. ``auxiliary`` collects the layers' auxiliary losses.
+        ``attention_hook`` receives the weights of every attention layer that the model has.
         """
 
     @abstractmethod

@@ -105,8 +105,9 @@ function stateFrom(params) {
     return Number.isInteger(number) && number >= 1 && number <= n ? number - 1 : fallback;
   };
   const sentence = within("sentence", examples.length, 0);
-  const kind = Object.hasOwn(KINDS, params.get("kind")) ? params.get("kind") : "cross";
-  const [nLayers, nHeads, nQueries] = examples[sentence].maps[kind].shape;
+  const { maps } = examples[sentence]; // a recurrent model has only cross-attention
+  const kind = Object.hasOwn(maps, params.get("kind")) ? params.get("kind") : "cross";
+  const [nLayers, nHeads, nQueries] = maps[kind].shape;
   return {
     sentence, kind,
     layer: within("layer", nLayers, nLayers - 1),
@@ -146,7 +147,8 @@ function radios(name, options) {
 function renderChoosers(view) {
   const option = (name, i) => ({ value: i + 1, text: String(i + 1), label: `${name} ${i + 1}` });
   const count = (n, name) => Array.from({ length: n }, (_, i) => option(name, i));
-  radios("kind", Object.entries(KINDS).map(([value, { name }]) => ({ value, text: name, label: name })));
+  const kinds = Object.entries(KINDS).filter(([value]) => Object.hasOwn(view.example.maps, value));
+  radios("kind", kinds.map(([value, { name }]) => ({ value, text: name, label: name })));
   radios("layer", count(view.nLayers, "layer"));
   radios("head", [
     { value: "all", text: "all", label: "all heads" },

@@ -24,6 +24,7 @@ import numpy as np
 
 from transduce.errors import DataError, ShapeError
 from transduce.files import write_text
+from transduce.model import AttentionKind
 from transduce.view.svg import Weights, shortened_text
 
 __all__ = ["AttentionMaps", "attention_page", "write_attention_page"]
@@ -59,9 +60,9 @@ class AttentionMaps:
     src_tokens: tuple[str, ...]  # S tokens, ``</s>`` included
     tgt_tokens: tuple[str, ...]  # T tokens that the decoder reads
     tgt_predicted: tuple[str, ...]  # T tokens that it predicts
-    encoder: Weights  # (L, H, S, S) encoder self-attention
-    decoder: Weights  # (L, H, T, T) decoder self-attention, causal
     cross: Weights  # (L, H, T, S) encoder-decoder attention
+    encoder: Weights | None = None  # (L, H, S, S) encoder self-attention, if the model has it
+    decoder: Weights | None = None  # (L, H, T, T) decoder self-attention, causal, if the model has it
 
     def __post_init__(self) -> None:
         n_src, n_tgt = len(self.src_tokens), len(self.tgt_tokens)
@@ -70,11 +71,22 @@ class AttentionMaps:
                 f"tgt_predicted has {len(self.tgt_predicted)} tokens, tgt_tokens {n_tgt}; "
                 "each position reads one token and predicts one"
             )
-        _check_weights("encoder", self.encoder, n_rows=n_src, n_columns=n_src)
-        _check_weights("decoder", self.decoder, n_rows=n_tgt, n_columns=n_tgt)
         _check_weights("cross", self.cross, n_rows=n_tgt, n_columns=n_src)
+        if self.encoder is not None:
+            _check_weights("encoder", self.encoder, n_rows=n_src, n_columns=n_src)
+        if self.decoder is None:
+            return
+        _check_weights("decoder", self.decoder, n_rows=n_tgt, n_columns=n_tgt)
         if np.triu(self.decoder, k=1).any():
             raise ShapeError("decoder has weights above the diagonal; a position must not attend to later ones")
+
+    @property
+    def by_kind(self) -> dict[AttentionKind, Weights]:
+        """The kinds of attention that the model has, and their weights."""
+        all_kinds: dict[AttentionKind, Weights | None] = {
+            "encoder": self.encoder, "decoder": self.decoder, "cross": self.cross
+        }  # fmt: skip
+        return {kind: weights for kind, weights in all_kinds.items() if weights is not None}
 
 
 def _check_weights(name: str, weights_LHTS: Weights, *, n_rows: int, n_columns: int) -> None:
@@ -140,7 +152,7 @@ def _record(maps: AttentionMaps) -> dict[str, object]:
         "src": maps.src_tokens,
         "read": maps.tgt_tokens,
         "written": maps.tgt_predicted,
-        "maps": {"encoder": _packed(maps.encoder), "decoder": _packed(maps.decoder), "cross": _packed(maps.cross)},
+        "maps": {kind: _packed(weights) for kind, weights in maps.by_kind.items()},
     }
 
 

@@ -5,12 +5,14 @@ Shapes: B batch (one sentence), H heads, T target or query positions, S source o
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from transduce.errors import CheckpointError, DataError
-from transduce.model import AttentionKind, Transformer
+from transduce.model import AttentionKind
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
@@ -25,11 +27,9 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     """Return the weights of all layers and heads for ``source`` and ``translation`` (default: the model's own).
 
     Raises DataError if ``source`` has no words or a side more than ``MAX_TOKENS`` tokens, CheckpointError if the model
-    is not a Transformer.
+    has no attention.
     """
     model = translator.model
-    if not isinstance(model, Transformer):
-        raise CheckpointError(f"system = {model.config.system!r} has no attention weights to draw; use a Transformer")
     limit = min(MAX_TOKENS, translator.max_source_tokens)
     source = normalise(source)
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
@@ -40,7 +40,7 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     src_ids = [*translator.source_ids(source), EOS_ID]
     tgt_ids = tgt.encode(translation, max_tokens=limit)
     _require_at_most(len(tgt_ids) + 1, limit, "its translation")
-    weights_of: dict[AttentionKind, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
+    weights_of = defaultdict[AttentionKind, list[Tensor]](list)
 
     def collect(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
         assert len(weights_of[kind]) == layer
@@ -49,6 +49,8 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     device = model.output_weight.device
     src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
     model(src_BS, tgt_BT, attention_hook=collect)
+    if not weights_of:
+        raise CheckpointError(f"system = {model.config.system!r} has no attention weights to draw; use a Transformer")
     stacked = {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in weights_of.items()}
     return AttentionMaps(
         source=source,
@@ -56,9 +58,9 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         src_tokens=tuple(src.pieces(src_ids)),
         tgt_tokens=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
         tgt_predicted=tuple(tgt.pieces([*tgt_ids, EOS_ID])),
-        encoder=stacked["encoder"],
-        decoder=stacked["decoder"],
         cross=stacked["cross"],
+        encoder=stacked.get("encoder"),
+        decoder=stacked.get("decoder"),
     )
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import ByteNetConfig, ConvS2SConfig
+from transduce.model.attention import AttentionHook, layer_hook
 from transduce.model.baselines.padded_model import Memory, PaddedModel, attend
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import make_positions
@@ -59,14 +60,16 @@ class ConvS2SModel(PaddedModel):
             x_BSD = (x_BSD + layer(x_BSD, is_real_BS)) * SCALE
         return (x_BSD + embedded_BSD) * SCALE
 
-    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory, hook: AttentionHook | None = None) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         embedded_BTD = x_BTD = self._add_positions(tgt_BTD)
-        for layer, query, output_projection in zip(self.decoder, self.queries, self.output_projections, strict=True):
+        layers = zip(self.decoder, self.queries, self.output_projections, strict=True)
+        for n, (layer, query, output_projection) in enumerate(layers):
             h_BTD = layer(x_BTD, is_real_BT)
             q_BTD = (query(h_BTD) + embedded_BTD) * SCALE
             scores_BTS = q_BTD @ memory.states_BSD.transpose(1, 2) * self.config.d_model**-0.5
-            h_BTD = (h_BTD + output_projection(attend(scores_BTS, memory.states_BSD, memory.is_real_BS))) * SCALE
+            context_BTD = attend(scores_BTS, memory, layer_hook(hook, "cross", n))
+            h_BTD = (h_BTD + output_projection(context_BTD)) * SCALE
             x_BTD = (x_BTD + h_BTD) * SCALE
         return x_BTD
 
@@ -126,7 +129,7 @@ class ByteNetModel(PaddedModel):
             x_BSD = block(x_BSD, is_real_BS)
         return x_BSD
 
-    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory, hook: AttentionHook | None = None) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         n_positions = tgt_BTD.shape[1]
         real_BSD = memory.states_BSD * memory.is_real_BS.unsqueeze(-1)

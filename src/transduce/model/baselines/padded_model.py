@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.config import ModelConfig
+from transduce.model.attention import AttentionHook, WeightsHook
 from transduce.model.dropout import Dropout
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
 from transduce.model.experts import AuxiliaryLosses
@@ -82,8 +83,11 @@ class PaddedModel(EncoderDecoder):
         """The encoder: embedded source (B, S, D) to states (B, S, D)."""
 
     @abstractmethod
-    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
-        """The decoder, causal: embedded input (B, T, D) to states (B, T, D)."""
+    def decode(self, tgt_BTD: Tensor, is_real_BT: Tensor, memory: Memory, hook: AttentionHook | None = None) -> Tensor:
+        """The decoder, causal: embedded input (B, T, D) to states (B, T, D).
+
+        ``hook`` receives the weights of each attention layer, if the model has any, as kind "cross" with one head.
+        """
 
     def forward(
         self,
@@ -92,6 +96,7 @@ class PaddedModel(EncoderDecoder):
         *,
         padding: PairPadding | None = None,
         auxiliary: AuxiliaryLosses | None = None,
+        attention_hook: AttentionHook | None = None,
     ) -> Tensor:
         """The decoder's states at the real target positions, (N, D), in row-major order.
 
@@ -99,7 +104,7 @@ class PaddedModel(EncoderDecoder):
         """
         is_real_BT = tgt_BT != PAD_ID
         require_right_padding(is_real_BT)
-        return self._decode(tgt_BT, is_real_BT, self._memory(src_BS))[is_real_BT]
+        return self._decode(tgt_BT, is_real_BT, self._memory(src_BS), attention_hook)[is_real_BT]
 
     def start(self, src_BS: Tensor) -> PrefixState:
         """Encode the source and return the initial decoding state: one row per sentence."""
@@ -125,11 +130,14 @@ class PaddedModel(EncoderDecoder):
         src_BSD = self.embedding_dropout(self.src_embedding(src_BS))
         return Memory(self.encode(src_BSD, is_real_BS), is_real_BS)
 
-    def _decode(self, tgt_BT: Tensor, is_real_BT: Tensor, memory: Memory) -> Tensor:
-        return self.decode(self.embedding_dropout(self.tgt_embedding(tgt_BT)), is_real_BT, memory)
+    def _decode(self, tgt_BT: Tensor, is_real_BT: Tensor, memory: Memory, hook: AttentionHook | None = None) -> Tensor:
+        return self.decode(self.embedding_dropout(self.tgt_embedding(tgt_BT)), is_real_BT, memory, hook)
 
 
-def attend(scores_BTS: Tensor, values_BSD: Tensor, is_real_BS: Tensor) -> Tensor:
-    """Softmax of the scores over the real source positions, times the values: (B, T, D)."""
+def attend(scores_BTS: Tensor, memory: Memory, hook: WeightsHook | None = None) -> Tensor:
+    """Softmax of the scores over the real source positions, times the states of the memory: (B, T, D)."""
+    values_BSD, is_real_BS = memory.states_BSD, memory.is_real_BS
     weights_BTS = scores_BTS.masked_fill(~is_real_BS.unsqueeze(1), -torch.inf).softmax(dim=-1)
+    if hook is not None:
+        hook(weights_BTS.unsqueeze(1))  # one head
     return weights_BTS.to(values_BSD.dtype) @ values_BSD

@@ -5,7 +5,7 @@ skips padding, is in ``transduce.model.attention``.
 """
 
 from transduce.model.sequence_layers.convolutional import Convolution, SeparableConvolution
-from transduce.model.sequence_layers.recurrent import Recurrent, RecurrentCell, gru_step, lstm_step
+from transduce.model.sequence_layers.recurrent import Recurrent, RecurrentCell, gru_step, lstm_step, rnn_step
 from transduce.model.sequence_layers.self_attention import FullSelfAttention, RestrictedSelfAttention
 from transduce.model.sequence_layers.sequence_layer import SequenceLayer
 
@@ -19,4 +19,5 @@ __all__ = [
     "SequenceLayer",
     "gru_step",
     "lstm_step",
+    "rnn_step",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
-"""Recurrent layers, LSTM and GRU. Table 1: n d^2 operations, n sequential operations, path length n.
+"""Recurrent layers: plain RNN, LSTM and GRU. Table 1: n d^2 operations, n sequential operations, path length n.
 
-Shapes: B sentences, T positions, D d_model, R width of a recurrent state, Z = 4 R (LSTM) or 3 R (GRU) gate units.
+Shapes: B sentences, T positions, D d_model, R width of a recurrent state, Z = R (RNN), 4 R (LSTM) or 3 R
+(GRU) gate units.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from torch import Tensor, nn
 from transduce.errors import ShapeError
 from transduce.model.sequence_layers.sequence_layer import SequenceLayer
 
-__all__ = ["Recurrent", "RecurrentCell", "gru_step", "lstm_step"]
+__all__ = ["Recurrent", "RecurrentCell", "gru_step", "lstm_step", "rnn_step"]
 
-RecurrentCell = Literal["lstm", "gru"]
-N_GATES: dict[RecurrentCell, int] = {"lstm": 4, "gru": 3}
+RecurrentCell = Literal["rnn", "lstm", "gru"]
+N_GATES: dict[RecurrentCell, int] = {"rnn": 1, "lstm": 4, "gru": 3}
 
 
 class Recurrent(SequenceLayer):
-    """An LSTM or GRU: forwards if causal, else bidirectional, each direction of half the width.
+    """A plain RNN, LSTM or GRU: forwards if causal, else bidirectional, each direction of half the width.
 
     ``kernel`` "fused" is torch's; "reference" computes the formulas step by step, for reading and for counting FLOPs.
     """
@@ -38,7 +39,7 @@ class Recurrent(SequenceLayer):
             raise ShapeError(f"d_model must be even for a bidirectional layer, got {d_model}")
         self.cell, self.kernel = cell, kernel
         self.width = d_model if is_causal else d_model // 2
-        kind: type[nn.LSTM | nn.GRU] = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        kind: type[nn.RNN | nn.LSTM | nn.GRU] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[cell]
         directions = (kind(d_model, self.width, batch_first=True) for _ in range(1 if is_causal else 2))
         self.directions = nn.ModuleList(directions)
 
@@ -87,6 +88,8 @@ def _run_steps(direction: nn.Module, x_BTD: Tensor, cell: RecurrentCell) -> Tens
     for position in range(x_BTD.shape[1]):
         gates_h_BZ = h_BR @ w_h_ZR.T + b_h_Z
         match cell:
+            case "rnn":
+                h_BR = rnn_step(gates_x_BTZ[:, position] + gates_h_BZ)
             case "lstm":
                 h_BR, c_BR = lstm_step(gates_x_BTZ[:, position] + gates_h_BZ, c_BR)
             case "gru":
@@ -95,6 +98,11 @@ def _run_steps(direction: nn.Module, x_BTD: Tensor, cell: RecurrentCell) -> Tens
                 assert_never(cell)
         states.append(h_BR)
     return torch.stack(states, dim=1)
+
+
+def rnn_step(inputs_BR: Tensor) -> Tensor:
+    """One step of a plain RNN (Elman): h_t = tanh(W x_t + U h_t-1 + b), (B, R)."""
+    return inputs_BR.tanh()
 
 
 def lstm_step(gates_BZ: Tensor, c_BR: Tensor) -> tuple[Tensor, Tensor]:
