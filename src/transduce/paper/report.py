@@ -7,11 +7,14 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transduce.files import write_text
 
-__all__ = ["Cell", "Draw", "Report", "Table", "how_to_reproduce", "picture", "verdict_line", "write_report"]
+__all__ = [
+    "Cell", "Claim", "Draw", "Report", "Table", "Verdict", "agreement", "how_to_reproduce", "picture", "verdict_line",
+    "write_report",
+]  # fmt: skip
 
 Cell = str | int | float | None  # None: not printed by the paper, or not measured
 
@@ -75,6 +78,27 @@ def _row(cells: Sequence[str]) -> str:
 
 Draw = Callable[[Path], None]  # writes one SVG file
 
+Verdict = Literal["agrees", "does not", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the paper, or of the lecture notes, and what came out when it was tested."""
+
+    sentence: str  # quoted
+    where: str  # "section 4", "section 6.2 (B)", "notes"
+    verdict: Verdict
+    found: str  # the numbers behind the verdict, in one sentence
+
+
+def agreement(is_so: bool | None) -> Verdict:
+    """Return the verdict on a claim that was found true or false; None: the test does not decide.
+
+    >>> agreement(True), agreement(None)
+    ('agrees', 'cannot tell')
+    """
+    return "cannot tell" if is_so is None else "agrees" if is_so else "does not"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -85,6 +109,7 @@ class Report:
     sections: tuple[str | Table, ...]  # Markdown text and tables in reading order
     drawings: Mapping[str, Draw] = field(default_factory=dict)  # file name without .svg -> drawing function
     pages: Mapping[str, str] = field(default_factory=dict)  # other files: name -> content
+    claims: tuple[Claim, ...] = ()  # tested by this report
 
     def table(self, name: str = "") -> Table:
         """Return the table of that name; the main table's is empty. Raises ValueError unless there is exactly one."""

@@ -11,6 +11,7 @@ from transduce.paper.growth import crossing, exponent, per_unit
 from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
+from transduce.paper.table1.convolutions import about_convolutions, count_convolutions
 from transduce.paper.table1.drawing import draw_costs, draw_crossing
 from transduce.paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, SHORT, Measured, Sizes, measure
 from transduce.paper.table1.layer_costs import Case
@@ -53,6 +54,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
             *_about_complexity(measured, hardware),
             *_about_sequence(measured),
             *_about_paths(measured),
+            *about_convolutions(count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)),
             *_about_crossing(measured),
             picture("table1-crossover", "Cost of self-attention over the cost of the LSTM, for four widths d"),
         ),

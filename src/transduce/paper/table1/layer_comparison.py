@@ -29,6 +29,7 @@ class Sizes:
     crossing_d: tuple[int, ...]
     crossing_n_per_d: tuple[float, ...]
     n_repetitions: int
+    of_convolutions: tuple[tuple[int, int], ...]  # (n, d) at which separable convolutions have k = n
 
     @property
     def over_n(self) -> list[tuple[int, int]]:
@@ -55,6 +56,7 @@ FULL = Sizes(
     crossing_d=(32, 64, 128, 256),
     crossing_n_per_d=(0.5, 1, 2, 4, 8, 16),
     n_repetitions=15,
+    of_convolutions=((32, 512), (512, 512), (2048, 512), (1024, 128)),
 )
 SHORT = Sizes(
     n=(32, 64),
@@ -66,6 +68,7 @@ SHORT = Sizes(
     crossing_d=(8,),
     crossing_n_per_d=(1, 8),
     n_repetitions=1,
+    of_convolutions=((16, 8), (8, 8)),
 )
 
 
