@@ -68,12 +68,14 @@ def paper(
 ) -> int:
     """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
 
+    all also writes claims.md: each sentence of the paper that was tested, and what came out.
+
     Trains the models that are missing and resumes interrupted runs.
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.config import nearest_name
-    from transduce.paper import ARTEFACTS, Experiments, Request, Stopped, write_report
+    from transduce.paper import ARTEFACTS, Experiments, Report, Request, Stopped, write_claims, write_report
 
     names = list(ARTEFACTS) if name == "all" else [name]
     if name != "all" and name not in ARTEFACTS:
@@ -104,6 +106,7 @@ def paper(
         log=echo,
     )
     written: dict[str, list[str]] = {}
+    made: dict[str, Report] = {}
     n_failed = 0
     for each in names:
         echo(f"{each}:")
@@ -119,9 +122,12 @@ def paper(
             n_failed += 1
             continue
         paths = write_report(report, reports)
+        made[each] = report
         written[each] = [str(path) for path in paths]
         if not json:
             print(paths[0].read_text(encoding="utf-8"))
+    if name == "all":
+        written["claims"] = [str(write_claims(made, reports, scale=scale))]
     if json:
         print_json({"scale": scale, "written": written})
     return 1 if n_failed else 0

@@ -6,6 +6,7 @@ Each module makes one ``Report``. ``Experiments`` trains the models that a repor
 from __future__ import annotations
 
 from transduce.paper.artefacts import ARTEFACTS
+from transduce.paper.claims import write_claims
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, Stopped
 from transduce.paper.report import Report, Table, write_report
 from transduce.paper.request import Request
@@ -20,5 +21,6 @@ __all__ = [
     "Scale",
     "Stopped",
     "Table",
+    "write_claims",
     "write_report",
 ]

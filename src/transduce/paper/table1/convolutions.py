@@ -75,9 +75,9 @@ def about_convolutions(counts: ConvolutionCounts) -> tuple[str | Table, ...]:
 ## Convolutions
 
 "Even with k = n, however, the complexity of a separable convolution is equal to the combination of a self-attention
-layer and a point-wise feed-forward layer". In O() it is: both are O(n² d + n d²). Counted, it is cheaper: 2 n² d + 2 n d²
-operations, against 4 n² d + 8 n d² of self-attention and 16 n d² of a feed-forward network with d_ff = {INNER_FACTOR} d. The
-first term, which dominates long sentences, differs by a factor of 2, the second by one of 12.""",
+layer and a point-wise feed-forward layer". In O() it is: both are O(n² d + n d²). Counted, it is cheaper: 2 n² d + 2 n
+d² operations, against 4 n² d + 8 n d² of self-attention and 16 n d² of a feed-forward network with
+d_ff = {INNER_FACTOR} d. The first term, which dominates long sentences, differs by a factor of 2, the second by 12.""",
         _separable_table(counts),
         '"Convolutional layers are generally more expensive than recurrent layers, by a factor of k." A convolution of'
         " width k has 2 k n d² operations. That is k times a recurrence with one matrix product per position; with one"
