@@ -13,7 +13,17 @@ from transduce.config import RunConfig, nearest_name
 from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
-from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce.paper.report import (
+    Cell,
+    Claim,
+    Report,
+    Table,
+    Verdict,
+    agreement,
+    how_to_reproduce,
+    picture,
+    verdict_line,
+)
 from transduce.paper.request import Request
 from transduce.paper.sizes import size_description
 from transduce.paper.table_plots import RowPoint, draw_perplexities
@@ -113,6 +123,58 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             _about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(records, path)},
+        claims=() if request.is_short else _claims(records),
+    )
+
+
+# Sentences of sections 6.2 and 5.4 and the rows that test them.
+TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("While single-head attention is 0.9 BLEU worse than the best setting, quality also drops off with too many heads",
+     "section 6.2 (A)", ("A-h1", "A-h32")),
+    ("reducing the attention key size d_k hurts model quality", "section 6.2 (B)", ("B-dk16", "B-dk32")),
+    ("as expected, bigger models are better", "section 6.2 (C)",
+     ("C-N2", "C-N4", "C-N8", "C-d256", "C-d1024", "C-ff1024", "C-ff4096", "big")),
+    ("dropout is very helpful in avoiding over-fitting", "section 6.2 (D)", ("D-drop0",)),
+    ("we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
+     " results to the base model", "section 6.2 (E)", ("E-learned",)),
+)  # fmt: skip
+
+
+def _claims(records: Mapping[str, Sequence[RunRecord]]) -> tuple[Claim, ...]:
+    """Return the sentences about the rows, by their effect on perplexity, and the one on label smoothing."""
+    base = _perplexities(records["base"])
+    claims = []
+    for sentence, where, names in TESTED_BY:
+        effects = {name: _effect_on_perplexity(name, records[name][0], base) for name in names}
+        found = "; ".join(
+            f"{name} {records[name][0].dev_perplexity - mean(base):+.2f} PPL ({effect})"
+            for name, effect in effects.items()
+        )
+        interval = f"another seed of base changes it by up to {_margin(base):.2f}"
+        claims.append(Claim(sentence, where, _verdict_on(list(effects.values())), f"{found}; {interval}."))
+    return (*claims, _claim_on_smoothing(records))
+
+
+def _verdict_on(effects: Sequence[str]) -> Verdict:
+    """Return the verdict on several rows: all as in the paper, any to the contrary, or neither."""
+    if any(effect in ("opposite", "ours only") for effect in effects):
+        return "does not"
+    return agreement(True if all(effect in ("as in the paper", "none in either") for effect in effects) else None)
+
+
+def _claim_on_smoothing(records: Mapping[str, Sequence[RunRecord]]) -> Claim:
+    none, base = records["D-smooth0"][0], records["base"]
+    perplexity = none.dev_perplexity - mean(_perplexities(base))
+    bleu = _bleu(none) - mean(map(_bleu, base))
+    margins = _margin(_perplexities(base)), _margin(list(map(_bleu, base)))
+    is_clear = abs(perplexity) > margins[0] and abs(bleu) > margins[1]
+    return Claim(
+        "[label smoothing] hurts perplexity, as the model learns to be more unsure, but improves accuracy and BLEU"
+        " score",
+        "section 5.4",
+        agreement(perplexity < 0 and bleu < 0 if is_clear else None),
+        f"Without it {perplexity:+.2f} PPL and {bleu:+.2f} BLEU; another seed changes them by up to {margins[0]:.2f}"
+        f" and {margins[1]:.2f}.",
     )
 
 

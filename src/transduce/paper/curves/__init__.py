@@ -5,7 +5,9 @@ Shapes: T positions, D d_model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -15,7 +17,16 @@ from transduce.model.embedding import sinusoid
 from transduce.paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment
 from transduce.paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, set_log_axis, style
 from transduce.paper.experiments import Experiments, machines
-from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce.paper.report import (
+    Cell,
+    Claim,
+    Report,
+    Table,
+    agreement,
+    how_to_reproduce,
+    picture,
+    verdict_line,
+)
 from transduce.paper.request import Request
 from transduce.recipes import preset
 from transduce.training import inverse_sqrt_lr
@@ -25,6 +36,7 @@ __all__ = ["deviation_of_shift", "make_curves", "peak", "shift_matrix"]
 PRESETS = ("base", "big")
 SHIFTS = (1, 2, 10, 100, 1000)
 N_POSITIONS, D_MODEL = 4096, 512
+MAX_WAVELENGTH = 2 * math.pi * 10_000  # in positions, as section 3.5 says it
 POSITIONS: tuple[Positions, ...] = ("sinusoidal", "learned")
 COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOURS[1]}
 
@@ -59,7 +71,47 @@ def make_curves(experiments: Experiments, request: Request) -> Report:
             "curves-sinusoids": _draw_sinusoids,
             "curves-lengths": lambda path: _draw_lengths(scores, path),
         },
+        claims=_claims(deviations, scores),
     )
+
+
+def _claims(deviations: Sequence[float], scores: Mapping[Positions, Sequence[ClassScores]]) -> tuple[Claim, ...]:
+    """Return the sentences of section 3.5."""
+    wavelengths = _wavelengths(D_MODEL)
+    ratios = [after / before for before, after in pairwise(wavelengths)]
+    sinusoidal, learned = (scores[positions] for positions in POSITIONS)
+    beyond = list(zip(sinusoidal, learned, strict=True))[1:]
+    is_always_better = all(sine.bleu > table.bleu for sine, table in beyond)
+    return (
+        Claim(
+            "The wavelengths form a geometric progression from 2π to 10000 · 2π",
+            "section 3.5",
+            agreement(max(ratios) - min(ratios) < 1e-9 and wavelengths[-1] > 0.95 * MAX_WAVELENGTH),
+            f"They do, though the printed formula ends at {wavelengths[-1] / (2 * math.pi):,.0f} · 2π with d_model ="
+            f" {D_MODEL}: its last exponent is (d_model - 2) / d_model, not 1.",
+        ),
+        Claim(
+            "for any fixed offset k, PE(pos+k) can be represented as a linear function of PE(pos)",
+            "section 3.5",
+            agreement(max(deviations) < 1e-6),
+            f"With the rotation M_k, the largest difference is {max(deviations):.1e}, for k up to {SHIFTS[-1]:,}.",
+        ),
+        Claim(
+            "We chose the sinusoidal version because it may allow the model to extrapolate to sequence lengths longer"
+            " than the ones encountered during training",
+            "section 3.5",
+            agreement(None),
+            f"Trained up to {MAX_TRAINED} tokens, one seed each: sinusoids and learned positions have"
+            f" {sinusoidal[0].bleu:.1f} and {learned[0].bleu:.1f} BLEU within, "
+            + ", ".join(f"{sine.bleu:.1f} and {table.bleu:.1f}" for sine, table in beyond)
+            + f" beyond; sinusoids are better in {'all' if is_always_better else 'some'} classes, but both lose most.",
+        ),
+    )
+
+
+def _wavelengths(d_model: int) -> list[float]:
+    """Return the wavelength of each pair of dimensions, in positions, by the formula of section 3.5."""
+    return [2 * math.pi * 10_000 ** (2 * i / d_model) for i in range(d_model // 2)]
 
 
 def _verdict(deviations: Sequence[float], scores: Mapping[Positions, Sequence[ClassScores]]) -> str:

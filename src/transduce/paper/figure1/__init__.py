@@ -27,7 +27,16 @@ from transduce.paper.figure1.architecture import (
 )
 from transduce.paper.figure1.drawing import architecture_svg
 from transduce.paper.figure1.wiring import Check, check_wiring
-from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce.paper.report import (
+    Cell,
+    Claim,
+    Report,
+    Table,
+    agreement,
+    how_to_reproduce,
+    picture,
+    verdict_line,
+)
 from transduce.paper.request import Request
 from transduce.recipes import base, tiny
 from transduce.text import BOS_ID, EOS_ID
@@ -69,6 +78,9 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
             *_about_wiring(checks),
         ),
         drawings={"figure1": partial(_write, svg)},
+        claims=tuple(
+            Claim(check.claim, f"section {check.section}", agreement(check.holds), check.measured) for check in checks
+        ),
     )
 
 

@@ -17,7 +17,16 @@ from transduce.config import TransformerConfig
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce.paper.experiments import Experiments
 from transduce.paper.figure2.numpy_attention import Agreement, agreements
-from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce.paper.report import (
+    Cell,
+    Claim,
+    Report,
+    Table,
+    agreement,
+    how_to_reproduce,
+    picture,
+    verdict_line,
+)
 from transduce.paper.request import Request
 
 __all__ = ["Saturation", "make_figure2", "saturation", "variance_of_products"]
@@ -83,12 +92,12 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
     )
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        agreement = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
+        agreed = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
     return Report(
         "figure2",
         "Figure 2: scaled dot-product attention and multi-head attention",
         (
-            verdict_line(_verdict(sizes, unscaled, scaled, agreement)),
+            verdict_line(_verdict(sizes, unscaled, scaled, agreed)),
             picture("figure2", "Variance of q · k, entropy and gradients over d_k, with and without 1 / sqrt(d_k)"),
             how_to_reproduce(
                 "figure2",
@@ -98,20 +107,48 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
             ),
             *_about_variance(sizes, variances),
             *_about_saturation(sizes, unscaled, scaled),
-            *_about_agreement(agreement),
+            *_about_agreement(agreed),
         ),
         drawings={"figure2": lambda path: _draw(sizes, variances, unscaled, scaled, path)},
+        claims=_claims(sizes, variances["normal"], unscaled, scaled),
+    )
+
+
+def _claims(
+    sizes: Sizes, variances: Sequence[Variance], unscaled: Sequence[Saturation], scaled: Sequence[Saturation]
+) -> tuple[Claim, ...]:
+    """Return the sentences of section 3.2.1 and of its footnote 4."""
+    errors = [abs(each.value - d_k) / each.error for d_k, each in zip(sizes.d_k, variances, strict=True)]
+    plain, divided = unscaled[-1], scaled[-1]
+    return (
+        Claim(
+            "assume that the components of q and k are independent random variables with mean 0 and variance 1. Then"
+            " their dot product [...] has mean 0 and variance d_k",
+            "footnote 4",
+            agreement(max(errors) < 4),
+            f"Variances at d_k = {', '.join(map(str, sizes.d_k))} are within {max(errors):.1f} standard errors of d_k.",
+        ),
+        Claim(
+            "We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax"
+            " function into regions where it has extremely small gradients. To counteract this effect, we scale the dot"
+            " products by 1/sqrt(d_k)",
+            "section 3.2.1",
+            agreement(plain.vanished_share > 0.5 > divided.vanished_share),
+            f"For random vectors at d_k = {sizes.d_k[-1]:,}, {plain.vanished_share:.0%} of the queries have a gradient"
+            f" below {VANISHED} without the factor and {divided.vanished_share:.0%} with it; for the others it stays"
+            " large.",
+        ),
     )
 
 
 def _verdict(
-    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], agreement: Sequence[Agreement]
+    sizes: Sizes, unscaled: Sequence[Saturation], scaled: Sequence[Saturation], agreed: Sequence[Agreement]
 ) -> str:
     return (
         f"Footnote 4 holds for random vectors: at d_k = {sizes.d_k[-1]:,}, {unscaled[-1].vanished_share:.0%} of the"
         f" queries have a softmax gradient below {VANISHED} without the factor 1 / sqrt(d_k), and"
         f" {scaled[-1].vanished_share:.0%} with it; our attention layers match the formulas to"
-        f" {max(each.difference for each in agreement):.1e}."
+        f" {max(each.difference for each in agreed):.1e}."
     )
 
 
@@ -220,8 +257,8 @@ is for random vectors, as at the start of training; training itself is not measu
     )
 
 
-def _about_agreement(agreement: Sequence[Agreement]) -> tuple[str | Table, ...]:
-    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in agreement)
+def _about_agreement(agreed: Sequence[Agreement]) -> tuple[str | Table, ...]:
+    rows = tuple((each.use, each.kernel, each.difference, each.difference_unscaled) for each in agreed)
     names = ("largest difference", "largest difference without the factor")
     return (
         """\

@@ -55,6 +55,7 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
             *(section for part in parts for section in _chapter(part)),
         ),
         {name: draw for part in parts for name, draw in part.drawings.items()},
+        claims=tuple(claim for part in parts for claim in part.claims),
     )
 
 

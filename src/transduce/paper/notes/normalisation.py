@@ -20,7 +20,7 @@ from transduce.paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, Rows, grammar_text, language_batch, next_token_loss, trained
-from transduce.paper.report import Cell, Table, picture
+from transduce.paper.report import Cell, Claim, Table, agreement, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
@@ -146,6 +146,31 @@ def make_normalisation(*, is_short: bool) -> Part:
             picture("notes-normalisation", "Loss and difference of states over the batch size, for both norms"),
         ),
         {"notes-normalisation": lambda path: _draw(losses, path)},
+        _claims(changes[CHANGES.index(REPLACED)]),
+    )
+
+
+def _claims(replaced: Change) -> tuple[Claim, ...]:
+    """Return what the notes say of both norms, tested by exchanging the other sentences of a batch."""
+    return tuple(
+        Claim(
+            sentence,
+            "notes",
+            agreement(is_so),
+            f"With other sentences in the batch, the states of a sentence change by {change:.2%}.",
+        )
+        for sentence, change, is_so in (
+            (
+                "[Layer normalization is] normalization across features, independently for each sample",
+                replaced.layer[0],
+                replaced.layer[0] < 1e-5,
+            ),
+            (
+                "[Batch normalization is] normalization across [the] mini-batch",
+                replaced.training[0],
+                replaced.training[0] > 1e-3,
+            ),
+        )
     )
 
 

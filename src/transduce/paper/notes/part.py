@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from transduce.paper.report import Draw, Table
+from transduce.paper.report import Claim, Draw, Table
 
 __all__ = ["Part"]
 
@@ -20,3 +20,4 @@ class Part:
     finding: str  # one sentence
     sections: tuple[str | Table, ...]
     drawings: Mapping[str, Draw] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()

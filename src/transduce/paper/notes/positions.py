@@ -21,7 +21,7 @@ from transduce.model.layers import LAYER_NORM_EPS
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
-from transduce.paper.report import Cell, Table, picture
+from transduce.paper.report import Cell, Claim, Table, agreement, picture
 from transduce.text import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
@@ -195,6 +195,46 @@ def make_positions(*, is_short: bool) -> Part:
             picture("notes-positions", "Distances, cosines, dot products and accuracy of the encodings"),
         ),
         {"notes-positions": lambda path: _draw(accuracies, sizes, path)},
+        _claims(accuracies, last, sizes),
+    )
+
+
+def _claims(accuracies: Mapping[str, Sequence[float]], last: int, sizes: Sizes) -> tuple[Claim, ...]:
+    """Return the notes' reasons for positional encodings and against two simple ones."""
+    none, best = accuracies["none"][last], accuracies["sinusoids"][last]
+    length = sizes.tested_lengths[last]
+    return (
+        Claim(
+            "Transformers take word embeddings in parallel, so the sense of word order is lost",
+            "notes",
+            agreement(none < best / 2),
+            f"At length {length}, a one-layer model finds the previous token in {none:.0%} of cases without positions and"
+            f" in {best:.0%} with sinusoids.",
+        ),
+        *(
+            Claim(
+                sentence,
+                "notes",
+                agreement(accuracies[name][last] < best / 2),
+                f"With {name} as positions it finds the previous token in {accuracies[name][last]:.0%} of cases, with"
+                f" sinusoids in {best:.0%}.",
+            )
+            for name, sentence in (
+                ("integers", "Word embeddings can be significantly distorted for larger sentences"),
+                (
+                    "fractions",
+                    "For sentences of different length, [the] position encoding vector will be different for the"
+                    " same position (may confuse [the] model)",
+                ),
+            )
+        ),
+        Claim(
+            "This allows the model to extrapolate to seq. lengths longer than the ones encountered during training",
+            "notes",
+            agreement(accuracies["sinusoids"][-1] > 0.9 * best),
+            f"Trained up to {LONGEST} tokens, the sinusoids' accuracy is {best:.0%} at {length} tokens and"
+            f" {accuracies['sinusoids'][-1]:.0%} at {sizes.tested_lengths[-1]}.",
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from transduce.paper.experiments import Experiment, Experiments, RunRecord
 from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
-from transduce.paper.report import Cell, Table, picture
+from transduce.paper.report import Cell, Claim, Table, agreement, picture
 from transduce.paper.sizes import size_description
 from transduce.paper.table3 import PRINTED, row_at_scale, row_experiment
 from transduce.tasks import Translator
@@ -102,6 +102,31 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
                 path,
             )
         },
+        () if is_short else _claims({eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+    )
+
+
+def _claims(runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> tuple[Claim, ...]:
+    """Return the worked example of the notes, and their sentences about calibration."""
+    logits = best_logits(0.1, 3, "uniform")
+    right = float(logits.softmax(dim=0)[0])
+    of_runs = {eps_ls: _calibration(bins)[2] for eps_ls, bins in runs.items()}
+    of_overfitted = {eps_ls: _calibration(each.bins)[2] for eps_ls, each in overfitted.items()}
+    helps = [errors[0.1] < errors[0.0] for errors in (of_runs, of_overfitted)]
+    return (
+        Claim(
+            "The logit vector [3.3322, 0, 0] approximates the smoothed label vector to 4 decimal places after softmax",
+            "notes",
+            agreement(f"{float(logits[0]):.4f}" == "3.3322" and f"{right:.4f}" == "0.9333"),
+            f"The logit of least loss is {float(logits[0]):.4f}, its softmax {right:.4f}.",
+        ),
+        Claim(
+            "[smoothing] results in better model calibration and prevents overconfident predictions",
+            "notes",
+            agreement(all(helps) if len(set(helps)) == 1 else None),
+            f"Calibration error without and with ε = 0.1: {of_runs[0.0]:.1%} and {of_runs[0.1]:.1%} for a model that"
+            f" does not overfit, {of_overfitted[0.0]:.1%} and {of_overfitted[0.1]:.1%} for one that does; one seed each.",
+        ),
     )
 
 

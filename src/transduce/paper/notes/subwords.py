@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from transduce.corpora import generate_pairs
 from transduce.paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.part import Part
-from transduce.paper.report import Cell, Table, picture
+from transduce.paper.report import Cell, Claim, Table, agreement, picture
 from transduce.text import WORD_START, Tokenizer, train_bpe, train_wordpiece
 from transduce.text.wordpiece_trainer import split_characters
 
@@ -146,6 +146,35 @@ def make_subwords(*, is_short: bool) -> Part:
             picture("notes-subwords", "Pieces per word over the number of merges; order of merges in both"),
         ),
         {"notes-subwords": lambda path: _draw(trained, per_word, path)},
+        _claims(),
+    )
+
+
+def _claims() -> tuple[Claim, ...]:
+    """Return the notes' descriptions of both algorithms, tested on the example's first merge."""
+    pairs = pair_counts(EXAMPLE_WORDS)
+    most_frequent = {each.left + each.right for each in pairs if each.pair_count == pairs[0].pair_count}
+    best_ratio = max(each.ratio for each in pairs)
+    most_likely = {each.left + each.right for each in pairs if each.ratio == best_ratio}
+    lines = [" ".join([word] * count) for word, count in EXAMPLE_WORDS.items()]
+    bpe = train_bpe(lines, vocab_size=BYTES_OF_BPE + 1).pieces([BYTES_OF_BPE])[0]
+    wordpiece = train_wordpiece(lines, vocab_size=BYTES_OF_WORDPIECE + 1, min_pair_count=1).pieces(
+        [BYTES_OF_WORDPIECE]
+    )[0]
+    return (
+        Claim(
+            "[BPE merges the] most frequent pairs of chars seen in training data",
+            "notes",
+            agreement(bpe in {pair.replace("…", "") for pair in most_frequent}),
+            f"On the example text our trainer first merges {bpe!r}, which occurs {pairs[0].pair_count} times.",
+        ),
+        Claim(
+            "[WordPiece merges] a char pair whose combined prob. divided by (prob. of first char * prob. of second"
+            " char) is greatest among all",
+            "notes",
+            agreement(wordpiece in {pair.replace("…", "") for pair in most_likely}),
+            f"Without its floor for frequency, our trainer first merges {wordpiece!r}, at a ratio of {best_ratio:.2f}.",
+        ),
     )
 
 

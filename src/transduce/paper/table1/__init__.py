@@ -8,10 +8,19 @@ import torch
 
 from transduce.paper.experiments import Experiments, machine_description
 from transduce.paper.growth import crossing, exponent, per_unit
-from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce.paper.report import (
+    Cell,
+    Claim,
+    Report,
+    Table,
+    agreement,
+    how_to_reproduce,
+    picture,
+    verdict_line,
+)
 from transduce.paper.request import Request
 from transduce.paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
-from transduce.paper.table1.convolutions import about_convolutions, count_convolutions
+from transduce.paper.table1.convolutions import about_convolutions, claims_about_convolutions, count_convolutions
 from transduce.paper.table1.drawing import draw_costs, draw_crossing
 from transduce.paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, SHORT, Measured, Sizes, measure
 from transduce.paper.table1.layer_costs import Case
@@ -41,6 +50,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         measured = measure(sizes, experiments.device)
+    convolutions = count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)
     hardware = machine_description(experiments.device)
     return Report(
         "table1",
@@ -54,7 +64,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
             *_about_complexity(measured, hardware),
             *_about_sequence(measured),
             *_about_paths(measured),
-            *about_convolutions(count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)),
+            *about_convolutions(convolutions),
             *_about_crossing(measured),
             picture("table1-crossover", "Cost of self-attention over the cost of the LSTM, for four widths d"),
         ),
@@ -62,6 +72,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
             "table1": lambda path: draw_costs(measured, path),
             "table1-crossover": lambda path: draw_crossing(measured, path),
         },
+        claims=(*_claims(measured), *claims_about_convolutions(convolutions)),
     )
 
 
@@ -79,6 +90,50 @@ def _verdict(measured: Measured) -> str:
         f"Counted operations grow as the paper says (self-attention n^{own_n:.2f} d^{own_d:.2f}, LSTM n^{lstm_n:.2f}"
         f" d^{lstm_d:.2f}), and so do sequential operations and path lengths; time does not: self-attention takes"
         f" n^{time_n:.2f}, and at d = {d} {crossing}, not at n = d."
+    )
+
+
+def _claims(measured: Measured) -> tuple[Claim, ...]:
+    """Return the sentences of section 4 about complexity, sequence and paths."""
+    sizes, (own_n, own_d, *_) = measured.sizes, _exponents(measured)[ATTENTION]
+    chains, steps = measured.chains[ATTENTION], per_unit(sizes.graph_n, measured.chains[RECURRENT])
+    shorter = [row for row in _ratios(measured) if row[1] < row[0]]  # n below d
+    slowest = max(float(row[4] or 0) for row in shorter) if shorter else None
+    restricted, reach = next(
+        (layer, paths) for layer, paths in measured.paths.items() if layer.name.startswith("Self-attention, restricted")
+    )
+    return (
+        Claim(
+            "Self-Attention [...] O(n² · d)",
+            "Table 1",
+            agreement(own_n is not None and own_d is not None and abs(own_n - 2) < 0.05 and abs(own_d - 1) < 0.05),
+            f"Counted without projections n^{own_n:.2f} d^{own_d:.2f}; the four projections, which the table leaves"
+            " out, add 8 n d².",
+        ),
+        Claim(
+            "a self-attention layer connects all positions with a constant number of sequentially executed operations,"
+            " whereas a recurrent layer requires O(n) sequential operations",
+            "section 4",
+            agreement(len(set(chains)) == 1 and steps > 1),
+            f"{_listed(chains)} operations in sequence at n = {_listed(sizes.graph_n)}; for the LSTM {steps:.0f} more"
+            " with each position.",
+        ),
+        Claim(
+            "In terms of computational complexity, self-attention layers are faster than recurrent layers when the"
+            " sequence length n is smaller than the representation dimensionality d",
+            "section 4",
+            agreement(None if slowest is None else slowest < 1),
+            "No n below d was measured."
+            if slowest is None
+            else f"At n = d / 2, self-attention takes at most {slowest:.2f} times the time of an LSTM; the operations"
+            " cross at n = 2 d with all projections, not at n = d.",
+        ),
+        Claim(
+            "This would increase the maximum path length to O(n/r)",
+            "section 4",
+            agreement(list(reach) == [restricted.exact_path(n) for n in sizes.graph_n] and reach[-1] != reach[0]),
+            f"Restricted to r = {NEIGHBOURHOOD}, paths of {_listed(reach)} layers at n = {_listed(sizes.graph_n)}.",
+        ),
     )
 
 

@@ -14,11 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transduce.config import TransformerConfig
 from transduce.model.layers import FeedForward
 from transduce.model.sequence_layers import Convolution, Recurrent, RecurrentCell, SeparableConvolution
-from transduce.paper.report import Cell, Table
+from transduce.paper.report import Cell, Claim, Table, agreement
 from transduce.paper.table1.compared_layers import ComparedLayer
 from transduce.paper.table1.layer_costs import count_operations
 
-__all__ = ["ConvolutionCounts", "about_convolutions", "count_convolutions"]
+__all__ = ["ConvolutionCounts", "about_convolutions", "claims_about_convolutions", "count_convolutions"]
 
 INNER_FACTOR = 4  # d_ff / d_model of the paper's models
 CELLS: Mapping[RecurrentCell, str] = {"rnn": "plain RNN", "gru": "GRU", "lstm": "LSTM"}
@@ -114,4 +114,32 @@ def _recurrent_table(counts: ConvolutionCounts) -> Table:
     caption = f"Operations of whole layers at n = {n:,}, d = {d}."
     return Table(
         "-convolution-and-recurrence", columns, rows, caption, {columns[1]: ",", columns[2]: ",", "ratio": ".2f"}
+    )
+
+
+def claims_about_convolutions(counts: ConvolutionCounts) -> tuple[Claim, ...]:
+    """Return both sentences with what was counted."""
+    ratios = [
+        (attention + feed_forward) / separable
+        for separable, attention, feed_forward in zip(
+            counts.separable, counts.attention, counts.feed_forward, strict=True
+        )
+    ]
+    factors = [counts.convolution / operations for operations in counts.recurrent.values()]
+    return (
+        Claim(
+            "Even with k = n, however, the complexity of a separable convolution is equal to the combination of a"
+            " self-attention layer and a point-wise feed-forward layer",
+            "section 4",
+            agreement(True),
+            "Both are O(n² d + n d²). In counted operations, the separable convolution is cheaper by a factor of"
+            f" {min(ratios):.1f} to {max(ratios):.1f}.",
+        ),
+        Claim(
+            "Convolutional layers are generally more expensive than recurrent layers, by a factor of k",
+            "section 4",
+            agreement(any(abs(factor - counts.k) < 0.05 * counts.k for factor in factors)),
+            f"With k = {counts.k}, a convolution has {max(factors):.2f} times the operations of a plain recurrent layer"
+            f" and {min(factors):.2f} times those of an LSTM, which is k / 2 and k / 8.",
+        ),
     )
