@@ -208,7 +208,7 @@ def _claims(accuracies: Mapping[str, Sequence[float]], last: int, sizes: Sizes) 
             "Transformers take word embeddings in parallel, so the sense of word order is lost",
             "notes",
             agreement(none < best / 2),
-            f"At length {length}, a one-layer model finds the previous token in {none:.0%} of cases without positions and"
+            f"At length {length}, a one-layer model finds the previous token in {none:.0%} of cases without positions,"
             f" in {best:.0%} with sinusoids.",
         ),
         *(

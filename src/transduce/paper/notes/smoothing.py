@@ -125,7 +125,8 @@ def _claims(runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Over
             "notes",
             agreement(all(helps) if len(set(helps)) == 1 else None),
             f"Calibration error without and with ε = 0.1: {of_runs[0.0]:.1%} and {of_runs[0.1]:.1%} for a model that"
-            f" does not overfit, {of_overfitted[0.0]:.1%} and {of_overfitted[0.1]:.1%} for one that does; one seed each.",
+            f" does not overfit, {of_overfitted[0.0]:.1%} and {of_overfitted[0.1]:.1%} for one that does; one"
+            " seed each.",
         ),
     )
 
