@@ -18,6 +18,7 @@ from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recu
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.growth import crossing, exponent, per_unit
 from transduce.paper.table1.compared_layers import COMPARED, ComparedLayer, cell_step, rounds_until_convergence
+from transduce.paper.table1.convolutions import claims_about_convolutions, count_convolutions
 from transduce.paper.table1.graph_measures import links_of, longest_chain, longest_path
 from transduce.paper.table1.layer_costs import Case, count_operations, median_times_ms
 
@@ -245,3 +246,19 @@ def test_short_report(tmp_path: Path) -> None:
     d = float(row["d"])
     assert float(row["n² d and n d²"]) == pytest.approx(d)
     assert float(row["operations without projections"]) == pytest.approx(4 * d)
+
+
+# ---- convolutions
+
+
+def test_operations_of_convolutions_are_those_of_the_formulas() -> None:
+    n, d, k = 32, 64, 3
+    counts = count_convolutions(ATTENTION, [(16, 128), (n, d)], k=k)
+    assert counts.separable == [2 * n * n * d + 2 * n * d * d for n, d in counts.sizes]
+    assert counts.attention == [4 * n * n * d + 8 * n * d * d for n, d in counts.sizes]
+    assert counts.feed_forward == [16 * n * d * d for n, d in counts.sizes]
+    assert counts.convolution == 2 * k * n * d * d
+    assert counts.recurrent == {"rnn": 4 * n * d * d, "gru": 12 * n * d * d, "lstm": 16 * n * d * d}
+    separable, factor = claims_about_convolutions(counts)
+    assert (separable.verdict, factor.verdict) == ("agrees", "does not")
+    assert "1.50 times" in factor.found  # k / 2
