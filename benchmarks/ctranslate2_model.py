@@ -20,7 +20,8 @@ from transduce.config import TransformerConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import LearnedPositions, SinusoidalPositions
-from transduce.model.layers import LAYER_NORM_EPS, FeedForward, Layer
+from transduce.model.layers import FeedForward, Layer
+from transduce.model.stack_config import LAYER_NORM_EPS
 
 __all__ = ["write_ctranslate2_model"]
 

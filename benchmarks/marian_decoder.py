@@ -16,7 +16,7 @@ from transformers import MarianConfig, MarianMTModel
 from transduce.config import TransformerConfig
 from transduce.data import pad_rows
 from transduce.model import Transformer
-from transduce.model.layers import LAYER_NORM_EPS
+from transduce.model.stack_config import LAYER_NORM_EPS
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["MarianDecoder"]

@@ -34,7 +34,8 @@ from transduce.text import Tokenizers, train_bpe
 from transduce.training import TrainState, read_state, weights_of
 
 BEFORE = Path(__file__).parent / "before_format_numbers"
-NEWER_FIELDS = {"attention", "cell", "compatibility"}  # model fields that came after format 0
+# Model fields that came after format 0.
+NEWER_FIELDS = {"activation", "attention", "attention_bias", "cell", "compatibility", "norm_eps", "output_bias"}
 RECORDS = Path(__file__).parents[2] / "docs" / "paper" / "runs"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +15,11 @@ from torch import nn
 import transduce.loss as loss_module
 from said import naming
 from transduce.config import ModelConfig
-from transduce.model import Transformer
-from transduce.model.attention import CrossAttention, SelfAttention
+from transduce.loss import LossConfig
+from transduce.model import Transformer, for_inference, has_int8_products
+from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention
 from transduce.model.embedding import sinusoid
-from transduce.model.layers import LAYER_NORM_EPS
+from transduce.model.inference import with_output_rows
 from transduce.training import (
     cross_entropy,
     cross_entropy_reference,
@@ -41,8 +44,14 @@ def copy_attention(ours: SelfAttention | CrossAttention, theirs: nn.MultiheadAtt
         case CrossAttention():
             theirs.in_proj_weight.copy_(torch.cat((ours.w_q.weight, ours.w_kv.weight)))
     theirs.out_proj.weight.copy_(ours.w_o.weight)
-    theirs.in_proj_bias.zero_()
-    theirs.out_proj.bias.zero_()
+    match ours:
+        case SelfAttention(w_qkv=nn.Linear(bias=torch.Tensor() as bias)):
+            theirs.in_proj_bias.copy_(bias)
+        case CrossAttention(w_q=nn.Linear(bias=torch.Tensor() as query), w_kv=nn.Linear(bias=torch.Tensor() as others)):
+            theirs.in_proj_bias.copy_(torch.cat((query, others)))
+        case _:
+            theirs.in_proj_bias.zero_()
+    theirs.out_proj.bias.zero_() if ours.w_o.bias is None else theirs.out_proj.bias.copy_(ours.w_o.bias)
 
 
 def copy_rest(ours: nn.Module, theirs: nn.Module, norms: list[str]) -> None:
@@ -52,12 +61,21 @@ def copy_rest(ours: nn.Module, theirs: nn.Module, norms: list[str]) -> None:
         getattr(theirs, f"norm{number}").load_state_dict(getattr(ours, name).norm.state_dict())
 
 
+TORCH_ACTIVATIONS = {  # torch's fast path takes every nn.GELU for the exact one
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "swish": F.silu,
+}
+
+
 @torch.no_grad()
 def torch_states(model: Transformer) -> torch.Tensor:
     """The decoder's states computed by torch's own layers on padded tensors, with the model's weights."""
     config = model.config
     options = {"dim_feedforward": config.d_ff, "dropout": 0.0, "batch_first": True, "norm_first": config.norm == "pre",
-               "layer_norm_eps": LAYER_NORM_EPS, "dtype": torch.float64}  # fmt: skip
+               "layer_norm_eps": config.norm_eps, "activation": TORCH_ACTIVATIONS[config.activation],
+               "dtype": torch.float64}  # fmt: skip
 
     def embed(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         return table[ids] * math.sqrt(config.d_model) + sinusoid(ids.shape[1], config.d_model)
@@ -80,18 +98,54 @@ def torch_states(model: Transformer) -> torch.Tensor:
     return model.decoder.norm(x)[TGT != 0]
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("kernel", ["reference", "fused"])
-def test_model_equals_torch_layers(norm: str, kernel: str) -> None:
+def random_model(kernel: AttentionKernel = "auto", **changes: Any) -> Transformer:
+    """A model whose norms and biases do something, in float64."""
     torch.manual_seed(5)
-    model = Transformer(CONFIG.model_copy(update={"norm": norm}), kernel=kernel).double().eval()  # type: ignore[arg-type]
-    for module in model.modules():  # norms that do something
+    model = Transformer(CONFIG.model_copy(update=changes), kernel=kernel).double().eval()
+    for module in model.modules():
         if isinstance(module, nn.LayerNorm):
             nn.init.normal_(module.weight, 1.0, 0.2)
-            nn.init.normal_(module.bias, 0.0, 0.2)
+        if isinstance(bias := getattr(module, "bias", None), nn.Parameter):
+            nn.init.normal_(bias, 0.0, 0.2)
     model.source.positions.table_PD = sinusoid(1024, 16)  # not the fp32 rounding of it
     model.target.positions.table_PD = sinusoid(1024, 16)
+    return model
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("kernel", ["reference", "fused"])
+def test_model_equals_torch_layers(norm: str, kernel: AttentionKernel) -> None:
+    model = random_model(kernel, norm=norm)
     torch.testing.assert_close(model(SRC, TGT), torch_states(model), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["gelu", "gelu-tanh", "swish"])
+def test_switches_of_later_models_equal_torchs(norm: str, activation: str) -> None:
+    model = random_model(norm=norm, activation=activation, attention_bias=True, norm_eps=1e-3)
+    torch.testing.assert_close(model(SRC, TGT), torch_states(model), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("embeddings", ["three-way", "separate"])
+def test_a_bias_of_the_output_equals_torchs(embeddings: str) -> None:
+    model = random_model(embeddings=embeddings, output_bias=True)
+    states, bias = model(SRC, TGT).detach(), model.output.bias
+    assert bias is not None
+    assert bias.abs().min() > 0
+    expected = states @ model.output_weight.T + bias
+    torch.testing.assert_close(model.logits(states), expected)
+    targets = torch.arange(len(states)) % 11
+    loss = model.output.loss(states, targets, LossConfig(eps_ls=0.1))
+    wanted = F.cross_entropy(expected, targets, label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(loss.loss_nats, wanted)
+    gradients = torch.autograd.grad(loss.loss_nats, (bias, model.output_weight))
+    torch.testing.assert_close(gradients, torch.autograd.grad(wanted, (bias, model.output_weight)))
+    for precision, tolerance in (("fp32", 1e-4), ("int8", 0.1)):
+        if precision == "fp32" or has_int8_products("cpu"):
+            fast = for_inference(model.float(), precision)  # type: ignore[arg-type]
+            torch.testing.assert_close(fast.logits(states.float()), expected.float(), atol=tolerance, rtol=tolerance)
+            few = with_output_rows(fast, torch.tensor([3, 7]))
+            torch.testing.assert_close(few.logits(states.float()), fast.logits(states.float())[:, [3, 7]])
 
 
 def test_sinusoid_equals_the_printed_formula() -> None:

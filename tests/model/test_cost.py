@@ -35,6 +35,21 @@ def test_formula_equals_the_model_as_built(name: str) -> None:
     assert sum(weight.numel() for weight in model.parameters()) == cost_of(config).parameters
 
 
+@pytest.mark.parametrize("attention_bias", [False, True])
+@pytest.mark.parametrize("output_bias", [False, True])
+def test_formula_equals_the_model_with_biases(attention_bias: bool, output_bias: bool) -> None:
+    config = ModelConfig(
+        n_encoder_layers=2, n_decoder_layers=1, d_model=8, d_ff=12, n_heads=2, d_k=3, d_v=5, src_vocab_size=50,
+        tgt_vocab_size=50, attention_bias=attention_bias, output_bias=output_bias,
+    )  # fmt: skip
+    plain = cost_of(config.model_copy(update={"attention_bias": False, "output_bias": False}))
+    cost, model = cost_of(config), Transformer(config)
+    assert sum(weight.numel() for weight in model.parameters()) == cost.parameters
+    # Each of 2 + 2 attention layers has 2 x 6 biases of queries and keys, 10 of values and 8 of the output.
+    assert cost.parameters - plain.parameters == 4 * 30 * attention_bias + 50 * output_bias
+    assert cost.parameters_of_matrices == plain.parameters_of_matrices
+
+
 @pytest.mark.parametrize("embeddings", ["three-way", "target", "separate"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "words"])

@@ -20,7 +20,6 @@ from transduce.model.layers import FeedForward
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, train
 from transduce.text import Tokenizers, train_bpe
-from transduce.training import cross_entropy
 from transduce.view import attention_of_translation
 
 SMALL: dict[str, Any] = {
@@ -30,6 +29,7 @@ SMALL: dict[str, Any] = {
 SYSTEMS: dict[str, dict[str, Any]] = {
     "transformer": {},
     "mixture of experts": {"n_experts": 4},
+    "biases, gelu": {"attention_bias": True, "output_bias": True, "activation": "gelu", "norm_eps": 1e-5},
     "unscaled dot products": {"compatibility": "dot"},
     "additive compatibility": {"compatibility": "additive"},
     "bilinear compatibility": {"compatibility": "bilinear"},
@@ -147,7 +147,7 @@ def test_all_weights_learn_a_batch_by_heart(name: str, precision: str) -> None:
     for _ in range(60):
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             states = model(SRC, TGT)
-            loss = cross_entropy(states, model.output_weight, targets, eps_ls=0.0, smoothing="uniform").loss_nats
+            loss = model.output.loss(states, targets).loss_nats
         optimiser.zero_grad()
         loss.backward()
         unused = [key for key, weight in model.named_parameters() if weight.grad is None]

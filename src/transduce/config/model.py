@@ -29,6 +29,8 @@ HeadWidth = Annotated[int, Field(ge=1, le=100_000)]
 Experts = Annotated[int, Field(ge=1, le=10_000)]
 KernelWidth = Annotated[int, Field(ge=1, le=10_000), AfterValidator(_odd)]
 Positions = Annotated[int, Field(ge=1, le=10**7)]
+NormEps = Annotated[float, Field(gt=0.0, le=1.0)]
+Activation = Literal["relu", "gelu", "gelu-tanh", "swish"]
 VocabularySize = Annotated[int, Field(ge=4, le=MAX_VOCABULARY_SIZE)]
 
 
@@ -78,6 +80,10 @@ class TransformerConfig(ModelConfig):
     d_v: HeadWidth = 64  # width of values per head
     # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, v . tanh(q + k), q . A k / sqrt(d_k).
     compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
+    attention_bias: bool = False  # biases in the projections of attention; the paper has none
+    activation: Activation = "relu"  # of the feed-forward network (section 3.3); gelu-tanh is GPT-2's approximation
+    norm_eps: NormEps = 1e-6  # added to the variance in layer norms; the authors' code (the paper gives none)
+    output_bias: bool = False  # a bias of the output projection
     p_drop_attention: Fraction = 0.0  # dropout of the attention weights
     p_drop_relu: Fraction = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids encode the position, half the number of words so far.

@@ -131,10 +131,10 @@ def merge_heads(x_BHTU: Tensor, /) -> Tensor:
 
 
 class FusedLinear(nn.Linear):
-    """Several projections of the same input in one matrix product, their weights stacked; without biases."""
+    """Several projections of the same input in one matrix product, their weights stacked."""
 
-    def __init__(self, d_model: int, widths: Sequence[int]) -> None:
-        super().__init__(d_model, sum(widths), bias=False)
+    def __init__(self, d_model: int, widths: Sequence[int], *, bias: bool = False) -> None:
+        super().__init__(d_model, sum(widths), bias=bias)
         self.widths = list(widths)
 
     def extra_repr(self) -> str:
@@ -145,8 +145,10 @@ class FusedLinear(nn.Linear):
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). Section 3.2.2.
 
-    The matrices W_1, ..., W_h of a kind are stacked in one, (h d_k, d_model); no biases, as in the paper. The base of
-    ``SelfAttention`` and ``CrossAttention``, which make the queries, keys and values.
+    The matrices W_1, ..., W_h of a kind are stacked in one, (h d_k, d_model). The base of ``SelfAttention`` and
+    ``CrossAttention``, which make the queries, keys and values.
+
+    Deviates: with ``attention_bias`` all projections have biases; without is the paper.
     """
 
     def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
@@ -155,7 +157,7 @@ class MultiHeadAttention(nn.Module):
         self.p_drop = config.p_drop_attention
         self.kernel = kernel
         self.compatibility = make_compatibility(config)  # None: the paper's
-        self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=False)
+        self.w_o = nn.Linear(config.n_heads * config.d_v, config.d_model, bias=config.attention_bias)
 
     def split(self, x_BTO: Tensor, widths: Sequence[int]) -> list[Tensor]:
         """Split concatenated projections (B, T, O) of the given widths into heads: (B, H, T, K) each."""
@@ -207,7 +209,7 @@ class SelfAttention(MultiHeadAttention):
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_k, width_v)
-        self.w_qkv = FusedLinear(config.d_model, self.widths)
+        self.w_qkv = FusedLinear(config.d_model, self.widths, bias=config.attention_bias)
 
     def forward(
         self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None, hook: WeightsHook | None = None
@@ -234,8 +236,8 @@ class CrossAttention(MultiHeadAttention):
         super().__init__(config, kernel=kernel)
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_v)
-        self.w_q = nn.Linear(config.d_model, width_k, bias=False)
-        self.w_kv = FusedLinear(config.d_model, self.widths)
+        self.w_q = nn.Linear(config.d_model, width_k, bias=config.attention_bias)
+        self.w_kv = FusedLinear(config.d_model, self.widths, bias=config.attention_bias)
 
     def forward(
         self, x_ND: Tensor, padding: PaddingInfo, memory: EncoderOutput, *, hook: WeightsHook | None = None

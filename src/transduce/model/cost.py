@@ -64,7 +64,8 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     tgt_table = config.tgt_vocab_size * config.d_model
     src_table = config.src_vocab_size * config.d_model
     tables = {"three-way": tgt_table, "target": tgt_table + src_table, "separate": 2 * tgt_table + src_table}
-    n_core = core.matrices + core.vectors
+    n_output_bias = config.tgt_vocab_size if isinstance(config, TransformerConfig) and config.output_bias else 0
+    n_core = core.matrices + core.vectors + n_output_bias
     return Cost(
         parameters=n_core + tables[config.embeddings] + n_positions * config.d_model,
         parameters_without_embeddings=n_core,
@@ -84,7 +85,7 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
     single_head_flops = 2 * 2 * n_tokens * d  # Q K^T and (weights) V with d_k = d_v = d
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
-            attention = _Weights(2 * d * config.n_heads * (config.d_k + config.d_v)) + _compatibility(config)
+            attention = _attention(config)
             feed_forward = _feed_forward(config)
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
@@ -134,6 +135,13 @@ def _recurrent(config: RecurrentConfig | LastStateConfig, width: int) -> _Weight
 
 def _convolution(width: int, k: int) -> _Weights:
     return _Weights(k * width * width, width)
+
+
+def _attention(config: TransformerConfig) -> _Weights:
+    """The projections of one attention layer, with their biases if there are any, and its compatibility function."""
+    width = config.n_heads * (config.d_k + config.d_v)  # of queries and of output; of keys and values
+    biases = config.n_heads * (2 * config.d_k + config.d_v) + config.d_model if config.attention_bias else 0
+    return _Weights(2 * config.d_model * width, biases) + _compatibility(config)
 
 
 def _compatibility(config: TransformerConfig) -> _Weights:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from torch import Tensor
 
-from transduce.config import ModelConfig
+from transduce.config import ModelConfig, TransformerConfig
 from transduce.model.attention import AttentionHook
 from transduce.model.decoding import IncrementalDecoder
 from transduce.model.embedding import TokenEmbedding
@@ -72,10 +72,11 @@ def make_embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding
 
 def make_output(config: ModelConfig, embedding: TokenEmbedding) -> VocabularyOutput:
     """The output layer: tied to the target embedding, or with a separate matrix. Section 3.4."""
+    has_bias = isinstance(config, TransformerConfig) and config.output_bias
     match config.embeddings:
         case "three-way" | "target":
-            return TiedOutput(embedding)
+            return TiedOutput(embedding, has_bias=has_bias)
         case "separate":
-            return LinearOutput(config.d_model, config.tgt_vocab_size)
+            return LinearOutput(config.d_model, config.tgt_vocab_size, has_bias=has_bias)
         case _:
             assert_never(config.embeddings)

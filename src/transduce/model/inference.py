@@ -61,7 +61,7 @@ def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
         raise ConfigError(f"int8 needs a processor with int8 products (VNNI), {device} has none; use bf16 or fp32")
     make = _linear_maker(precision, device)
     fast = cast(ModelT, _replace_linears(model, make))
-    fast.output = _FastOutput(model.output_weight, make)
+    fast.output = _FastOutput(model.output_weight, model.output.bias, make)
     return fast.eval()
 
 
@@ -73,16 +73,20 @@ def with_output_rows(model: ModelT, ids_X: Tensor) -> ModelT:
     assert isinstance(model.output, _FastOutput)
     replica = copy.copy(model)
     replica._modules = dict(model._modules)
-    replica.output = _FastOutput(model.output.weight[ids_X], model.output.make)
+    bias_V = model.output.bias
+    replica.output = _FastOutput(
+        model.output.weight[ids_X], None if bias_V is None else bias_V[ids_X], model.output.make
+    )
     return replica
 
 
 class _FastOutput(VocabularyOutput):
     """The output layer with a packed weight."""
 
-    def __init__(self, weight_VD: Tensor, make: LinearMaker) -> None:
+    def __init__(self, weight_VD: Tensor, bias_V: Tensor | None, make: LinearMaker) -> None:
         super().__init__()
-        self.weight, self.make, self.linear = weight_VD.detach(), make, make(weight_VD, None)
+        self.weight, self.bias = weight_VD.detach(), None if bias_V is None else bias_V.detach()
+        self.make, self.linear = make, make(weight_VD, bias_V)
 
     def logits(self, states_ND: Tensor) -> Tensor:
         logits_NV: Tensor = self.linear(states_ND)

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from transduce.model.attention import FusedLinear
 from transduce.model.compatibility import AdditiveCompatibility, BilinearCompatibility
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
-from transduce.model.output import LinearOutput
+from transduce.model.output import LinearOutput, VocabularyOutput
 
 __all__ = ["ShapesOnly", "initialise"]
 
@@ -28,6 +28,8 @@ def initialise(model: nn.Module) -> None:
     and start with the sinusoids' variance.
     """
     for module in _initialisation_order(model):
+        if isinstance(module, VocabularyOutput) and module.bias is not None:
+            nn.init.zeros_(module.bias)
         match module:
             case TokenEmbedding():
                 nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
@@ -38,6 +40,8 @@ def initialise(model: nn.Module) -> None:
             case FusedLinear():
                 for part in torch.split(module.weight, module.widths):
                     nn.init.xavier_uniform_(part)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
             case AdditiveCompatibility(weight=of_heads) | BilinearCompatibility(weight=of_heads):
                 for of_head in of_heads:
                     nn.init.xavier_uniform_(of_head)

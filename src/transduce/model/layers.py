@@ -6,7 +6,7 @@ positions of an incremental step, D d_model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import assert_never
 
@@ -20,9 +20,14 @@ from transduce.model.experts import AuxiliaryLosses, MixtureOfExperts
 from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
-__all__ = ["LAYER_NORM_EPS", "FeedForward", "Layer", "Residual"]
+__all__ = ["ACTIVATIONS", "FeedForward", "Layer", "Residual"]
 
-LAYER_NORM_EPS = 1e-6  # the authors' code; the paper gives none
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "relu": partial(F.relu, inplace=True),
+    "gelu": F.gelu,  # x Phi(x), Hendrycks and Gimpel (2016)
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "swish": F.silu,  # x sigmoid(x), Ramachandran, Zoph and Le (2017)
+}
 
 
 class Residual(nn.Module):
@@ -35,7 +40,7 @@ class Residual(nn.Module):
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.norm_position = config.norm
-        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.p_drop)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -51,17 +56,21 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """The position-wise feed-forward network max(0, x W_1 + b_1) W_2 + b_2. Section 3.3, equation 2."""
+    """The position-wise feed-forward network max(0, x W_1 + b_1) W_2 + b_2. Section 3.3, equation 2.
+
+    Deviates: ``activation`` may replace max(0, ...); "relu" is the paper.
+    """
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         self.w_1 = nn.Linear(config.d_model, config.d_ff)
         self.w_2 = nn.Linear(config.d_ff, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
         self.p_drop = config.p_drop_relu
 
     def forward(self, x: Tensor, auxiliary: AuxiliaryLosses | None = None, n_real: int | None = None) -> Tensor:
         """(..., D) to (..., D). The rest is for the mixture of experts, which has an auxiliary loss."""
-        out: Tensor = self.w_2(dropout(F.relu(self.w_1(x), inplace=True), self.p_drop, training=self.training))
+        out: Tensor = self.w_2(dropout(self.activation(self.w_1(x)), self.p_drop, training=self.training))
         return out
 
 

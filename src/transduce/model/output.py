@@ -31,28 +31,36 @@ class OutputLayer(Protocol):
 
 
 class VocabularyOutput(nn.Module):
-    """Output projection (V, D) and softmax, with cross-entropy, label smoothing and R-Drop."""
+    """Output projection (V, D) and softmax, with cross-entropy, label smoothing and R-Drop.
+
+    Deviates: a ``bias`` (V,) is possible; None is the paper.
+    """
 
     weight: nn.Parameter | Tensor
+    bias: nn.Parameter | Tensor | None  # of each token; set by the subclass
 
     def logits(self, states_ND: Tensor) -> Tensor:
         """Logits, (N, V)."""
-        return F.linear(states_ND, self.weight)
+        return F.linear(states_ND, self.weight, self.bias)
 
     def loss(self, states_ND: Tensor, targets_N: Tensor, config: LossConfig = DEFAULT_LOSS) -> LossSum:
         """Cross-entropy of the targets (N,), or R-Drop if the states are those of two passes, (2, N, D)."""
-        eps_ls, smoothing = config.eps_ls, config.smoothing
+        eps_ls, smoothing, weight = config.eps_ls, config.smoothing, self.weight
+        if self.bias is not None:  # as one more feature, which is always 1
+            states_ND = F.pad(states_ND, (0, 1), value=1.0)
+            weight = torch.cat((weight, self.bias.unsqueeze(1)), dim=1)
         if states_ND.ndim == 3:
-            return r_drop(states_ND, self.weight, targets_N, eps_ls=eps_ls, smoothing=smoothing, alpha=config.r_drop)
-        return cross_entropy(states_ND, self.weight, targets_N, eps_ls=eps_ls, smoothing=smoothing)
+            return r_drop(states_ND, weight, targets_N, eps_ls=eps_ls, smoothing=smoothing, alpha=config.r_drop)
+        return cross_entropy(states_ND, weight, targets_N, eps_ls=eps_ls, smoothing=smoothing)
 
 
 class TiedOutput(VocabularyOutput):
     """The output projection tied to the token embedding. Section 3.4."""
 
-    def __init__(self, embedding: TokenEmbedding) -> None:
+    def __init__(self, embedding: TokenEmbedding, *, has_bias: bool = False) -> None:
         super().__init__()
         self.embedding = embedding
+        self.bias = nn.Parameter(torch.empty(embedding.num_embeddings)) if has_bias else None
 
     @property
     def weight(self) -> Tensor:  # type: ignore[override]
@@ -63,9 +71,10 @@ class TiedOutput(VocabularyOutput):
 class LinearOutput(VocabularyOutput):
     """An untied output projection."""
 
-    def __init__(self, d_model: int, vocab_size: int) -> None:
+    def __init__(self, d_model: int, vocab_size: int, *, has_bias: bool = False) -> None:
         super().__init__()
         self.weight = nn.Linear(d_model, vocab_size, bias=False).weight  # torch's default initialisation
+        self.bias = nn.Parameter(torch.empty(vocab_size)) if has_bias else None
 
 
 class MultiHeadOutput(nn.Module):

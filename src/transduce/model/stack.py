@@ -19,7 +19,7 @@ from transduce.model.attention import AttentionBias, AttentionHook, AttentionKer
 from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import Positions
-from transduce.model.layers import LAYER_NORM_EPS, Layer
+from transduce.model.layers import Layer
 from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
@@ -47,7 +47,7 @@ class Stack(nn.Module):
         )
         # With pre-norm, the output of the last residual connection is not normalised.
         is_pre = config.norm == "pre"
-        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS) if is_pre else nn.Identity()
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if is_pre else nn.Identity()
 
     def __iter__(self) -> Iterator[Layer]:
         return cast(Iterator[Layer], iter(self.layers))

@@ -7,7 +7,9 @@ from typing import Literal, Self
 
 from transduce.config import TransformerConfig
 
-__all__ = ["StackConfig"]
+__all__ = ["LAYER_NORM_EPS", "StackConfig"]
+
+LAYER_NORM_EPS = 1e-6  # the authors' code; the paper gives none
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,9 @@ class StackConfig:
     d_k: int
     d_v: int
     compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
+    attention_bias: bool = False
+    activation: Literal["relu", "gelu", "gelu-tanh", "swish"] = "relu"
+    norm_eps: float = LAYER_NORM_EPS
     p_drop: float = 0.1
     p_drop_attention: float = 0.0
     p_drop_relu: float = 0.0

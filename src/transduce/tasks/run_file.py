@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
+MAX_NAMED = 20  # missing fields in a message
 MIGRATIONS = (config_of_format_1,)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
 
@@ -74,7 +75,7 @@ class RunSettings:
         if n_written != _n_fields(tables):
             known = ((table, name) for table, fields in config.model_dump().items() for name in fields)
             missing = [f"{table}.{name}" for table, name in known if name not in current["config"].get(table, {})]
-            names = f" ({', '.join(missing[:5])})" if missing else ""
+            names = f" (among {', '.join(missing[:MAX_NAMED])})" if missing else ""  # others came in later versions
             raise CheckpointError(
                 f"{where} was written with {quoted(n_written)} fields and has {_n_fields(tables)}: some are "
                 f"missing{names}"

@@ -15,8 +15,8 @@ from transduce.model.baselines.padded_model import Memory, PaddedModel, attend
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import make_positions
 from transduce.model.initialisation import initialise
-from transduce.model.layers import LAYER_NORM_EPS
 from transduce.model.sequence_layers import Convolution
+from transduce.model.stack_config import LAYER_NORM_EPS
 
 __all__ = ["ByteNetModel", "ConvS2SModel"]
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from transduce.model import LanguageModel, StackConfig
 from transduce.model.front_end import TokenFrontEnd
-from transduce.model.layers import LAYER_NORM_EPS
 from transduce.model.padding import PaddingInfo
+from transduce.model.stack_config import LAYER_NORM_EPS
 from transduce.text import PAD_ID
 
 __all__ = ["BatchNormLanguageModel"]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from transduce.model import LanguageModel
 from transduce.model.embedding import sinusoid
-from transduce.model.layers import LAYER_NORM_EPS
+from transduce.model.stack_config import LAYER_NORM_EPS
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
