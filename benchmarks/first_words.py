@@ -51,7 +51,7 @@ SENTENCE = "a dog\n"
 MAX_EXTRA_TOKENS = 5  # of a translation, beyond its source
 WORD_LETTERS = 8
 TORCH = "import torch"
-LOAD = "import sys; from transduce.tasks import Translator; print(Translator.load(sys.argv[1]).translate(['a dog']))"
+LOAD = "import sys; from transduce import Translator; print(Translator.load(sys.argv[1]).translate(['a dog']))"
 
 
 @dataclass(frozen=True, slots=True)

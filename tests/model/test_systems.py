@@ -11,10 +11,18 @@ import torch
 from torch import Tensor
 
 from said import naming
-from transduce.config import ModelConfig, SearchConfig
+from transduce.config import InferencePrecision, ModelConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.errors import CheckpointError, ConfigError, ShapeError
-from transduce.model import AuxiliaryLosses, EncoderDecoder, cost_of, describe, for_inference, make_model
+from transduce.model import (
+    AuxiliaryLosses,
+    EncoderDecoder,
+    cost_of,
+    describe,
+    for_inference,
+    has_int8_products,
+    make_model,
+)
 from transduce.model.experts import MixtureOfExperts, balance_loss
 from transduce.model.layers import FeedForward
 from transduce.recipes import read_recipe
@@ -104,6 +112,18 @@ def test_steps_give_what_the_whole_gives(name: str) -> None:
     for row, prefix in enumerate(([1, 13, 5], [1, 12, 6])):
         expected_V = log_p(model, src[1:], torch.tensor([prefix]))[-1]
         torch.testing.assert_close(logits[row].log_softmax(-1), expected_V)
+
+
+@each_system
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+@torch.no_grad()
+def test_every_precision_of_inference(name: str, precision: InferencePrecision) -> None:
+    if precision == "int8" and not has_int8_products("cpu"):
+        pytest.skip("int8 products")
+    model = make(name).float()
+    fast = for_inference(model, precision)
+    expected, got = (each.step(TGT[:, 0], each.start(SRC))[0].float() for each in (model, fast))
+    torch.testing.assert_close(got, expected, atol=1e-4 if precision == "fp32" else 0.1, rtol=0.1)
 
 
 @each_system

@@ -29,6 +29,7 @@ from transduce.files import (
     write_manifest,
     write_text,
 )
+from transduce.imports import without_collection
 from transduce.model import ShapesOnly
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_memory_to_search
@@ -99,7 +100,7 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
     Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, if a
     weight is NaN or Inf, or if there is too little memory.
     """
-    with _verified(folder):
+    with without_collection(), _verified(folder):
         return _read_model_folder(folder, device)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, pairwise
@@ -52,10 +52,13 @@ class Tokenizer:
     'low </s> 日'
     """
 
-    def __init__(self, description: str) -> None:
-        """Build from the JSON that ``save`` writes, unchecked; use ``load_tokenizer`` to read a file."""
+    def __init__(self, description: str, values: Mapping[str, Any] | None = None) -> None:
+        """Build from the JSON that ``save`` writes, unchecked; use ``load_tokenizer`` to read a file.
+
+        ``values``: the parsed JSON, if it is known.
+        """
         self.description = description  # the JSON; saved unchanged: a newer library must not change the fingerprint
-        values = json.loads(description)
+        values = json.loads(description) if values is None else values
         canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         self._library = LibraryTokenizer.from_str(canonical)  # not ``description``, which may have duplicate keys
         self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
@@ -206,11 +209,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
     Raises CheckpointError if the file is missing, corrupt, or not written by transduce.
     """
-    fault = _fault(read_json(path, error=CheckpointError, may_be_link=True))
+    values = read_json(path, error=CheckpointError, may_be_link=True)
+    fault = _fault(values)
     if fault is not None:
         raise CheckpointError(f"{path} {fault}")
     try:
-        tokenizer = Tokenizer(path.read_text(encoding="utf-8"))
+        tokenizer = Tokenizer(path.read_text(encoding="utf-8"), values)
         is_lossless = tokenizer.is_closed or tokenizer.decode(tokenizer.encode(_PROBE)) == _PROBE
     except Exception as error:  # the library raises plain Exception
         reason = " ".join(str(error).split())  # on one line: it may quote the file

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.sequence_layers.sequence_layer import SequenceLayer
+from transduce.model.sequence_layers.sequence_layer import SequenceLayer, in_dtype_of
 
 __all__ = ["Convolution", "SeparableConvolution"]
 
@@ -36,7 +36,7 @@ class Convolution(SequenceLayer):
 
     def _convolve(self, x_BTD: Tensor) -> Tensor:
         before, after = self._span()
-        out_BDT: Tensor = self.kernel(F.pad(x_BTD.transpose(1, 2), (before, after)))
+        out_BDT: Tensor = self.kernel(F.pad(in_dtype_of(self.kernel.weight, x_BTD).transpose(1, 2), (before, after)))
         return out_BDT.transpose(1, 2)
 
     def _span(self) -> tuple[int, int]:

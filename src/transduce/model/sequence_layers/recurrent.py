@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.sequence_layers.sequence_layer import SequenceLayer
+from transduce.model.sequence_layers.sequence_layer import SequenceLayer, in_dtype_of
 
 __all__ = ["Recurrent", "RecurrentCell", "gru_step", "lstm_step", "rnn_step"]
 
@@ -45,6 +45,7 @@ class Recurrent(SequenceLayer):
 
     def forward(self, x_BTD: Tensor, is_real_BT: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
+        x_BTD = in_dtype_of(next(self.directions[0].parameters()), x_BTD)
         forward_BTR = self._run(self.directions[0], x_BTD)  # padding is on the right, so no real position sees it
         if self.is_causal:
             return forward_BTR

@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor, nn
 
-__all__ = ["SequenceLayer"]
+__all__ = ["SequenceLayer", "in_dtype_of"]
+
+
+def in_dtype_of(weight: Tensor, x: Tensor) -> Tensor:
+    """``x`` in the dtype of the weight that it meets, unless autocast converts both.
+
+    In a model for inference, the linear layers may give bf16, and the other layers have fp32 weights.
+    """
+    return x if torch.is_autocast_enabled(x.device.type) else x.to(weight.dtype)
 
 
 class SequenceLayer(nn.Module, ABC):
