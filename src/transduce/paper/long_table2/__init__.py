@@ -112,7 +112,10 @@ def _experiment(experiments: Experiments, name: str, *, seed: int, is_short: boo
     full = experiment(name, experiments.scale, seed=seed)
     if not is_short:
         return full
-    config = with_settings(experiments.shortened(full.config), ["model.n_encoder_layers=1", "model.n_decoder_layers=1"])
+    config = with_settings(
+        experiments.shortened(full.config),
+        ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "training.log_every_updates=3"],
+    )
     return Experiment(full.name.replace("table2-", "table2-short-"), config)
 
 

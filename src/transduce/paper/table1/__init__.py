@@ -50,7 +50,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         measured = measure(sizes, experiments.device)
-    convolutions = count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)
+        convolutions = count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)
     hardware = machine_description(experiments.device)
     return Report(
         "table1",
