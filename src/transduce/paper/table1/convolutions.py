@@ -42,7 +42,7 @@ def count_convolutions(attention: ComparedLayer, sizes: Sequence[tuple[int, int]
     n, d = sizes[-1]
 
     def operations(layer: ComparedLayer, n: int, d: int) -> int:
-        return count_operations(layer.make(d), n, projections=()).whole
+        return count_operations(layer.make_countable(d), n, projections=()).whole
 
     return ConvolutionCounts(
         sizes=sizes,
