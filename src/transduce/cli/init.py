@@ -69,7 +69,7 @@ def init(
     model = result.config.model
     print_line(f"recipe: {result.recipe}, its text: {result.text}")
     print_line(
-        f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of {model.d_model}, "
+        f"{model.layers_in_words()} of {model.d_model}, "
         f"{result.config.training.max_updates:,} updates, {result.n_epochs:.1f} epochs: about "
         f"{result.minutes:.0f} minutes on this machine"
     )

@@ -15,6 +15,8 @@ from transduce.config.model import (
     AnyModelConfig,
     ByteNetConfig,
     ConvS2SConfig,
+    EncoderDecoderConfig,
+    LanguageModelConfig,
     LastStateConfig,
     ModelConfig,
     RecurrentConfig,
@@ -35,9 +37,10 @@ from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, Train
 __all__ = [
     "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE", "MAX_MINUTES", "MAX_PAIRS",
     "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig",
-    "ByteNetConfig", "ConvS2SConfig", "DataConfig", "GreedySearchConfig", "InferencePrecision", "LastStateConfig",
-    "ModelConfig", "Precision", "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig",
-    "TransformerConfig", "config_from_mapping", "nearest_name",
+    "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
+    "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "ModelConfig", "Precision", "RecurrentConfig",
+    "RunConfig", "SearchConfig", "Split", "TrainingConfig", "TransformerConfig", "config_from_mapping",
+    "nearest_name",
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.record import MAX_VOCABULARY_SIZE, Fraction, Tagged, config_from_mapping
+from transduce.config.record import MAX_VOCABULARY_SIZE, Fraction, Record, Tagged, config_from_mapping
 
 
 def _even(width: int) -> int:
@@ -41,19 +41,46 @@ class ModelConfig(Tagged):
     default_tag: ClassVar[str] = "transformer"
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
-    system: str  # the Transformer, or a baseline of Table 2
-    n_encoder_layers: Layers = 6  # N, encoder
-    n_decoder_layers: Layers = 6  # N, decoder
+    system: str  # the Transformer, a baseline of Table 2, or a language model
     d_model: Width = 512  # width of the residual stream
     p_drop: Fraction = 0.1  # P_drop: sublayer outputs and embeddings (section 5.4)
-    # Which of source embedding, target embedding and output projection are tied (section 3.4): all, the last two, none.
-    embeddings: Literal["three-way", "target", "separate"] = "three-way"
-    src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
-    tgt_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
 
     if TYPE_CHECKING:  # calling the base accepts the fields of its members
 
         def __init__(self, **values: Any) -> None: ...
+
+    @property
+    def layer_counts(self) -> tuple[int, ...]:
+        """The number of layers of each stack: encoder and decoder, or one."""
+        raise NotImplementedError
+
+    @property
+    def vocab_sizes(self) -> tuple[int, int]:
+        """The sizes of the source and the target vocabulary."""
+        raise NotImplementedError
+
+    def with_vocabulary(self, src_vocab_size: int, tgt_vocab_size: int) -> Self:
+        """Return the same architecture with other vocabulary sizes. Raises ConfigError if they do not fit it."""
+        raise NotImplementedError
+
+    def layers_in_words(self) -> str:
+        """Return the numbers of layers as messages show them.
+
+        >>> ModelConfig(n_encoder_layers=6, n_decoder_layers=3).layers_in_words()
+        '6 + 3 layers'
+        """
+        return f"{' + '.join(map(str, self.layer_counts))} layers"
+
+
+class EncoderDecoderConfig(ModelConfig):
+    """The fields of all encoder-decoders."""
+
+    n_encoder_layers: Layers = 6  # N, encoder
+    n_decoder_layers: Layers = 6  # N, decoder
+    # Which of source embedding, target embedding and output projection are tied (section 3.4): all, the last two, none.
+    embeddings: Literal["three-way", "target", "separate"] = "three-way"
+    src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
+    tgt_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
 
     @model_validator(mode="after")
     def _vocabularies_fit(self) -> Self:
@@ -64,16 +91,25 @@ class ModelConfig(Tagged):
             )
         return self
 
+    @property
+    def layer_counts(self) -> tuple[int, ...]:
+        """The number of layers of encoder and decoder."""
+        return self.n_encoder_layers, self.n_decoder_layers
+
+    @property
+    def vocab_sizes(self) -> tuple[int, int]:
+        """The sizes of the source and the target vocabulary."""
+        return self.src_vocab_size, self.tgt_vocab_size
+
     def with_vocabulary(self, src_vocab_size: int, tgt_vocab_size: int) -> Self:
         """Return the same architecture with other vocabulary sizes. Raises ConfigError if they cannot be tied."""
         fields = self.model_dump() | {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size}
         return config_from_mapping(type(self), fields, where="model")
 
 
-class TransformerConfig(ModelConfig):
-    """The Transformer: the columns of Table 3, and options beyond the paper."""
+class StackFields(Record):
+    """The layers of one or several stacks, and positions: the columns of Table 3, and options beyond the paper."""
 
-    system: Literal["transformer"] = "transformer"
     d_ff: Width = 2048  # inner width of the feed-forward network (section 3.3)
     n_heads: Heads = 8  # h (section 3.2.2)
     d_k: HeadWidth = 64  # width of queries and keys per head
@@ -84,6 +120,7 @@ class TransformerConfig(ModelConfig):
     activation: Activation = "relu"  # of the feed-forward network (section 3.3); gelu-tanh is GPT-2's approximation
     norm_eps: NormEps = 1e-6  # added to the variance in layer norms; the authors' code (the paper gives none)
     output_bias: bool = False  # a bias of the output projection
+    scale_embeddings: bool = True  # multiply token embeddings by sqrt(d_model) (section 3.4)
     p_drop_attention: Fraction = 0.0  # dropout of the attention weights
     p_drop_relu: Fraction = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids encode the position, half the number of words so far.
@@ -94,19 +131,60 @@ class TransformerConfig(ModelConfig):
     n_active_experts: Experts = 2  # experts per position
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _require_even_for_sinusoids(self.d_model, self.positions)
-        if self.positions == "words" and self.d_model % 4:
-            raise ValueError(f"positions = 'words' needs a d_model divisible by 4, got {self.d_model}")
+    def _experts_fit(self) -> Self:
         if 1 < self.n_experts < self.n_active_experts:
             raise ValueError(f"n_active_experts {self.n_active_experts} is above n_experts {self.n_experts}")
         return self
 
 
+class TransformerConfig(StackFields, EncoderDecoderConfig):
+    """The Transformer: the columns of Table 3, and options beyond the paper."""
+
+    system: Literal["transformer"] = "transformer"
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> Self:
+        _require_even_for_sinusoids(self.d_model, self.positions)
+        if self.positions == "words" and self.d_model % 4:
+            raise ValueError(f"positions = 'words' needs a d_model divisible by 4, got {self.d_model}")
+        return self
+
+
+class LanguageModelConfig(StackFields, ModelConfig):
+    """A language model: one stack without a source, decoder-only (causal) or bidirectional."""
+
+    system: Literal["language-model"] = "language-model"
+    n_layers: Layers = 6  # N
+    vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
+    embeddings: Literal["tied", "separate"] = "tied"  # whether embedding and output projection are tied (section 3.4)
+    is_causal: bool = True  # each position sees itself and earlier ones; else all
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> Self:
+        if self.positions == "words":
+            raise ValueError("positions = 'words' needs system = 'transformer', got system = 'language-model'")
+        _require_even_for_sinusoids(self.d_model, self.positions)
+        return self
+
+    @property
+    def layer_counts(self) -> tuple[int, ...]:
+        """The number of layers."""
+        return (self.n_layers,)
+
+    @property
+    def vocab_sizes(self) -> tuple[int, int]:
+        """The size of the vocabulary, twice: there is no source."""
+        return self.vocab_size, self.vocab_size
+
+    def with_vocabulary(self, src_vocab_size: int, tgt_vocab_size: int) -> Self:
+        """Return the same architecture with the vocabulary size of the target; there is no source."""
+        return config_from_mapping(type(self), self.model_dump() | {"vocab_size": tgt_vocab_size}, where="model")
+
+
 RecurrentCell = Literal["rnn", "lstm", "gru"]
 
 
-class RecurrentConfig(ModelConfig):
+class RecurrentConfig(EncoderDecoderConfig):
     """Recurrent layers with additive attention, like GNMT."""
 
     system: Literal["recurrent"] = "recurrent"
@@ -116,14 +194,14 @@ class RecurrentConfig(ModelConfig):
     attention: Literal["additive", "none"] = "additive"
 
 
-class LastStateConfig(ModelConfig):
+class LastStateConfig(EncoderDecoderConfig):
     """Recurrent seq2seq without attention: the decoder reads the encoder's last state."""
 
     system: Literal["last-state"] = "last-state"
     cell: RecurrentCell = "lstm"
 
 
-class ConvS2SConfig(ModelConfig):
+class ConvS2SConfig(EncoderDecoderConfig):
     """Gated convolutions with attention in every decoder layer."""
 
     system: Literal["convs2s"] = "convs2s"
@@ -137,7 +215,7 @@ class ConvS2SConfig(ModelConfig):
         return self
 
 
-class ByteNetConfig(ModelConfig):
+class ByteNetConfig(EncoderDecoderConfig):
     """Dilated convolutions with the decoder stacked on the encoder."""
 
     system: Literal["bytenet"] = "bytenet"
@@ -147,7 +225,7 @@ class ByteNetConfig(ModelConfig):
 
 # The union of all systems. mypy reports each match statement that a new member must be added to.
 AnyModelConfig = Annotated[
-    TransformerConfig | RecurrentConfig | LastStateConfig | ConvS2SConfig | ByteNetConfig,
+    TransformerConfig | RecurrentConfig | LastStateConfig | ConvS2SConfig | ByteNetConfig | LanguageModelConfig,
     Discriminator("system"),
     BeforeValidator(ModelConfig.with_tag),
 ]

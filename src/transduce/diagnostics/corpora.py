@@ -150,7 +150,7 @@ def describe_run(config: RunConfig) -> str:
     model, data = config.model, config.data
     what = "trees" if data.task == "parsing" else data.direction
     return (
-        f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}, "
+        f"{model.layers_in_words()} of width {model.d_model}, "
         f"{what} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"
     )
 

@@ -117,8 +117,8 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     config, task = read_model_config(folder)
     yield good(
         folder,
-        f"a model folder: {read.direction}, {config.n_encoder_layers} + {config.n_decoder_layers} layers of width"
-        f" {config.d_model}, {task.cost(config).parameters:,} parameters",
+        f"a model folder: {read.direction}, {config.layers_in_words()} of width {config.d_model},"
+        f" {task.cost(config).parameters:,} parameters",
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"no model card ({CARD_FILE}): its training data is not documented")

@@ -13,6 +13,8 @@ from transduce.config import (
     AnyModelConfig,
     ByteNetConfig,
     ConvS2SConfig,
+    EncoderDecoderConfig,
+    LanguageModelConfig,
     LastStateConfig,
     ModelConfig,
     RecurrentConfig,
@@ -61,19 +63,30 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     63.05
     """
     core, n_positions, attention_flops = _core_cost(config, n_tokens)
-    tgt_table = config.tgt_vocab_size * config.d_model
-    src_table = config.src_vocab_size * config.d_model
-    tables = {"three-way": tgt_table, "target": tgt_table + src_table, "separate": 2 * tgt_table + src_table}
-    n_output_bias = config.tgt_vocab_size if isinstance(config, TransformerConfig) and config.output_bias else 0
+    n_tgt = config.vocab_sizes[1]
+    has_bias = isinstance(config, TransformerConfig | LanguageModelConfig) and config.output_bias
+    n_output_bias = n_tgt if has_bias else 0
     n_core = core.matrices + core.vectors + n_output_bias
     return Cost(
-        parameters=n_core + tables[config.embeddings] + n_positions * config.d_model,
+        parameters=n_core + (_n_rows(config) + n_positions) * config.d_model,
         parameters_without_embeddings=n_core,
         parameters_of_matrices=core.matrices,
-        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.inactive + tgt_table),
+        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.inactive + n_tgt * config.d_model),
         attention_flops_per_token=3 * attention_flops,
         n_tokens=n_tokens,
     )
+
+
+def _n_rows(config: ModelConfig) -> int:
+    """The number of rows of all embeddings and of the output projection, each tied one counted once."""
+    n_src, n_tgt = config.vocab_sizes
+    match cast(AnyModelConfig, config).embeddings:
+        case "three-way" | "tied":
+            return n_tgt
+        case "target":
+            return n_src + n_tgt
+        case "separate":
+            return (n_src if isinstance(config, EncoderDecoderConfig) else 0) + 2 * n_tgt
 
 
 def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
@@ -81,7 +94,8 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
 
     The attention FLOPs are those of the forward pass per target token: Q K^T and (weights) V.
     """
-    d, n_encoder, n_decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
+    d = config.d_model
+    n_encoder, n_decoder = (0, *config.layer_counts)[-2:]
     single_head_flops = 2 * 2 * n_tokens * d  # Q K^T and (weights) V with d_k = d_v = d
     match cast(AnyModelConfig, config):
         case TransformerConfig() as config:
@@ -110,11 +124,15 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             bottleneck = _linear(d, narrow) + _convolution(narrow, config.kernel_width) + _linear(narrow, d)
             block = _norm(d) + _norm(narrow) * 2 + bottleneck
             return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d), 0, 0
+        case LanguageModelConfig() as config:  # layers without cross-attention
+            layers = (_attention(config) + _feed_forward(config) + _norm(d) * 2) * n_decoder
+            attention_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v) * n_decoder
+            return layers + _norm(d) * (1 if config.norm == "pre" else 0), _n_learned(config), attention_flops
         case never:
             assert_never(never)
 
 
-def _n_learned(config: TransformerConfig | ConvS2SConfig) -> int:
+def _n_learned(config: TransformerConfig | LanguageModelConfig | ConvS2SConfig) -> int:
     """The number of learned positions in one table."""
     return config.n_positions if config.positions == "learned" else 0
 
@@ -137,14 +155,14 @@ def _convolution(width: int, k: int) -> _Weights:
     return _Weights(k * width * width, width)
 
 
-def _attention(config: TransformerConfig) -> _Weights:
+def _attention(config: TransformerConfig | LanguageModelConfig) -> _Weights:
     """The projections of one attention layer, with their biases if there are any, and its compatibility function."""
     width = config.n_heads * (config.d_k + config.d_v)  # of queries and of output; of keys and values
     biases = config.n_heads * (2 * config.d_k + config.d_v) + config.d_model if config.attention_bias else 0
     return _Weights(2 * config.d_model * width, biases) + _compatibility(config)
 
 
-def _compatibility(config: TransformerConfig) -> _Weights:
+def _compatibility(config: TransformerConfig | LanguageModelConfig) -> _Weights:
     """The weights of the compatibility function of one attention layer."""
     match config.compatibility:
         case "scaled" | "dot":
@@ -157,7 +175,7 @@ def _compatibility(config: TransformerConfig) -> _Weights:
             assert_never(never)
 
 
-def _feed_forward(config: TransformerConfig) -> _Weights:
+def _feed_forward(config: TransformerConfig | LanguageModelConfig) -> _Weights:
     """One network, or all experts and their gate."""
     expert = _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
     if config.n_experts == 1:

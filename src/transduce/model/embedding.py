@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ConvS2SConfig, TransformerConfig
+from transduce.config import ConvS2SConfig, LanguageModelConfig, TransformerConfig
 from transduce.errors import ConfigError, ShapeError
 
 __all__ = ["LearnedPositions", "SinusoidalPositions", "TokenEmbedding", "make_positions", "sinusoid"]
@@ -33,11 +33,18 @@ def sinusoid(n_positions: int, d_model: int) -> Tensor:
 
 
 class TokenEmbedding(nn.Embedding):
-    """Token embedding: a row of ``weight`` (V, D) times sqrt(d_model). Section 3.4."""
+    """Token embedding: a row of ``weight`` (V, D) times sqrt(d_model). Section 3.4.
+
+    Deviates: without ``is_scaled`` the factor is 1, as in GPT-2 and BERT.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, *, is_scaled: bool = True) -> None:
+        super().__init__(vocab_size, d_model)
+        self.factor = math.sqrt(d_model) if is_scaled else 1.0
 
     def forward(self, ids_N: Tensor) -> Tensor:
         """Ids (N,) to vectors (N, D)."""
-        return F.embedding(ids_N, self.weight) * math.sqrt(self.embedding_dim)
+        return F.embedding(ids_N, self.weight) * self.factor
 
 
 class SinusoidalPositions(nn.Module):
@@ -63,7 +70,7 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Embedding):
     """Learned positional embedding. Section 3.5 and Table 3 (E)."""
 
-    def __init__(self, config: TransformerConfig | ConvS2SConfig) -> None:
+    def __init__(self, config: TransformerConfig | LanguageModelConfig | ConvS2SConfig) -> None:
         super().__init__(config.n_positions, config.d_model)
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:  # type: ignore[override]
@@ -76,7 +83,9 @@ class LearnedPositions(nn.Embedding):
         return super().forward(position_N)
 
 
-def make_positions(config: TransformerConfig | ConvS2SConfig) -> SinusoidalPositions | LearnedPositions:
+def make_positions(
+    config: TransformerConfig | LanguageModelConfig | ConvS2SConfig,
+) -> SinusoidalPositions | LearnedPositions:
     """The positional encoding of a configuration. Raises ConfigError for "words", which needs another front end."""
     match config.positions:
         case "sinusoidal":

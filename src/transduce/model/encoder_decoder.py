@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from torch import Tensor
 
-from transduce.config import ModelConfig, TransformerConfig
+from transduce.config import EncoderDecoderConfig, TransformerConfig
 from transduce.model.attention import AttentionHook
 from transduce.model.decoding import IncrementalDecoder
 from transduce.model.embedding import TokenEmbedding
@@ -28,7 +28,7 @@ class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
 
     output: VocabularyOutput
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.config = config
 
@@ -63,14 +63,16 @@ class EncoderDecoder(NamedOnDisk, IncrementalDecoder[Any]):
         """Encode the source and return the initial decoding state: one row per sentence."""
 
 
-def make_embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding]:
+def make_embeddings(config: EncoderDecoderConfig) -> tuple[TokenEmbedding, TokenEmbedding]:
     """The embeddings of source and target, one shared module if tied three ways. Section 3.4."""
-    target = TokenEmbedding(config.tgt_vocab_size, config.d_model)
-    is_shared = config.embeddings == "three-way"
-    return target if is_shared else TokenEmbedding(config.src_vocab_size, config.d_model), target
+    is_scaled = not isinstance(config, TransformerConfig) or config.scale_embeddings
+    target = TokenEmbedding(config.tgt_vocab_size, config.d_model, is_scaled=is_scaled)
+    if config.embeddings == "three-way":
+        return target, target
+    return TokenEmbedding(config.src_vocab_size, config.d_model, is_scaled=is_scaled), target
 
 
-def make_output(config: ModelConfig, embedding: TokenEmbedding) -> VocabularyOutput:
+def make_output(config: EncoderDecoderConfig, embedding: TokenEmbedding) -> VocabularyOutput:
     """The output layer: tied to the target embedding, or with a separate matrix. Section 3.4."""
     has_bias = isinstance(config, TransformerConfig) and config.output_bias
     match config.embeddings:

@@ -6,15 +6,18 @@ V vocabulary.
 
 from __future__ import annotations
 
+from typing import Self, assert_never
+
 from torch import Tensor, nn
 
+from transduce.config import LanguageModelConfig
 from transduce.model.attention import AttentionHook
 from transduce.model.decoding import DecodingState, IncrementalDecoder
-from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
+from transduce.model.embedding import SinusoidalPositions, TokenEmbedding, make_positions
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import TokenFrontEnd
 from transduce.model.initialisation import initialise
-from transduce.model.output import TiedOutput
+from transduce.model.output import LinearOutput, TiedOutput, VocabularyOutput
 from transduce.model.padding import causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
@@ -26,20 +29,48 @@ __all__ = ["LanguageModel"]
 class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
     """A language model: logits of the next token if ``is_causal`` (decoder-only), else of the token at each position.
 
-    Positions are sinusoidal by default, and the output layer is tied to the embedding. Weights are sampled from torch's
+    By default, positions are sinusoidal and the output layer is tied to the embedding. Weights are sampled from torch's
     global generator.
     """
 
     def __init__(
-        self, config: StackConfig, *, vocab_size: int, is_causal: bool = True, positions: nn.Module | None = None
+        self,
+        config: StackConfig,
+        *,
+        vocab_size: int,
+        is_causal: bool = True,
+        positions: nn.Module | None = None,
+        embedding: TokenEmbedding | None = None,
+        output: VocabularyOutput | None = None,
     ) -> None:
         super().__init__()
-        embedding = TokenEmbedding(vocab_size, config.d_model)
+        embedding = embedding or TokenEmbedding(vocab_size, config.d_model)
         self.is_causal = is_causal
         self.source = TokenFrontEnd(embedding, positions or SinusoidalPositions(config.d_model), p_drop=config.p_drop)
         self.decoder = Stack(config, kind="decoder" if is_causal else "encoder")
-        self.output = TiedOutput(embedding)
+        self.output = output or TiedOutput(embedding)
         initialise(self)
+
+    @classmethod
+    def from_config(cls, config: LanguageModelConfig) -> Self:
+        """Build the model of a configuration."""
+        embedding = TokenEmbedding(config.vocab_size, config.d_model, is_scaled=config.scale_embeddings)
+        output: VocabularyOutput
+        match config.embeddings:
+            case "tied":
+                output = TiedOutput(embedding, has_bias=config.output_bias)
+            case "separate":
+                output = LinearOutput(config.d_model, config.vocab_size, has_bias=config.output_bias)
+            case never:
+                assert_never(never)
+        return cls(
+            StackConfig.from_config(config, config.n_layers),
+            vocab_size=config.vocab_size,
+            is_causal=config.is_causal,
+            positions=make_positions(config),
+            embedding=embedding,
+            output=output,
+        )
 
     def forward(
         self, ids_BT: Tensor, *, attention_hook: AttentionHook | None = None, auxiliary: AuxiliaryLosses | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, Self
 
-from transduce.config import TransformerConfig
+from transduce.config import LanguageModelConfig, TransformerConfig
 
 __all__ = ["LAYER_NORM_EPS", "StackConfig"]
 
@@ -34,7 +34,7 @@ class StackConfig:
     n_active_experts: int = 2
 
     @classmethod
-    def from_config(cls, config: TransformerConfig, n_layers: int) -> Self:
-        """The configuration of one stack of a Transformer."""
+    def from_config(cls, config: TransformerConfig | LanguageModelConfig, n_layers: int) -> Self:
+        """The configuration of one stack of a Transformer, or of a language model."""
         shared = {field.name: getattr(config, field.name) for field in fields(cls) if field.name != "n_layers"}
         return cls(n_layers, **shared)

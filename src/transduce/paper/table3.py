@@ -321,12 +321,13 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
     which a model learns to align would depend on the seed (perplexity of base 14.6 to 17.8; with decay 10.2 to 11.6).
     """
     model, training = row.model, row.training
+    n_encoder, n_decoder = model.layer_counts
     widths = {name: getattr(model, name) // 8 for name in ("d_model", "d_ff", "d_k", "d_v")}
     max_updates = UPDATES_AT_CPU_SCALE * training.max_updates // 100_000
     return [
         *(f"model.{name}={width}" for name, width in widths.items()),
-        f"model.n_encoder_layers={model.n_encoder_layers // 2}",
-        f"model.n_decoder_layers={model.n_decoder_layers // 2}",
+        f"model.n_encoder_layers={n_encoder // 2}",
+        f"model.n_decoder_layers={n_decoder // 2}",
         "data.corpus=multi30k",
         "data.vocab_size=2000",
         f"training.max_updates={max_updates}",

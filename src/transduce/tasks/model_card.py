@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, Split, TrainingConfig, TransformerConfig
+from transduce.config import (
+    DataConfig,
+    EncoderDecoderConfig,
+    ModelConfig,
+    RunConfig,
+    Split,
+    TrainingConfig,
+    TransformerConfig,
+)
 from transduce.corpora import OWN_FILES
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_of
@@ -32,6 +40,7 @@ def model_card(
     """Return the Markdown text for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
     cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
+    n_src, n_tgt = model.vocab_sizes
     lines = [
         f"# A Transformer for {use.what}",
         "",
@@ -42,8 +51,8 @@ def model_card(
         "",
         f"- {_architecture(model)}",
         f"- {cost.parameters:,} parameters, {cost.parameters_without_embeddings:,} without embeddings",
-        f"- vocabulary: {model.src_vocab_size:,} "
-        + ("shared tokens" if data.shared_vocabulary else f"source and {model.tgt_vocab_size:,} target tokens"),
+        f"- vocabulary: {n_src:,} "
+        + ("shared tokens" if data.shared_vocabulary else f"source and {n_tgt:,} target tokens"),
         "",
         "## Training",
         "",
@@ -65,14 +74,14 @@ def model_card(
 
 
 def _architecture(model: ModelConfig) -> str:
-    parts = [f"{model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}"]
+    parts = [f"{model.layers_in_words()}, d_model {model.d_model}"]
     if isinstance(model, TransformerConfig):
         parts.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
         parts.append("word positions" if model.positions == "words" else f"{model.positions} positions")
         if model.compatibility != "scaled":
             parts.append(f"{model.compatibility} compatibility function")
     else:
-        specific = model.model_dump(exclude=set(ModelConfig.model_fields))
+        specific = model.model_dump(exclude=set(EncoderDecoderConfig.model_fields))
         parts += [f"system {model.system}", *(f"{name} {value}" for name, value in specific.items())]
     return ", ".join(parts)
 

@@ -17,7 +17,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from transduce.config import DIRECTION_PATTERN, ModelConfig, SearchConfig, TransformerConfig, config_from_mapping
+from transduce.config import (
+    DIRECTION_PATTERN,
+    LanguageModelConfig,
+    ModelConfig,
+    SearchConfig,
+    TransformerConfig,
+    config_from_mapping,
+)
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
 from transduce.files import (
@@ -113,10 +120,10 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
     statistics = LineStatistics.from_json(values.get("lines"), where=path)
     tokenizers = Tokenizers.load(folder)
     sizes = (tokenizers.src.size, tokenizers.tgt.size)
-    if sizes != (config.src_vocab_size, config.tgt_vocab_size):
+    if sizes != config.vocab_sizes:
         raise CheckpointError(
             f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} tokens, "
-            f"the model {config.src_vocab_size} and {config.tgt_vocab_size}"
+            f"the model {config.vocab_sizes[0]} and {config.vocab_sizes[1]}"
         )
     require_memory_to_search(config, device, where=folder)
     weights = _read_weights(folder / WEIGHTS_FILE)
@@ -186,8 +193,8 @@ def _require_matching_weights(config: ModelConfig, folder: Path, n_expected: int
         raise CheckpointError(
             f"{folder}: {CONFIG_FILE} describes a model of {n_expected:,} weights, but {WEIGHTS_FILE} has {n_weights:,}"
         )
-    n_layers = config.n_encoder_layers + config.n_decoder_layers
-    n_experts = config.n_experts if isinstance(config, TransformerConfig) else 1
+    n_layers = sum(config.layer_counts)
+    n_experts = config.n_experts if isinstance(config, TransformerConfig | LanguageModelConfig) else 1
     if n_layers * n_experts > len(shapes):  # every expert of every layer has at least one tensor
         experts = f" of {n_experts:,} experts" if n_experts > 1 else ""
         raise CheckpointError(

@@ -180,8 +180,7 @@ def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
     Raises ConfigError, naming the field, if one that must not change on resume differs.
     """
     original = read_run_config(folder)
-    sizes = {"src_vocab_size": original.model.src_vocab_size, "tgt_vocab_size": original.model.tgt_vocab_size}
-    requested = requested.model_copy(update={"model": requested.model.model_copy(update=sizes)})
+    requested = requested.model_copy(update={"model": requested.model.with_vocabulary(*original.model.vocab_sizes)})
     for name, old, new in differences(original, requested):
         raise ConfigError(f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume")
     return requested

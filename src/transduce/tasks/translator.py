@@ -99,8 +99,8 @@ class Translator:
         config, device = self.model.config, self.model.output_weight.device
         ensemble = f", ensemble of {self._n_models} models" if self._n_models > 1 else ""
         return (
-            f"Translator({self.src_language}-{self.tgt_language}, {config.n_encoder_layers} + "
-            f"{config.n_decoder_layers} layers of {config.d_model}, {n_parameters / 1e6:.1f} million parameters"
+            f"Translator({self.src_language}-{self.tgt_language}, {config.layers_in_words()} of {config.d_model}, "
+            f"{n_parameters / 1e6:.1f} million parameters"
             f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {device})"
         )
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.config import ModelConfig
+from transduce.config import EncoderDecoderConfig
 from transduce.model.attention import AttentionHook, WeightsHook
 from transduce.model.dropout import Dropout
 from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, make_output
@@ -71,7 +71,7 @@ class PaddedModel(EncoderDecoder):
     sentences of a few dozen words.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__(config)
         src_embedding, self.tgt_embedding = make_embeddings(config)
         self.src_embedding = src_embedding

@@ -204,10 +204,10 @@ def _about_lengths(scores: Mapping[Positions, Sequence[ClassScores]]) -> tuple[s
 
 Section 3.5: learned positions "produced nearly identical results"; the sinusoidal version was chosen "because it may
 allow the model to extrapolate to sequence lengths longer than the ones encountered during training". The paper does not
-test that. We train two models that differ only in their positions ({model.model.n_encoder_layers} +
-{model.model.n_decoder_layers} layers, d_model {model.model.d_model}, {model.training.max_updates:,} updates, seed
-{model.training.seed}) on pairs of at most {MAX_TRAINED} tokens of the built-in corpus, and evaluate them on its test
-pairs, grouped by the length of the longer side.
+test that. We train two models that differ only in their positions ({model.model.layers_in_words()}, d_model
+{model.model.d_model}, {model.training.max_updates:,} updates, seed {model.training.seed}) on pairs of at most
+{MAX_TRAINED} tokens of the built-in corpus, and evaluate them on its test pairs, grouped by the length of the longer
+side.
 
 Within the trained lengths: {sinusoidal[0].bleu:.1f} BLEU with sinusoids, {learned[0].bleu:.1f} with learned positions.
 Just beyond: {sinusoidal[1].bleu:.1f} and {learned[1].bleu:.1f}; the longest: {sinusoidal[-1].bleu:.1f} and

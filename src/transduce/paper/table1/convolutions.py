@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from transduce.config import TransformerConfig
 from transduce.model.layers import FeedForward
 from transduce.model.sequence_layers import Convolution, Recurrent, RecurrentCell, SeparableConvolution
+from transduce.model.stack_config import StackConfig
 from transduce.paper.report import Cell, Claim, Table, agreement
 from transduce.paper.table1.compared_layers import ComparedLayer
 from transduce.paper.table1.layer_costs import count_operations
@@ -62,7 +62,7 @@ def count_convolutions(attention: ComparedLayer, sizes: Sequence[tuple[int, int]
 
 def _of_feed_forward(n: int, d: int) -> int:
     """Return the operations of the position-wise feed-forward network over n positions."""
-    network = FeedForward(TransformerConfig(d_model=d, d_ff=INNER_FACTOR * d))
+    network = FeedForward(StackConfig(n_layers=1, d_model=d, d_ff=INNER_FACTOR * d, n_heads=1, d_k=d, d_v=d))
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         network(torch.randn(n, d))
     return int(sum(counter.get_flop_counts()["Global"].values()))
