@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import sqrt
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 
 from transduce.model import Cost, cost_of
+from transduce.paper.table3 import T_95
 from transduce.recipes import preset
 
 ROOT = Path(__file__).parents[1]
@@ -220,7 +222,7 @@ def test_rounding(text: str, value: float, is_rounded: bool) -> None:
     assert Printed(text, 0, len(text)).is_rounded(value) is is_rounded
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", [*MEASURED, "wmt14"])
 def test_measurements_are_complete(name: str) -> None:
     record = _record(name)
     assert record["format"] == 1
@@ -320,6 +322,19 @@ def test_the_table_of_predicted_costs_has_the_recorded_numbers() -> None:
     ):
         [row] = re.findall(rf"^\| {re.escape(start)}[^|]*\| (.*) \|$", page, re.M)
         assert row.split(" | ") == [form.format(run["values"][key]).replace("e+", "e") for run in runs]
+
+
+def test_the_margin_of_two_single_runs_follows_from_the_seeds() -> None:
+    runs = ROOT / "docs" / "paper" / "runs" / "cpu"
+    seeds = [json.loads((runs / f"table3-base-seed{seed}.json").read_text(encoding="utf-8")) for seed in range(1, 9)]
+    text = (ROOT / "docs" / "paper" / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    for scores, deviation, margin in (
+        ("test_scores", r"where s is (\S+) BLEU on the test set", r"are up to (\S+) BLEU apart"),
+        ("dev_scores", r"and (\S+) on dev over the eight seeds", r"\(95 %; (\S+) on dev\)"),
+    ):
+        s = stdev(seed[scores]["sacrebleu"]["score"] for seed in seeds)
+        assert re.findall(deviation, text) == [f"{s:.2f}"]
+        assert re.findall(margin, text) == [f"{T_95[7] * s * sqrt(2):.1f}"]
 
 
 def _cost(name: str, vocab_size: int) -> Cost:
