@@ -21,7 +21,6 @@ from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import LearnedPositions, SinusoidalPositions
 from transduce.model.layers import FeedForward, Layer
-from transduce.model.stack_config import LAYER_NORM_EPS
 
 __all__ = ["write_ctranslate2_model"]
 
@@ -35,14 +34,15 @@ def write_ctranslate2_model(
     The tokens are the names of the ids, in order, as CTranslate2 reads and writes names; special tokens have our names.
     CTranslate2 appends EOS to the source.
 
-    Raises ValueError if d_k or d_v is not d_model / n_heads, or for positions = 'words', which CTranslate2 lacks.
+    Raises ValueError if d_k or d_v is not d_model / n_heads, for positions = 'words', which CTranslate2 lacks, or for a
+    switch of later models.
     """
     config = model.config
     _check(config)
     spec = TransformerSpec.from_config(
         (config.n_encoder_layers, config.n_decoder_layers), config.n_heads, pre_norm=config.norm == "pre"
     )
-    spec.config.layer_norm_epsilon = LAYER_NORM_EPS
+    spec.config.layer_norm_epsilon = config.norm_eps
     spec.config.add_source_eos = True
     spec.register_source_vocabulary(list(src_tokens))
     spec.register_target_vocabulary(list(tgt_tokens))
@@ -62,6 +62,10 @@ def _check(config: TransformerConfig) -> None:
         )
     if config.positions == "words":
         raise ValueError("CTranslate2 needs positions = 'sinusoidal' or 'learned', got positions = 'words'")
+    paper = TransformerConfig()
+    for field in ("activation", "attention_bias", "compatibility", "output_bias", "scale_embeddings"):
+        if getattr(config, field) != getattr(paper, field):
+            raise ValueError(f"this export needs {field} = {getattr(paper, field)!r}, got {getattr(config, field)!r}")
 
 
 def _set_encoder(spec: Any, model: Transformer) -> None:
