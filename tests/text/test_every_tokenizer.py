@@ -24,6 +24,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.text import (
     BOS_ID,
     EOS_ID,
+    LANGUAGE_MODEL_TOKENS,
     MASKS,
     PAD_ID,
     SPECIAL_TOKENS,
@@ -114,7 +115,12 @@ CHARACTER_KINDS = [  # the tokens of characters count as learned
     Kind("WordPiece of characters", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE, CHARACTERS),
     Kind("BPE, both", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 1 + N_MASKS, MASKED | CHARACTERS),
 ]
-TEXT_KINDS = [*BYTE_KINDS, *CHARACTER_KINDS]
+EXTRA = {"extra_tokens": LANGUAGE_MODEL_TOKENS}
+LANGUAGE_MODEL_KINDS = [
+    Kind("BPE of a language model", train_bpe, SENTENCES, ANY_TEXT, PLAIN_BPE + 101, EXTRA),
+    Kind("WordPiece of a language model", train_wordpiece, SENTENCES, ANY_TEXT, PLAIN_WORDPIECE + 101, EXTRA),
+]
+TEXT_KINDS = [*BYTE_KINDS, *CHARACTER_KINDS, *LANGUAGE_MODEL_KINDS]
 KINDS = [*TEXT_KINDS, Kind("word-level", train_word_level, TREES, TREE_TEXT)]
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

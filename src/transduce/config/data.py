@@ -72,7 +72,8 @@ class DataConfig(Record):
     dev_trees: FileName | None = None  # likewise, for validation
     test_trees: FileName | None = None  # likewise, for the final evaluation
     treebank: FileName | None = None  # parsing, with corpus = "wsj": the folder of sections 00 to 24 (--treebank)
-    tokenizer: Literal["bpe", "wordpiece"] = "bpe"  # the two vocabularies of section 5.1, over bytes
+    # The two vocabularies of section 5.1, over bytes; or single characters or bytes, as small language models use them.
+    tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
     # What the vocabulary starts with: "bytes", or these and the "characters" of the training text, each one token.
     alphabet: Literal["bytes", "characters"] = "bytes"
     # Merge a pair of tokens only if it occurs this often. Default: twice; for wordpiece a minimum that starts at half

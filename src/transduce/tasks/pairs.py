@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,15 @@ from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
 from transduce.tasks.task import Task
 from transduce.tasks.validation import PairValidation
-from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe, train_wordpiece
+from transduce.text import (
+    Tokenizer,
+    Tokenizers,
+    byte_tokenizer,
+    normalise,
+    train_bpe,
+    train_characters,
+    train_wordpiece,
+)
 from transduce.training import DistributedContext
 
 __all__ = ["PairTask", "tokenizer_trainer"]
@@ -175,22 +183,30 @@ class PairTask(Task[Batch]):
             write_lines(folder / name, (pair[side] for pair in pairs))
 
 
-def tokenizer_trainer(config: DataConfig) -> Callable[[Iterable[str]], Tokenizer]:
-    """Return the function that trains a tokenizer of the configured kind and size. Section 5.1."""
+def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -> Callable[[Iterable[str]], Tokenizer]:
+    """Return the function that trains a tokenizer of the configured kind and size. Section 5.1.
+
+    ``extra_tokens`` are the last ids of its vocabulary.
+    """
     match config.tokenizer:
-        case "bpe":
-            train = train_bpe
-        case "wordpiece":
-            train = train_wordpiece
-        case _:
-            assert_never(config.tokenizer)
-    return partial(
-        train,
-        vocab_size=config.vocab_size,
-        masks=config.masks,
-        alphabet=config.alphabet,
-        min_pair_count=config.min_pair_count,
-    )
+        case "bpe" | "wordpiece" as kind:
+            return partial(
+                {"bpe": train_bpe, "wordpiece": train_wordpiece}[kind],
+                vocab_size=config.vocab_size,
+                masks=config.masks,
+                alphabet=config.alphabet,
+                min_pair_count=config.min_pair_count,
+                extra_tokens=extra_tokens,
+            )
+        case "characters":
+            min_count = config.min_pair_count or 1
+            return partial(
+                train_characters, vocab_size=config.vocab_size, min_count=min_count, extra_tokens=extra_tokens
+            )
+        case "bytes":
+            return lambda texts: byte_tokenizer(extra_tokens=extra_tokens)
+        case never:
+            assert_never(never)
 
 
 def _new_reports(text: PairedText) -> dict[str, CleaningReport]:

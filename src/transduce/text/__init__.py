@@ -1,18 +1,28 @@
 """Text to token ids and back, without torch: normalisation, BPE, WordPiece, word-level vocabularies, sentences."""
 
-from transduce.text.bpe import train_bpe
+from transduce.text.bpe import byte_tokenizer, train_bpe, train_characters
 from transduce.text.bpe_dropout import BpeDropout
 from transduce.text.masks import MASKS, MaskedText, find_verbatim, is_all_caps, mask, to_sentence_case, unmask
 from transduce.text.normalise import normalise
 from transduce.text.sentences import Segment, join_segments, split_clauses, split_sentences
 from transduce.text.tokenizer import WORD_START, Tokenizer, Tokenizers, load_tokenizer
-from transduce.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+from transduce.text.vocabulary import (
+    BOS_ID,
+    EOS_ID,
+    LANGUAGE_MODEL_TOKENS,
+    MASK_TOKEN,
+    PAD_ID,
+    SENTINELS,
+    SPECIAL_TOKENS,
+    UNK_ID,
+)
 from transduce.text.word_level import train_word_level
 from transduce.text.wordpiece import train_wordpiece
 
 __all__ = [
-    "BOS_ID", "EOS_ID", "MASKS", "PAD_ID", "SPECIAL_TOKENS", "UNK_ID", "WORD_START", "BpeDropout", "MaskedText",
-    "Segment", "Tokenizer", "Tokenizers", "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer", "mask",
-    "normalise", "split_clauses", "split_sentences", "to_sentence_case", "train_bpe", "train_word_level",
-    "train_wordpiece", "unmask",
+    "BOS_ID", "EOS_ID", "LANGUAGE_MODEL_TOKENS", "MASKS", "MASK_TOKEN", "PAD_ID", "SENTINELS", "SPECIAL_TOKENS",
+    "UNK_ID", "WORD_START", "BpeDropout", "MaskedText", "Segment", "Tokenizer", "Tokenizers", "byte_tokenizer",
+    "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer", "mask", "normalise", "split_clauses",
+    "split_sentences", "to_sentence_case", "train_bpe", "train_characters", "train_word_level", "train_wordpiece",
+    "unmask",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from transduce.text.tokenizer import Tokenizer
 from transduce.text.tokenizer_pipelines import byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS
 
-__all__ = ["train_bpe"]
+__all__ = ["byte_tokenizer", "train_bpe", "train_characters"]
 
 MAX_TEXT_CHARACTERS = 5000  # for training; time grows with the square of the length of a word
 MIN_PAIR_COUNT = 2  # a pair seen once does not generalise
@@ -33,6 +33,7 @@ def train_bpe(
     masks: bool = False,
     alphabet: Alphabet = "bytes",
     min_pair_count: int | None = None,
+    extra_tokens: Sequence[str] = (),
 ) -> Tokenizer:
     """Train a BPE tokenizer of ``vocab_size`` ids: 4 special tokens, 256 bytes, the most frequent merges. Section 5.1.
 
@@ -40,7 +41,8 @@ def train_bpe(
     ``min_pair_count`` times (default: twice), the vocabulary is smaller. Texts of more than 5,000 characters (which
     cleaning drops by default) are split. With ``masks``, each mask (``masks.py``) is a token, made by merges that rank
     before all learned ones. With the ``alphabet`` of "characters" (``alphabet.py``), so is each character that occurs
-    ``min_pair_count`` times, the most frequent first, as long as the vocabulary has room.
+    ``min_pair_count`` times, the most frequent first, as long as the vocabulary has room. ``extra_tokens`` are the last
+    ids of the vocabulary; no text contains them.
 
     Raises ConfigError if ``vocab_size`` is below 260, DataError if all texts are empty.
 
@@ -49,10 +51,11 @@ def train_bpe(
     (263, ['lo', '▁lo', '▁low'])
     """
     merges_of_masks = list(dict.fromkeys(chain.from_iterable(map(merges_of, MASKS)))) if masks else []
-    n_fixed = len(SPECIAL_TOKENS) + len(BYTE_CHARACTERS) + len(merges_of_masks)
+    n_fixed = len(SPECIAL_TOKENS) + len(BYTE_CHARACTERS) + len(merges_of_masks) + len(extra_tokens)
     if vocab_size < n_fixed:
-        for_masks = f", {len(merges_of_masks)} for masks" if masks else ""
-        parts = f"4 special tokens, {len(BYTE_CHARACTERS)} bytes{for_masks}"
+        others = f", {len(merges_of_masks)} for masks" if masks else ""
+        others += f", {len(extra_tokens)} of language models" if extra_tokens else ""
+        parts = f"4 special tokens, {len(BYTE_CHARACTERS)} bytes{others}"
         raise ConfigError(f"vocab_size must be at least {n_fixed} ({parts}), got {vocab_size}")
     stream = iter(texts)
     first = next((text for text in stream if text), None)
@@ -64,7 +67,44 @@ def train_bpe(
         learned = _learn_from_bytes(lines, n_merges=n_merges, min_count=min_count)
     else:
         learned = _learn_from_characters(lines, n_merges=n_merges, min_count=min_count, known=merges_of_masks)
-    return Tokenizer(_library(merges_of_masks, learned).to_str())
+    return Tokenizer(_library(merges_of_masks, learned, extra_tokens).to_str())
+
+
+def byte_tokenizer(*, extra_tokens: Sequence[str] = ()) -> Tokenizer:
+    """Return the tokenizer whose tokens are bytes: nothing is learned.
+
+    >>> byte_tokenizer().pieces(byte_tokenizer().encode("a b"))
+    ['▁', 'a', '▁', 'b']
+    """
+    return Tokenizer(_library([], [], extra_tokens).to_str())
+
+
+def train_characters(
+    texts: Iterable[str], *, vocab_size: int, min_count: int = 1, extra_tokens: Sequence[str] = ()
+) -> Tokenizer:
+    """Return the tokenizer whose tokens are characters: those that occur ``min_count`` times, and the bytes for others.
+
+    Raises ConfigError if ``vocab_size`` has no room for all of them, DataError if all texts are empty.
+
+    >>> tokenizer = train_characters(["süß"], vocab_size=300)
+    >>> tokenizer.pieces(tokenizer.encode("süß"))
+    ['▁', 's', 'ü', 'ß']
+    """
+    word_counts = _word_counts(texts)
+    if not word_counts:
+        raise DataError(NO_TEXT)
+    characters = frequent_characters(word_counts, min_count=min_count)
+    merges = list(dict.fromkeys(chain.from_iterable(map(merges_of, characters))))
+    size = len(SPECIAL_TOKENS) + len(BYTE_CHARACTERS) + len(merges) + len(extra_tokens)
+    if size > vocab_size:
+        raise ConfigError(f"vocab_size must be at least {size} for the characters of this text, got {vocab_size}")
+    return Tokenizer(_library([], merges, extra_tokens).to_str())
+
+
+def _word_counts(texts: Iterable[str]) -> dict[str, int]:
+    """Count the words of texts, as text."""
+    counts = count_words(byte_level_pipeline(models.BPE()), texts)
+    return {from_byte_level(word): count for word, count in counts.items()}
 
 
 def _split_long(text: str) -> list[str]:
@@ -81,9 +121,7 @@ def _learn_from_characters(
     texts: Iterator[str], *, n_merges: int, min_count: int, known: Sequence[Merge]
 ) -> list[Merge]:
     """Return the merges that make the characters, then those learned from words of characters: ``n_merges`` tokens."""
-    word_counts = {
-        from_byte_level(word): count for word, count in count_words(byte_level_pipeline(models.BPE()), texts).items()
-    }
+    word_counts = _word_counts(texts)
     made = {left + right for left, right in known}
     first_merges = list[Merge]()
     for character in frequent_characters(word_counts, min_count=min_count):
@@ -122,13 +160,22 @@ def _merges(library: LibraryTokenizer) -> list[Merge]:
     return [(left, right) for left, right in json.loads(library.to_str())["model"]["merges"]]
 
 
-def _library(merges_of_masks: Sequence[Merge], learned: Sequence[Merge]) -> LibraryTokenizer:
-    """Return a BPE tokenizer: special tokens, bytes, ``learned`` tokens, masks; the merges of masks rank first.
+def _library(
+    merges_of_masks: Sequence[Merge], learned: Sequence[Merge], extra_tokens: Sequence[str]
+) -> LibraryTokenizer:
+    """Return a BPE tokenizer: special tokens, bytes, ``learned`` tokens, masks, extra tokens.
+
+    The merges of masks rank first.
 
     Special tokens are not passed to the trainer: it would register them with the library, which matches registered
     tokens in the user's text and drops them in decoding.
     """
-    tokens = [*SPECIAL_TOKENS, *BYTE_CHARACTERS, *(left + right for left, right in chain(learned, merges_of_masks))]
+    tokens = [
+        *SPECIAL_TOKENS,
+        *BYTE_CHARACTERS,
+        *(left + right for left, right in chain(learned, merges_of_masks)),
+        *extra_tokens,
+    ]
     vocabulary = {token: id for id, token in enumerate(dict.fromkeys(tokens))}
     merges = list(dict.fromkeys([*merges_of_masks, *learned]))
     return byte_level_pipeline(models.BPE(vocab=vocabulary, merges=merges))

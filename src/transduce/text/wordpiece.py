@@ -33,6 +33,7 @@ def train_wordpiece(
     masks: bool = False,
     alphabet: Alphabet = "bytes",
     min_pair_count: int | None = None,
+    extra_tokens: Sequence[str] = (),
 ) -> Tokenizer:
     """Train a WordPiece tokenizer of ``vocab_size`` ids: 4 special tokens, 2 * 256 bytes, merged pieces. Section 5.1.
 
@@ -40,7 +41,8 @@ def train_wordpiece(
     Training (``wordpiece_trainer.py``, which explains ``min_pair_count``) is deterministic; if too few pairs of pieces
     occur often enough, the vocabulary is smaller. With ``masks``, each mask (``masks.py``) is a piece, at the start of
     a word and inside. With the ``alphabet`` of "characters" (``alphabet.py``), so is each character that occurs twice,
-    the most frequent first, as long as the vocabulary has room.
+    the most frequent first, as long as the vocabulary has room. ``extra_tokens`` are the last ids of the vocabulary; no
+    text contains them.
 
     Raises ConfigError if ``vocab_size`` is below 516, DataError if all texts are empty.
 
@@ -50,21 +52,22 @@ def train_wordpiece(
     """
     pieces = _start_and_inside(BYTE_CHARACTERS)
     mask_pieces = _start_and_inside(list(map(to_byte_level, MASKS)), by_piece=True) if masks else []
-    smallest = len(SPECIAL_TOKENS) + len(pieces) + len(mask_pieces)
+    smallest = len(SPECIAL_TOKENS) + len(pieces) + len(mask_pieces) + len(extra_tokens)
     if vocab_size < smallest:
         raise ConfigError(
-            f"vocab_size must be at least {smallest} (4 special tokens, 256 bytes, "
+            f"vocab_size must be at least {smallest} (4 special tokens, "
+            f"{f'{len(extra_tokens)} of language models, ' if extra_tokens else ''}256 bytes, "
             f"{f'{len(MASKS)} masks, ' if masks else ''}each at the start of a word and inside), got {vocab_size}"
         )
     word_counts = count_words(_library(pieces), texts)
     if not word_counts:
         raise DataError(NO_TEXT)
-    n_pieces = vocab_size - len(SPECIAL_TOKENS) - len(mask_pieces)
+    n_pieces = vocab_size - len(SPECIAL_TOKENS) - len(mask_pieces) - len(extra_tokens)
     if alphabet == "bytes":
         pieces = learn_pieces(word_counts, alphabet=pieces, n_pieces=n_pieces, min_pair_count=min_pair_count)
     else:
         pieces = _learn_from_characters(word_counts, pieces, n_pieces, min_pair_count)
-    return Tokenizer(_library(list(dict.fromkeys([*pieces, *mask_pieces]))).to_str())
+    return Tokenizer(_library(list(dict.fromkeys([*pieces, *mask_pieces, *extra_tokens]))).to_str())
 
 
 def _start_and_inside(pieces: Sequence[str], *, by_piece: bool = False) -> list[str]:
