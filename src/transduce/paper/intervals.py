@@ -1,0 +1,81 @@
+"""Intervals of differences of means, by Student's t with a standard deviation pooled over groups of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import exp, lgamma, pi, sqrt
+from statistics import mean
+
+__all__ = ["Interval", "interval_of_difference", "pooled_deviation", "student_t"]
+
+N_STEPS = 2000  # of Simpson's rule; even
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A difference of two means and half of its 95 % interval."""
+
+    difference: float
+    half_width: float
+
+    @property
+    def is_above_zero(self) -> bool | None:
+        """Whether the whole interval is above zero (True) or below it (False); None if it includes zero."""
+        return None if abs(self.difference) <= self.half_width else self.difference > 0
+
+    def __str__(self) -> str:
+        return f"{self.difference:+.2f} ± {self.half_width:.2f}"
+
+
+def interval_of_difference(
+    ours: Sequence[float], theirs: Sequence[float], groups: Iterable[Sequence[float]]
+) -> Interval:
+    """Return mean(ours) - mean(theirs) with its 95 % interval.
+
+    The standard deviation of one value is pooled over all ``groups``, which have the same one by assumption.
+    Raises ValueError unless one of them has several values.
+
+    >>> print(interval_of_difference([3, 5], [1, 3], [[3, 5], [1, 3]]))
+    +2.00 ± 6.09
+    """
+    deviation, freedom = pooled_deviation(groups)
+    standard_error = deviation * sqrt(1 / len(ours) + 1 / len(theirs))
+    return Interval(mean(ours) - mean(theirs), student_t(freedom) * standard_error)
+
+
+def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """Return the standard deviation of one value, pooled over groups, and its degrees of freedom.
+
+    Raises ValueError unless a group has several values.
+    """
+    several = [group for group in groups if len(group) > 1]
+    freedom = sum(len(group) - 1 for group in several)
+    if not freedom:
+        raise ValueError("a standard deviation needs a group of several values")
+    squares = sum((value - mean(group)) ** 2 for group in several for value in group)
+    return sqrt(squares / freedom), freedom
+
+
+@cache
+def student_t(freedom: int) -> float:
+    """Return the number of standard errors within which 95 % of the values of Student's t are.
+
+    >>> [round(student_t(freedom), 3) for freedom in (1, 4, 16, 1000)]
+    [12.706, 2.776, 2.12, 1.962]
+    """
+    low, high = 0.0, 20.0
+    while high - low > 1e-7:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _probability_within(middle, freedom) < 0.95 else (low, middle)
+    return (low + high) / 2
+
+
+def _probability_within(t: float, freedom: int) -> float:
+    """Return the probability of a value between -t and t, by Simpson's rule."""
+    log_factor = lgamma((freedom + 1) / 2) - lgamma(freedom / 2)
+    factor = exp(log_factor) / sqrt(freedom * pi)
+    densities = [factor * pow(1 + (t * n / N_STEPS) ** 2 / freedom, -(freedom + 1) / 2) for n in range(N_STEPS + 1)]
+    weighted: float = densities[0] + densities[-1] + 4 * sum(densities[1:-1:2]) + 2 * sum(densities[2:-1:2])
+    return 2 * weighted * t / N_STEPS / 3
