@@ -11,20 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from transduce.errors import DataError
 from transduce.files import Migration, atomic_write, migrated, open_regular, read_json, write_json
 
-__all__ = ["MAX_ARRAY_BYTES", "MeasuredArrays", "read_arrays", "read_tables", "write_arrays", "write_tables"]
+__all__ = [
+    "MAX_ARRAY_BYTES", "MeasuredArrays", "read_arrays", "read_tables", "validated", "write_arrays", "write_tables",
+]  # fmt: skip
 
 MIGRATIONS: tuple[Migration, ...] = (dict,)  # 0 to 1: no change
 FORMAT = len(MIGRATIONS)
 MAX_ARRAY_BYTES = 1_000_000  # of all arrays of one measurement, since they are committed
 
+T = TypeVar("T")
 Tables = list[dict[str, Any]]
 Key = Mapping[str, Any]
 
@@ -81,6 +85,18 @@ def write_arrays(path: Path, key: Key, measured: MeasuredArrays) -> None:
             stream.write(content)
     checksums = {name: sha256(content).hexdigest() for name, content in contents.items()}
     write_json(path, {"format": FORMAT, **key, "values": measured.values, "arrays": checksums})
+
+
+def validated(kind: TypeAdapter[T], values: object, *, where: str) -> T:
+    """Convert cached JSON values to a type. Raises DataError, naming ``where``, if they do not have its fields."""
+    try:
+        return kind.validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DataError(
+            f"{where} is not of this version ({place}: {first['msg']}); delete it to measure again"
+        ) from error
 
 
 def _cached(path: Path, key: Key) -> dict[str, Any] | None:

@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from transduce.config import Split
 from transduce.corpora import ParallelText
-from transduce.errors import DataError
 from transduce.paper.attention.heads import HeadNumbers, head_numbers
 from transduce.paper.attention.word_attention import attention_between_words
 from transduce.paper.experiments import Experiment, Experiments
+from transduce.paper.measurement_cache import validated
 from transduce.tasks import Translator
 
 __all__ = ["measured", "n_sentences", "n_trees", "numbers_of_heads", "texts", "with_one_model"]
@@ -52,10 +52,7 @@ def measured(
         return tables
 
     cached = experiments.cached_measurement(experiment, what, as_json, settings=settings)
-    try:
-        return kind.validate_python(cached)
-    except ValidationError as error:
-        raise DataError(f"{experiment.name}: the cached {what} is not of this version ({error})") from error
+    return validated(kind, cached, where=f"{experiment.name}.{what}.json")
 
 
 def numbers_of_heads(experiments: Experiments, experiment: Experiment, *, is_short: bool) -> list[HeadNumbers]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import PositiveInt, TypeAdapter, ValidationError
+from pydantic import PositiveInt, TypeAdapter
 
 from transduce.errors import DataError, ShapeError
 from transduce.paper.attention.word_attention import WordAttention, merge_subwords, split_into_words
 from transduce.paper.experiments import Experiment, Experiments
-from transduce.paper.measurement_cache import MeasuredArrays
+from transduce.paper.measurement_cache import MeasuredArrays, validated
 from transduce.tasks import Translator
 from transduce.text import EOS_ID, SPECIAL_TOKENS
 from transduce.view import AttentionMaps, attention_of_translation
@@ -88,7 +88,7 @@ class _Tokens:
 def drawn_sentence(experiments: Experiments, experiment: Experiment, sentence: Sentence) -> DrawnSentence:
     """Return the attention of an experiment's model in a sentence, cached beside its record.
 
-    Raises DataError if the cached files are damaged.
+    Raises DataError if the cached files are damaged or the attention is too large to be kept.
     """
 
     def measure(model_folder: Path) -> MeasuredArrays:
@@ -96,10 +96,7 @@ def drawn_sentence(experiments: Experiments, experiment: Experiment, sentence: S
 
     what = f"sentence-{sentence.name}"
     cached = experiments.cached_arrays(experiment, what, measure, settings={"sentence": sentence.text})
-    try:
-        return _drawn(cached)
-    except (ValidationError, ShapeError, KeyError) as error:
-        raise DataError(f"{experiment.name}: the cached {what} is not of this version ({error})") from error
+    return _drawn(cached, where=f"{experiment.name}.{what}.json")
 
 
 def sentence_of_user(translator: Translator, text: str) -> DrawnSentence:
@@ -110,7 +107,7 @@ def sentence_of_user(translator: Translator, text: str) -> DrawnSentence:
     words, _ = split_into_words(translator, text)
     if len(words) > MAX_WORDS:
         raise DataError(f"figures 3 to 5 draw at most {MAX_WORDS} words; the sentence has {len(words)}")
-    return _drawn(_measured(translator, text))
+    return _drawn(_measured(translator, text), where="the sentence")
 
 
 def _measured(translator: Translator, text: str) -> MeasuredArrays:
@@ -138,15 +135,20 @@ def _short_translation(translator: Translator, text: str) -> str:
     return translation if len(ids) < MAX_TRANSLATION_TOKENS else tokenizer.decode(ids[: MAX_TRANSLATION_TOKENS - 1])
 
 
-def _drawn(measured: MeasuredArrays) -> DrawnSentence:
-    """Return a sentence from its arrays and tokens.
-
-    Raises ValidationError, ShapeError or KeyError if something is missing or does not fit.
-    """
-    tokens = asdict(TypeAdapter(_Tokens).validate_python(measured.values))
+def _drawn(measured: MeasuredArrays, *, where: str) -> DrawnSentence:
+    """Return a sentence from its arrays and tokens. Raises DataError, naming ``where``, if they do not fit."""
+    tokens = asdict(validated(TypeAdapter(_Tokens), measured.values, where=where))
     words, n_subwords = tokens.pop("words"), np.array(tokens.pop("n_subwords"))
     weights = {kind: array.astype(np.float32) for kind, array in measured.arrays.items()}
-    maps = AttentionMaps(**tokens, cross=weights["cross"], encoder=weights["encoder"], decoder=weights.get("decoder"))
-    if n_subwords.sum() != len(maps.src_tokens) or len(words) != len(n_subwords):
-        raise ShapeError(f"{len(words)} words of {n_subwords.sum()} subwords; the sentence has {len(maps.src_tokens)}")
+    if not {"encoder", "cross"} <= weights.keys() or len(words) != len(n_subwords):
+        raise DataError(f"{where} lacks attention weights or words; delete it to measure again")
+    try:
+        maps = AttentionMaps(**tokens, **weights)
+    except (ShapeError, TypeError) as error:
+        raise DataError(f"{where} does not fit its arrays ({error}); delete it to measure again") from error
+    if n_subwords.sum() != len(maps.src_tokens):
+        raise DataError(
+            f"{where} has words of {n_subwords.sum()} subwords, but {len(maps.src_tokens)} tokens; delete it to measure"
+            " again"
+        )
     return DrawnSentence(maps, WordAttention(words, merge_subwords(weights["encoder"], n_subwords)))
