@@ -22,6 +22,7 @@ from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
 from transduce.paper import ARTEFACTS, Experiments, Report, Request, Table, write_report
+from transduce.paper.attention import figure4
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
 from transduce.paper.attention.figure3 import distant_attention, most_distant_attention
@@ -496,7 +497,7 @@ def test_heads_to_draw_differ_in_head_and_relation() -> None:
 
 
 def test_attention_experiment_at_each_scale() -> None:
-    for experiment, n_layers, n_updates in ((four_layers(), 4, 900), (six_layers(), 6, 2400)):
+    for experiment, n_layers, n_updates in ((four_layers(), 4, 900), (six_layers(), 6, 3200)):
         model, training = experiment.config.model, experiment.config.training
         assert (model.n_encoder_layers, model.n_decoder_layers) == (n_layers, n_layers)
         assert (model.d_model, model.d_ff, model.n_heads, model.d_k, model.norm) == (256, 512, 8, 32, "pre")
@@ -579,7 +580,7 @@ def test_report_needs_neither_model_nor_text(experiments: Experiments, name: str
 
 def test_the_paper_column_has_only_words_of_the_captions(experiments: Experiments) -> None:
     printed = {
-        "figure3": ["5 of 6", "making", "“making...more difficult”", "“many of the attention heads”"],
+        "figure3": ["5 of 6", "making", "“making...more difficult”", *["“many of the attention heads”"] * 2],
         "figure4": ["5 and 6 of layer 5 of 6", "its", None, "“very sharp”", None],
         "figure5": ["two of layer 5 of 6", None, None],
     }
@@ -686,6 +687,26 @@ def test_report_says_when_nothing_can_be_drawn(
     report = made(experiments, name, sentence)
     assert list(report.drawings) == [f"{name}-papers-sentence", f"{name}-all-heads"]
     assert any(re.search(expected_text, section) for section in report.sections if isinstance(section, str))
+
+
+def test_figure_4_measures_heads_if_there_are_enough_pronouns(
+    experiments: Experiments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure4, "MIN_PRONOUNS", 1)
+    report = made(experiments, "figure4")
+    (share,) = report.table("-share").rows
+    heads = report.table("-heads")
+    assert len(heads.rows) == 5
+    assert share[0] == "pronoun → noun"
+    assert share[1] >= 1
+    drawn = "; ".join(f"layer {layer}, head {head}" for layer, head, *_ in heads.rows[:2])
+    for cell in report.table("-paper").rows[0][2:]:  # the same heads in both sentences
+        assert cell == f"{drawn} (of 2 layers)"
+    resolved, sharp = report.claims
+    assert resolved.verdict == ("agrees" if share[-1] == "yes" else "does not")
+    greatest = [float(weight) for weight in str(report.table("-paper").rows[3][2]).split("; ")]
+    verdicts = {(True, True): "agrees", (False, False): "does not"}
+    assert sharp.verdict == verdicts.get(tuple(weight >= 0.5 for weight in greatest), "cannot tell")
 
 
 def test_a_pronoun_without_agreeing_noun_is_drawn_and_reported(experiments: Experiments) -> None:

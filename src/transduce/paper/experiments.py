@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -172,7 +171,12 @@ class Experiments:
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
         return self._cached(
-            experiment, what, measure, settings, partial(read_tables, path, what), partial(write_tables, path, what)
+            experiment,
+            what,
+            measure,
+            settings,
+            lambda key: read_tables(path, what, key),
+            lambda key, tables: write_tables(path, what, key, tables),
         )
 
     def cached_arrays(
@@ -190,7 +194,12 @@ class Experiments:
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
         return self._cached(
-            experiment, what, measure, settings, partial(read_arrays, path), partial(write_arrays, path)
+            experiment,
+            what,
+            measure,
+            settings,
+            lambda key: read_arrays(path, key),
+            lambda key, arrays: write_arrays(path, key, arrays),
         )
 
     def _cached(

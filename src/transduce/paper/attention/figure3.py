@@ -216,10 +216,12 @@ def _about_own_sentence(inputs: FigureInputs, distant: DistantAttention | None) 
 
 
 def _comparison(inputs: FigureInputs, compared: DistantAttention, distant: DistantAttention | None) -> Table:
-    rows = ("layer", "query", "distant keys", "heads that attend to them")
-    printed: tuple[Cell, ...] = ("5 of 6", QUERY, "“making...more difficult”", "“many of the attention heads”")
-    ours = _compared_cells(inputs.governments.words, compared)
-    own: list[Cell] = [None] * len(rows) if distant is None else _compared_cells(inputs.own.words, distant)
+    rows = ("layer", "query", "distant keys", "heads that attend to them", "heads that attend to “more difficult”")
+    many = "“many of the attention heads”"
+    printed: tuple[Cell, ...] = ("5 of 6", QUERY, "“making...more difficult”", many, many)
+    on_both = _completion_weights(inputs.governments)[compared.layer].sum(axis=-1)
+    ours = [*_compared_cells(inputs.governments.words, compared), _strong_heads(on_both)]
+    own: list[Cell] = [*_compared_cells(inputs.own.words, distant), None] if distant else [None] * len(rows)
     return Table("-paper", ("", *inputs.sizes), tuple(zip(rows, printed, ours, own, strict=True)))
 
 
@@ -231,8 +233,12 @@ def _compared_cells(sentence: WordAttention, distant: DistantAttention) -> list[
         f"{distant.layer + 1} of {sentence.weights.shape[0]}",
         sentence.words[distant.query],
         ", ".join(keys) or "none",
-        f"{int(is_strong.sum())} of {len(is_strong)}, with a weight of {STRONG_WEIGHT} or more",
+        _strong_heads(distant.weights),
     ]
+
+
+def _strong_heads(weights_H: NDArray[np.floating[Any]]) -> str:
+    return f"{int((weights_H >= STRONG_WEIGHT).sum())} of {len(weights_H)}, with a weight of {STRONG_WEIGHT} or more"
 
 
 def _completion_weights(sentence: DrawnSentence) -> NDArray[np.floating[Any]]:
@@ -308,8 +314,8 @@ def _claims(inputs: FigureInputs, results: Sequence[RelationResult]) -> tuple[Cl
             " in layer 5 of 6.",
             "Figure 3",
             agreement(follows_relations(results)),
-            f"Heads beat the best position baseline in {n_better} of {len(results)} relations between words more than"
-            f" {DISTANT} words apart.",
+            f"In {n_better} of {len(results)} relations between words more than {DISTANT} words apart, a head of any"
+            " layer beats the best position baseline.",
         ),
         Claim(
             "Many of the attention heads attend to a distant dependency of the verb ‘making’, completing the phrase"

@@ -104,7 +104,7 @@ def lines(sentence: DrawnSentence, *panels: LinePanel, alt: str, note: str) -> D
 
 def compared_layer(sentence: DrawnSentence) -> int:
     """Return the layer that is compared with the paper's "layer 5 of 6": the last but one, from 0."""
-    return max(0, sentence.words.weights.shape[0] - 2)
+    return max(0, len(sentence.words.weights) - 2)
 
 
 def figure_inputs(experiments: Experiments, experiment: Experiment, request: Request) -> FigureInputs:

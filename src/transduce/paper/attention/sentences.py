@@ -7,7 +7,7 @@ Shapes: L layers, H heads, P subwords with EOS, S source positions (words with E
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -137,18 +137,27 @@ def _short_translation(translator: Translator, text: str) -> str:
 
 def _drawn(measured: MeasuredArrays, *, where: str) -> DrawnSentence:
     """Return a sentence from its arrays and tokens. Raises DataError, naming ``where``, if they do not fit."""
-    tokens = asdict(validated(TypeAdapter(_Tokens), measured.values, where=where))
-    words, n_subwords = tokens.pop("words"), np.array(tokens.pop("n_subwords"))
+    tokens = validated(TypeAdapter(_Tokens), measured.values, where=where)
     weights = {kind: array.astype(np.float32) for kind, array in measured.arrays.items()}
-    if not {"encoder", "cross"} <= weights.keys() or len(words) != len(n_subwords):
+    if not {"encoder", "cross"} <= weights.keys() or len(tokens.words) != len(tokens.n_subwords):
         raise DataError(f"{where} lacks attention weights or words; delete it to measure again")
     try:
-        maps = AttentionMaps(**tokens, **weights)
-    except (ShapeError, TypeError) as error:
+        maps = AttentionMaps(
+            tokens.source,
+            tokens.translation,
+            tokens.src_tokens,
+            tokens.tgt_tokens,
+            tokens.tgt_predicted,
+            cross=weights["cross"],
+            encoder=weights["encoder"],
+            decoder=weights.get("decoder"),
+        )
+    except ShapeError as error:
         raise DataError(f"{where} does not fit its arrays ({error}); delete it to measure again") from error
+    n_subwords = np.array(tokens.n_subwords)
     if n_subwords.sum() != len(maps.src_tokens):
         raise DataError(
             f"{where} has words of {n_subwords.sum()} subwords, but {len(maps.src_tokens)} tokens; delete it to measure"
             " again"
         )
-    return DrawnSentence(maps, WordAttention(words, merge_subwords(weights["encoder"], n_subwords)))
+    return DrawnSentence(maps, WordAttention(tokens.words, merge_subwords(weights["encoder"], n_subwords)))
