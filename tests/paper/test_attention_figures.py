@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from said import naming
+from said import naming, says
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
@@ -576,6 +576,17 @@ def test_report_needs_neither_model_nor_text(experiments: Experiments, name: str
     assert [path.name for path in again] == [path.name for path in paths]
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
     assert not (tmp_path / "work").exists()
+
+
+def test_a_sentence_of_the_user_needs_the_model(experiments: Experiments, tmp_path: Path) -> None:
+    made(experiments, "figure5")
+    shutil.copytree(experiments.records, tmp_path / "runs")
+    log: list[str] = []
+    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append)
+    report = made(alone, "figure5", "The old dog sleeps in the garden.")
+    assert any(says(line, "attention-short", "model") for line in log)  # trained again
+    assert (tmp_path / "work" / "cpu" / "attention-short" / "model").exists()
+    assert list(report.drawings) == ["figure5-papers-sentence", "figure5", "figure5-all-heads"]
 
 
 def test_the_paper_column_has_only_words_of_the_captions(experiments: Experiments) -> None:

@@ -278,7 +278,7 @@ def _sentence_sections(inputs: FigureInputs, views: Sequence[_View], *, is_measu
     own_cells: list[Cell] = own[0].compared_cells() if own else [None] * len(rows)
     return [
         f"The sentence of the paper is “{maps.source}”; the model's translation is “{maps.translation}”. Its pronoun is"
-        f" “{law.word}”, the antecedent “Law”.",
+        f" “{law.word}”; we read “Law” as its antecedent, the caption names none.",
         f"{_about_own_sentence(inputs, own)} {how}",
         Table("-paper", ("", *inputs.sizes), tuple(zip(rows, printed, law.compared_cells(), own_cells, strict=True))),
     ]
