@@ -31,8 +31,11 @@ __all__ = [
     "probe_relations", "probe_structure", "relation_probes", "relation_table", "specialists",
 ]  # fmt: skip
 
+SPLITS: tuple[Split, ...] = ("dev", "test")  # to choose heads, and to measure them
 MIN_ITEMS = 20  # relations with fewer items, to choose a head or to measure it, are left out
 SEED = 1
+
+Probes = Mapping[str, tuple[Probe, Probe]]  # relation -> dev and test
 
 ABOUT_PROBES = (
     "The sentences come from the built-in grammar, whose trees give the dependencies. The answer of a head is"
@@ -128,9 +131,6 @@ def probe_structure(translator: Translator, *, n_sentences: int) -> Structure:
     )
 
 
-Probes = Mapping[str, tuple[Probe, Probe]]  # relation -> dev and test
-
-
 def _all_probes(translator: Translator, *, n_sentences: int, farther_than: int) -> dict[str, tuple[Probe, Probe]]:
     """Return the probes of all relations with enough items."""
     dev, test = (_probes(translator, split, n_sentences=n_sentences, farther_than=farther_than) for split in SPLITS)
@@ -184,9 +184,6 @@ def specialists(probes: Probes, relations: Sequence[RelationResult]) -> tuple[Sp
 
 def _index(result: RelationResult) -> tuple[int, int]:
     return result.trained.layer, result.trained.head
-
-
-SPLITS: tuple[Split, ...] = ("dev", "test")
 
 
 def _is_enough(probes: Mapping[str, Probe], name: str) -> bool:
