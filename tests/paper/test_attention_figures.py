@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
 
-from said import naming
+from said import naming, says
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
 from transduce.paper import ARTEFACTS, Experiments, Report, Request, Table, write_report
+from transduce.paper.attention import figure4
 from transduce.paper.attention.antecedents import Anaphor, find_anaphors
 from transduce.paper.attention.dependencies import dependencies
-from transduce.paper.attention.figure3 import most_distant_attention
+from transduce.paper.attention.figure3 import distant_attention, most_distant_attention
 from transduce.paper.attention.figure4 import Pronouns, pronoun_to_draw
 from transduce.paper.attention.figure5 import heads_to_draw
 from transduce.paper.attention.heads import (
@@ -29,20 +34,33 @@ from transduce.paper.attention.heads import (
     PositionBaseline,
     Probe,
     ProbeItem,
+    are_many,
     best_head,
+    head_numbers,
+    head_result,
     head_statistics,
     most_frequent_offsets,
     strongest_other,
     uniform_attention,
     wilson,
 )
-from transduce.paper.attention.inputs import DEFAULT_SENTENCE, PAGE, attention_experiment
-from transduce.paper.attention.structure import RelationResult, comparison_text, relation_probes
+from transduce.paper.attention.inputs import PAGE
+from transduce.paper.attention.measurements import with_one_model
+from transduce.paper.attention.models import AT_CPU_SCALE, attention_experiment, four_layers, six_layers
+from transduce.paper.attention.sentences import DEFAULT_SENTENCE, GOVERNMENTS, LAW, OWN, drawn_sentence
+from transduce.paper.attention.structure import (
+    RelationResult,
+    comparison_text,
+    follows_relations,
+    relation_probes,
+    specialists,
+)
 from transduce.paper.attention.word_attention import (
     WordAttention,
     attention_between_words,
     lengths_of_words,
     merge_subwords,
+    split_into_words,
     untrained,
 )
 from transduce.paper.table3 import row_experiment
@@ -224,6 +242,76 @@ def test_a_next_word_head_does_not_beat_the_offset_baseline() -> None:
     assert not result.beats_baseline
 
 
+def test_head_result_measures_the_given_head() -> None:
+    dev, test = planted(20, seed=4), planted(20, seed=5)
+    result = head_result((0, 1), dev, test)
+    assert (result.layer, result.head) == (0, 1)
+    assert result.accuracy == test.accuracies()[0, 1] < 0.3
+
+
+@pytest.mark.parametrize(("n", "of", "expected"), [(12, 48, True), (11, 48, None), (1, 48, None), (0, 48, False)])
+def test_many_is_a_quarter(n: int, of: int, expected: bool | None) -> None:
+    assert are_many(n, of) is expected
+
+
+def test_head_numbers_are_the_statistics_of_each_head() -> None:
+    samples = [sample(5, seed=1), sample(9, seed=2)]
+    *heads, uniform = head_numbers(samples)
+    statistics = head_statistics(samples)
+    offsets, shares = most_frequent_offsets([strongest_other(each) for each in samples])
+    assert [(each.layer, each.head) for each in heads] == [(n // N_HEADS, n % N_HEADS) for n in range(6)]
+    for each in heads:
+        index = (each.layer, each.head)
+        assert each.entropy_nats == statistics.entropy_nats[index]
+        assert each.distant_mass == statistics.distant_mass[index]
+        assert (each.offset, each.offset_share) == (offsets[index], shares[index])
+    assert (uniform.layer, uniform.head, uniform.n_sentences) == (None, None, 2)
+    assert uniform.entropy_nats == pytest.approx((5 * log(6) + 9 * log(10)) / 14, rel=1e-6)
+
+
+def two_relations() -> dict[str, tuple[Probe, Probe]]:
+    """Probes of two relations: head (0, 0) knows the first, head (1, 2) the second, the others guess."""
+
+    def probe(knower: tuple[int, int], seed: int) -> Probe:
+        each = planted(30, seed=seed)
+        answers = []
+        for sentence, given in enumerate(each.answers):
+            correct = [item.targets[0] for item in each.items if item.sentence == sentence]
+            answers.append(np.random.default_rng(seed + sentence).integers(0, 10, size=given.shape))
+            answers[-1][knower] = correct
+        return Probe(answers, each.items)
+
+    return {
+        "a → b": (probe((0, 0), 1), probe((0, 0), 2)),
+        "c → d": (probe((1, 2), 3), probe((1, 2), 4)),
+    }
+
+
+def test_specialists_are_better_than_each_other() -> None:
+    probes = two_relations()
+    relations = [RelationResult(name, best_head(*each), best_head(*each)) for name, each in probes.items()]
+    untaught = HeadResult(0, 1, 300, 0.1, 0.07, 0.14, PositionBaseline("offset", 1), 0.1)
+    relations = [RelationResult(each.name, each.trained, untaught) for each in relations]
+    one, two = specialists(probes, relations)
+    assert [(each.name, each.own.layer, each.own.head) for each in (one, two)] == [("a → b", 0, 0), ("c → d", 1, 2)]
+    assert one.own.accuracy == two.own.accuracy == 1
+    assert max(one.other.accuracy, two.other.accuracy) < 0.2
+    assert one.is_better
+    assert two.is_better
+    # The untrained model knows it as well: nothing was learned.
+    (alike, _) = specialists(probes, [RelationResult(each.name, each.trained, each.trained) for each in relations])
+    assert not alike.is_better
+    assert specialists(probes, relations[:1]) == ()
+
+
+@pytest.mark.parametrize(("n_better", "n", "expected"), [(0, 0, None), (0, 26, False), (1, 26, None), (2, 26, True)])
+def test_relations_beyond_chance(n_better: int, n: int, expected: bool | None) -> None:
+    worse = HeadResult(0, 1, 300, 0.1, 0.07, 0.14, PositionBaseline("offset", 1), 0.1)
+    better = HeadResult(0, 1, 300, 0.5, 0.45, 0.55, PositionBaseline("offset", 1), 0.1)
+    results = [RelationResult(f"{i}", better if i < n_better else worse, worse) for i in range(n)]
+    assert follows_relations(results) is expected
+
+
 def test_any_target_of_a_probe_item_counts_as_correct() -> None:
     probe = Probe([np.array([[[2, 0, 1]]])], [ProbeItem(0, 0, (1, 2)), ProbeItem(0, 1, (2,)), ProbeItem(0, 2, (0, 1))])
     assert probe.accuracies().tolist() == [[pytest.approx(2 / 3)]]
@@ -386,6 +474,15 @@ def test_most_distant_attention_ignores_punctuation_and_eos() -> None:
     assert {distant.query, *distant.keys.tolist()} == {0, 4}  # of five words only the first and the last are far apart
 
 
+def test_distant_attention_of_a_given_query() -> None:
+    each = sample(7, seed=3)
+    distant = distant_attention(each, 1, 5)
+    assert (distant.layer, distant.query) == (1, 5)
+    rows = each.weights[1, :, 5, :2]  # the only words more than three before; none is so far after
+    assert distant.keys.tolist() == rows.argmax(axis=-1).tolist()
+    np.testing.assert_array_equal(distant.weights, rows.max(axis=-1))
+
+
 def test_heads_to_draw_differ_in_head_and_relation() -> None:
     def result(name: str, layer: int, head: int) -> RelationResult:
         each = HeadResult(layer, head, 50, 0.9, 0.8, 0.95, PositionBaseline("offset", 1), 0.5)
@@ -400,12 +497,15 @@ def test_heads_to_draw_differ_in_head_and_relation() -> None:
 
 
 def test_attention_experiment_at_each_scale() -> None:
-    experiment = attention_experiment("cpu", is_short=False)
-    model, training = experiment.config.model, experiment.config.training
-    assert (model.n_encoder_layers, model.n_heads, model.d_k, model.norm) == (4, 8, 32, "pre")
-    assert (training.max_updates, training.optimiser, training.decay) == (900, "muon", "linear")
-    names = {attention_experiment(scale, is_short=False).name for scale in ("cpu", "gpu", "paper")}
-    assert names == {"attention", "table3-base-seed1"}
+    for experiment, n_layers, n_updates in ((four_layers(), 4, 900), (six_layers(), 6, 3200)):
+        model, training = experiment.config.model, experiment.config.training
+        assert (model.n_encoder_layers, model.n_decoder_layers) == (n_layers, n_layers)
+        assert (model.d_model, model.d_ff, model.n_heads, model.d_k, model.norm) == (256, 512, 8, 32, "pre")
+        assert (training.max_updates, training.max_tokens_per_batch) == (n_updates, 2048)
+        assert (training.optimiser, training.precision, training.decay) == ("muon", "bf16", "linear")
+    assert six_layers().config.data.weights.keys() == {"multi30k", "tatoeba"}
+    assert four_layers().name != six_layers().name
+    assert attention_experiment("cpu", is_short=False) == AT_CPU_SCALE()
     for scale in ("gpu", "paper"):  # the same run as Table 3
         assert attention_experiment(scale, is_short=False) == row_experiment("base", scale, seed=1)
 
@@ -430,28 +530,33 @@ def made(experiments: Experiments, name: str, sentence: str | None = None) -> Re
     return ARTEFACTS[name](experiments, Request(is_short=True, sentence=sentence))
 
 
-@pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
+FIGURES = ("figure3", "figure4", "figure5")
+
+
+@pytest.mark.parametrize("name", FIGURES)
 def test_short_report_has_drawings_and_a_page(experiments: Experiments, name: str, tmp_path: Path) -> None:
     report = made(experiments, name)
     paths = write_report(report, tmp_path)
-    assert list(report.drawings) == [name, f"{name}-all-heads"]
+    assert list(report.drawings) == [f"{name}-papers-sentence", name, f"{name}-all-heads"]
     text = paths[0].read_text(encoding="utf-8")
+    of_paper, word = (GOVERNMENTS, "registration") if name == "figure3" else (LAW, "application")
     assert DEFAULT_SENTENCE in text
+    assert of_paper.text in text
     assert str(tmp_path) not in text
     verdict = text.split("\n\n")[1]
     assert verdict.startswith("**")
     assert verdict.endswith(".**")
-    assert name.removeprefix("figure") in verdict or "Undecided" in verdict
-    assert text.index(f"]({name}.svg)") < text.index("How it was measured")
-    assert text.count(f"]({name}.svg)") == text.count(f"]({name}-all-heads.svg)") == 1
-    assert f"]({PAGE})" in text
+    assert f"Figure {name[-1]}" in verdict or "Undecided" in verdict
     for drawing in report.drawings:
+        assert text.count(f"]({drawing}.svg)") == 1
+        assert drawing.endswith("all-heads") or text.index(f"]({drawing}.svg)") < text.index("How it was measured")
         assert not re.search(rf"!\[({drawing})?\]", text), "a description for readers who do not see the drawing"
         words = [element.text for element in ElementTree.parse(tmp_path / f"{drawing}.svg").iter() if element.text]
-        assert drawing.endswith("all-heads") or words.count("throwing") in (2, 4)  # each side of a panel
-    columns = report.table("-paper").columns[1:]
-    assert re.search(r"paper .*\b6 layers", columns[0])
-    assert re.search(r"ours .*\b2 \+ 1 layers, d_model 32\b", columns[1])
+        shown = word if drawing.endswith("sentence") else "throwing"
+        assert drawing.endswith("all-heads") or words.count(shown) in (2, 4)  # each side of a panel
+    assert f"]({PAGE})" in text
+    columns = report.table("-paper").columns
+    assert re.search(r"^ours.*\b2 \+ 1 layers, d_model 32\b", columns[2])
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
     assert "attention-data" in page
     tables = [section for section in report.sections if isinstance(section, Table)]
@@ -461,21 +566,158 @@ def test_short_report_has_drawings_and_a_page(experiments: Experiments, name: st
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
 
 
+@pytest.mark.parametrize("name", FIGURES)
+def test_report_needs_neither_model_nor_text(experiments: Experiments, name: str, tmp_path: Path) -> None:
+    """Records and arrays are enough for the same files."""
+    paths = write_report(made(experiments, name), tmp_path / "out")
+    shutil.copytree(experiments.records, tmp_path / "runs")
+    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", data_folder=tmp_path / "no-data")
+    again = write_report(made(alone, name), tmp_path / "again")
+    assert [path.name for path in again] == [path.name for path in paths]
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_sentence_of_the_user_needs_the_model(experiments: Experiments, tmp_path: Path) -> None:
+    made(experiments, "figure5")
+    shutil.copytree(experiments.records, tmp_path / "runs")
+    log: list[str] = []
+    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append)
+    report = made(alone, "figure5", "The old dog sleeps in the garden.")
+    assert any(says(line, "attention-short", "model") for line in log)  # trained again
+    assert (tmp_path / "work" / "cpu" / "attention-short" / "model").exists()
+    assert list(report.drawings) == ["figure5-papers-sentence", "figure5", "figure5-all-heads"]
+
+
+def test_the_paper_column_has_only_words_of_the_captions(experiments: Experiments) -> None:
+    printed = {
+        "figure3": ["5 of 6", "making", "“making...more difficult”", *["“many of the attention heads”"] * 2],
+        "figure4": ["5 and 6 of layer 5 of 6", "its", None, "“very sharp”", None],
+        "figure5": ["two of layer 5 of 6", None, None],
+    }
+    for name, cells in printed.items():
+        table = made(experiments, name).table("-paper")
+        assert table.column(table.columns[1]) == cells
+
+
+def test_claims_are_sentences_of_captions_and_of_section_4(experiments: Experiments) -> None:
+    claims = [claim for name in FIGURES for claim in made(experiments, name).claims]
+    assert [claim.where for claim in claims] == ["Figure 3"] * 2 + ["Figure 4"] * 2 + ["Figure 5"] * 2 + [
+        "section 4"
+    ] * 2
+    assert len({claim.sentence for claim in claims}) == len(claims)
+    assert all(claim.found.endswith(".") for claim in claims)
+    making = next(claim for claim in claims if "making" in claim.sentence)
+    table = made(experiments, "figure3").table("-making")
+    n_strong = sum(weight >= 0.25 for weight in table.column("on both"))
+    assert f"{n_strong} of 4 heads of layer 1 " in making.found
+    assert making.verdict == {True: "agrees", None: "cannot tell", False: "does not"}[are_many(n_strong, 4)]
+
+
+def test_the_page_has_every_drawn_sentence(experiments: Experiments) -> None:
+    pages = {made(experiments, name).pages[PAGE] for name in FIGURES}
+    assert len(pages) == 1
+    assert all(sentence.text in pages.copy().pop() for sentence in (OWN, GOVERNMENTS, LAW))
+    with_dogs = made(experiments, "figure5", "Two dogs run.").pages[PAGE]
+    assert "Two dogs run." in with_dogs
+    assert DEFAULT_SENTENCE not in with_dogs
+
+
+def test_cached_weights_are_those_of_the_model(experiments: Experiments, tmp_path: Path) -> None:
+    experiment = attention_experiment("cpu", is_short=True)
+    made(experiments, "figure3")
+    translator = Translator.load(experiments.model_folder(experiment))
+    for sentence in (OWN, GOVERNMENTS, LAW):
+        drawn = drawn_sentence(experiments, experiment, sentence)
+        (direct,) = attention_between_words(translator, [sentence.text])
+        assert drawn.text == sentence.text
+        assert drawn.words.words == direct.words
+        np.testing.assert_allclose(drawn.words.weights, direct.weights, atol=2e-3)  # half precision
+        assert drawn.words.words == (*split_into_words(translator, sentence.text)[0], "</s>")
+        assert drawn.maps.tgt_predicted[-1] == "</s>"
+        assert len(drawn.maps.tgt_tokens) <= 60
+    sizes = {path.name: path.stat().st_size for path in experiments.records.rglob("*.npy")}
+    assert len(sizes) == 9  # three sentences, three kinds of attention
+    for of_paper in ("governments", "law"):  # a figure has its own sentence and one of the paper's
+        assert 0 < sum(size for name, size in sizes.items() if of_paper in name or "woman" in name) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("what", "values"),
+    [
+        ("sentence-law", {"words": ["a"]}),
+        ("sentence-law", {"n_subwords": "many"}),
+        ("sentence-law", {"src_tokens": ["a"]}),
+        ("heads", [{"layer": 1}]),
+        ("structure", [{"relations": 3}]),
+    ],
+)
+def test_damaged_caches_are_named(experiments: Experiments, tmp_path: Path, what: str, values: Any) -> None:
+    made(experiments, "figure5")
+    shutil.copytree(experiments.records, tmp_path / "runs")
+    path = tmp_path / "runs" / "cpu" / f"attention-short.{what}.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(values, dict):
+        content["values"].update(values)
+    else:
+        content[what] = values
+    path.write_text(json.dumps(content), encoding="utf-8")
+    damaged = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    with pytest.raises(DataError, match=naming(f"attention-short.{what}.json")):
+        made(damaged, "figure5")
+
+
+def test_everything_is_collected_again_if_the_model_changes_meanwhile() -> None:
+    class Changing:
+        weights: ClassVar[list[str]] = ["old", "new", "new", "new"]
+
+        def run(self, experiment: object) -> Any:
+            return SimpleNamespace(weights_sha256=self.weights.pop(0))
+
+    collected: list[int] = []
+
+    def collect() -> int:
+        collected.append(len(collected))
+        return len(collected)
+
+    assert with_one_model(Changing(), four_layers(), collect) == 2  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("name", "sentence", "expected_text"),
     [
         ("figure3", "Two dogs run.", r"“Two dogs run\.”.*\b3\b"),
         ("figure4", "Two dogs run.", r"“Two dogs run\.”.*\bpronoun\b"),
         ("figure4", "He runs.", r"“He runs\.”.*\bpronoun\b"),
-        ("figure5", "Go!", r"“Go!”.*\brelations\b"),
+        ("figure5", "Go!", r"“Go!”.*\brelations\b.*\bnot drawn\b"),
     ],
 )
 def test_report_says_when_nothing_can_be_drawn(
     experiments: Experiments, name: str, sentence: str, expected_text: str
 ) -> None:
     report = made(experiments, name, sentence)
-    assert list(report.drawings) == [f"{name}-all-heads"]
+    assert list(report.drawings) == [f"{name}-papers-sentence", f"{name}-all-heads"]
     assert any(re.search(expected_text, section) for section in report.sections if isinstance(section, str))
+
+
+def test_figure_4_measures_heads_if_there_are_enough_pronouns(
+    experiments: Experiments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure4, "MIN_PRONOUNS", 1)
+    report = made(experiments, "figure4")
+    (share,) = report.table("-share").rows
+    heads = report.table("-heads")
+    assert len(heads.rows) == 5
+    assert share[0] == "pronoun → noun"
+    assert share[1] >= 1
+    drawn = "; ".join(f"layer {layer}, head {head}" for layer, head, *_ in heads.rows[:2])
+    for cell in report.table("-paper").rows[0][2:]:  # the same heads in both sentences
+        assert cell == f"{drawn} (of 2 layers)"
+    resolved, sharp = report.claims
+    assert resolved.verdict == ("agrees" if share[-1] == "yes" else "does not")
+    greatest = [float(weight) for weight in str(report.table("-paper").rows[3][2]).split("; ")]
+    verdicts = {(True, True): "agrees", (False, False): "does not"}
+    assert sharp.verdict == verdicts.get(tuple(weight >= 0.5 for weight in greatest), "cannot tell")
 
 
 def test_a_pronoun_without_agreeing_noun_is_drawn_and_reported(experiments: Experiments) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import transduce.view
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
+from transduce.paper.attention.models import AT_CPU_SCALE
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "paper"
 
@@ -24,6 +26,22 @@ def test_tables_follow_from_the_records(name: str, tmp_path: Path) -> None:
         else:
             assert (COMMITTED / path.name).exists()
     assert not (tmp_path / "work").exists()  # nothing was trained
+
+
+@pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
+def test_attention_figures_follow_from_records_and_arrays(name: str, tmp_path: Path) -> None:
+    arrays = list((COMMITTED / "runs" / "cpu").glob(f"{AT_CPU_SCALE().name}.*.npy"))
+    if not arrays:
+        pytest.skip("the attention weights of the drawn sentences are not committed")
+    of_paper = "governments" if name == "figure3" else "law"
+    drawn = [path for path in arrays if re.search(rf"sentence-(woman|{of_paper})\.", path.name)]
+    assert 0 < sum(path.stat().st_size for path in drawn) <= 1_000_000
+    shutil.copytree(COMMITTED / "runs", tmp_path / "runs")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    for path in write_report(ARTEFACTS[name](experiments, Request()), tmp_path / "out"):
+        if path.suffix != ".html":  # compressed, so it depends on the version of zlib
+            assert path.read_text(encoding="utf-8") == (COMMITTED / path.name).read_text(encoding="utf-8")
+    assert not (tmp_path / "work").exists()  # no model was needed
 
 
 @pytest.mark.parametrize("name", ["attention_page.css", "attention_drawing.js", "attention_page.js"])

@@ -52,7 +52,7 @@ def paper(
         ),
     ] = None,
     sentence: Annotated[
-        str | None, Option(help="Show this sentence in the attention figures.", show_default=False)
+        str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
     short: Annotated[
         bool,

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
@@ -25,9 +25,10 @@ from transduce.config import DataConfig, Precision, RunConfig, config_from_mappi
 from transduce.config.migrations import config_of_format_1
 from transduce.corpora import data_folders, generate_pairs
 from transduce.errors import ConfigError, DataError, TrainingError
-from transduce.files import Migration, migrated, read_json, sha256_of_file, write_json, write_lines
+from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
+from transduce.paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 from transduce.recipes import with_settings
 from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
 from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
@@ -48,9 +49,9 @@ __all__ = [
 ]
 
 Scale = Literal["cpu", "gpu", "paper"]
+MeasuredT = TypeVar("MeasuredT")
 LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
-MEASUREMENT_MIGRATIONS: tuple[Migration, ...] = (dict,)  # of cached measurements; 0 to 1: no change
 # Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation, and the
 # treebank folder differs between machines.
 NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), ("data", "treebank")}
@@ -161,7 +162,7 @@ class Experiments:
         what: str,
         measure: Callable[[Path], list[dict[str, Any]]],
         *,
-        settings: Mapping[str, int],
+        settings: Mapping[str, int | str],
     ) -> list[dict[str, Any]]:
         """Return ``measure(model_folder)`` of an experiment's model, cached in a file beside its record.
 
@@ -169,19 +170,58 @@ class Experiments:
         repeated. Raises DataError if the cached file is damaged.
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
+        return self._cached(
+            experiment,
+            what,
+            measure,
+            settings,
+            lambda key: read_tables(path, what, key),
+            lambda key, tables: write_tables(path, what, key, tables),
+        )
+
+    def cached_arrays(
+        self,
+        experiment: Experiment,
+        what: str,
+        measure: Callable[[Path], MeasuredArrays],
+        *,
+        settings: Mapping[str, int | str],
+    ) -> MeasuredArrays:
+        """Return arrays measured on an experiment's model, cached as ``cached_measurement`` does.
+
+        The cache is ``RECORD.WHAT.json`` with the values and one file ``RECORD.WHAT.NAME.npy`` for each array. Raises
+        DataError if a cached file is damaged, or if the arrays are too large to be kept.
+        """
+        path = self.record_path(experiment).with_suffix(f".{what}.json")
+        return self._cached(
+            experiment,
+            what,
+            measure,
+            settings,
+            lambda key: read_arrays(path, key),
+            lambda key, arrays: write_arrays(path, key, arrays),
+        )
+
+    def _cached(
+        self,
+        experiment: Experiment,
+        what: str,
+        measure: Callable[[Path], MeasuredT],
+        settings: Mapping[str, int | str],
+        read: Callable[[Mapping[str, Any]], MeasuredT | None],
+        write: Callable[[Mapping[str, Any], MeasuredT], None],
+    ) -> MeasuredT:
+        """Return what ``read`` finds under the key of these weights and settings, else measure and ``write`` it."""
         key = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
-        if path.exists():
-            cached = migrated(read_json(path), MEASUREMENT_MIGRATIONS, where=path)
-            if {name: cached.get(name) for name in key} == key:
-                if isinstance(values := cached.get(what), list) and all(isinstance(each, dict) for each in values):
-                    return values
-                raise DataError(f"{path}: {what!r} must be a list of tables; delete the file to measure again")
+        cached = read(key)
+        if cached is not None:
+            return cached
         folder = self.model_folder(experiment)
         self.log(f"{experiment.name}: measuring {what}")
-        values = measure(folder)
+        measured = measure(folder)
         key["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
-        write_json(path, {"format": len(MEASUREMENT_MIGRATIONS), **key, what: values})
-        return values
+        write(key, measured)
+        return measured
 
     def _train(self, experiment: Experiment) -> RunRecord:
         """Train a model, score it and write its record."""

@@ -10,7 +10,7 @@ Shapes: L layers, H heads, T query positions (words without EOS), S key position
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 from transduce.paper.attention.word_attention import WordAttention
 
 __all__ = [
+    "BASELINES",
     "DISTANT",
+    "HeadNumbers",
     "HeadResult",
     "HeadStatistics",
     "PositionBaseline",
     "Probe",
     "ProbeItem",
+    "are_many",
     "best_head",
+    "head_numbers",
+    "head_result",
     "head_statistics",
     "most_frequent_offsets",
     "strongest_other",
@@ -129,6 +134,52 @@ def most_frequent_offsets(answers: Sequence[Ints]) -> tuple[Ints, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadNumbers:
+    """The statistics of one head over some sentences, or those of uniform attention (no layer, no head)."""
+
+    layer: int | None  # from 0
+    head: int | None  # from 0
+    n_sentences: int
+    entropy_nats: float  # the fields of HeadStatistics
+    distance: float
+    distant_mass: float
+    eos_mass: float
+    self_mass: float
+    previous_mass: float
+    next_mass: float
+    offset: int  # most frequent one of the strongest other word
+    offset_share: float  # of all words
+
+
+def head_numbers(samples: Sequence[WordAttention]) -> list[HeadNumbers]:
+    """Return the numbers of every head, by layer, and as the last those of uniform attention."""
+    uniform = _numbers(uniform_attention(samples))[0]
+    return [*_numbers(samples), replace(uniform, layer=None, head=None)]
+
+
+def _numbers(samples: Sequence[WordAttention]) -> list[HeadNumbers]:
+    means = head_statistics(samples)
+    offsets, shares = most_frequent_offsets([strongest_other(sample) for sample in samples])
+    return [
+        HeadNumbers(
+            layer,
+            head,
+            len(samples),
+            entropy_nats=float(means.entropy_nats[layer, head]),
+            distance=float(means.distance[layer, head]),
+            distant_mass=float(means.distant_mass[layer, head]),
+            eos_mass=float(means.eos_mass[layer, head]),
+            self_mass=float(means.self_mass[layer, head]),
+            previous_mass=float(means.previous_mass[layer, head]),
+            next_mass=float(means.next_mass[layer, head]),
+            offset=int(offsets[layer, head]),
+            offset_share=float(shares[layer, head]),
+        )
+        for layer, head in np.ndindex(*shares.shape)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeItem:
     """A query word of a sentence and the words that count as correct answers."""
 
@@ -207,10 +258,24 @@ def best_head(dev: Probe, test: Probe) -> HeadResult:
     """Choose the most accurate head and baseline on the dev probe, and measure both on the test probe."""
     accuracies = dev.accuracies()
     layer, head = (int(index) for index in np.unravel_index(accuracies.argmax(), accuracies.shape))
+    return head_result((layer, head), dev, test)
+
+
+def head_result(index: tuple[int, int], dev: Probe, test: Probe) -> HeadResult:
+    """Measure a head, (layer, head) from 0, on the test probe, beside the best baseline of the dev probe."""
     baseline = max(BASELINES, key=dev.baseline_accuracy)
-    accuracy, n_items = float(test.accuracies()[layer, head]), len(test.items)
+    accuracy, n_items = float(test.accuracies()[index]), len(test.items)
     low, high = wilson(accuracy, n_items)
-    return HeadResult(layer, head, n_items, accuracy, low, high, baseline, test.baseline_accuracy(baseline))
+    return HeadResult(*index, n_items, accuracy, low, high, baseline, test.baseline_accuracy(baseline))
+
+
+def are_many(n: int, of: int) -> bool | None:
+    """Return whether ``n`` heads of some are "many": yes from a quarter on, no if there are none; None in between.
+
+    >>> are_many(2, 8), are_many(1, 8), are_many(0, 8)
+    (True, None, False)
+    """
+    return n > 0 and (True if n >= of / 4 else None)
 
 
 def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:

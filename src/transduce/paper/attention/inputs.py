@@ -1,56 +1,52 @@
-"""Inputs of figures 3 to 5: the trained model, the sentence that is drawn, and the sentences of the statistics."""
+"""Inputs of figures 3 to 5: the record of the run, the drawn sentences, and what the reports say of both."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
-from transduce.config import BeamSearchConfig, DataConfig, RunConfig, Split, TrainingConfig, TransformerConfig
-from transduce.corpora import ParallelText
-from transduce.errors import DataError
 from transduce.files import write_text
-from transduce.paper.attention.word_attention import WordAttention, attention_between_words
+from transduce.paper.attention.sentences import (
+    GOVERNMENTS,
+    LAW,
+    OWN,
+    DrawnSentence,
+    drawn_sentence,
+    sentence_of_user,
+)
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale
 from transduce.paper.report import Draw, how_to_reproduce
 from transduce.paper.request import Request
 from transduce.paper.sizes import corpus_description, size_description
-from transduce.paper.table3 import row_experiment
 from transduce.tasks import Translator
-from transduce.view import LinePanel, attention_grid, attention_lines, attention_of_translation, attention_page
+from transduce.view import LinePanel, attention_grid, attention_lines, attention_page
 
-__all__ = ["DEFAULT_SENTENCE", "PAGE", "FigureInputs", "attention_experiment", "figure_inputs"]
+__all__ = ["PAGE", "FigureInputs", "compared_layer", "figure_inputs", "lines"]
 
-# An image caption, as in the training text of --scale cpu, with a subject far from its verb and a pronoun.
-DEFAULT_SENTENCE = "A woman in a red jacket who is standing near the lake is throwing a ball to her dog."
-MAX_WORDS = 60  # of a sentence that is drawn
-PAGE = "attention.html"  # shared by the three figures: same model, same sentence
-PAPER = "paper (encoder of 6 layers; width and training text not stated)"  # captions of figures 3 to 5
+PAGE = "attention.html"  # shared by the three figures: same model, same sentences
+PAPER = "paper (caption)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FigureInputs:
-    """The model, the record of its run, and the sentences."""
+    """The record of the model's run, and the sentences that are drawn."""
 
     record: RunRecord
     scale: Scale
-    translator: Translator
-    text: str  # the sentence that is drawn
-    sentence: WordAttention
-    dev: tuple[str, ...]  # to choose heads
-    test: tuple[str, ...]  # to measure them
-    n_trees: int  # sentences of the grammar, for choosing and for measuring
+    own: DrawnSentence  # our own sentence, or the user's
+    governments: DrawnSentence
+    law: DrawnSentence
 
     @property
-    def sizes(self) -> tuple[str, str]:
-        """Column names of the paper's values and of ours, each with the size of its model."""
-        return PAPER, f"ours ({size_description(self.record.config)})"
+    def sizes(self) -> tuple[str, str, str]:
+        """Column names: the paper, our model in the paper's sentence, our model in our own sentence."""
+        size = size_description(self.record.config)
+        return PAPER, f"ours, the paper's sentence ({size})", "ours, another sentence"
 
     @property
     def this_model(self) -> str:
-        """Name the model with its size, as the subject of a verdict."""
-        return f"This model ({size_description(self.record.config)}, {self.record.updates:,} updates)"
+        """Name the model with its size."""
+        return f"this model ({size_description(self.record.config)}, {self.record.updates:,} updates)"
 
     def how_measured(self) -> str:
         """Describe the model, its quality and what counts as attention."""
@@ -80,91 +76,46 @@ class FigureInputs:
             scale=self.scale,
         )
         return (
-            f"All layers, heads and kinds of attention of this sentence, interactive: [{PAGE}]({PAGE}) (one page for"
-            f" figures 3 to 5).\n\n{again}"
+            f"All layers, heads and kinds of attention of the drawn sentences, interactive: [{PAGE}]({PAGE}) (one page"
+            f" for figures 3 to 5).\n\n{again}"
         )
 
     def page(self) -> str:
-        """Return the attention page of the sentence and its translation."""
-        maps = attention_of_translation(self.translator, self.text)
-        return attention_page([maps], title=f"Attention: {maps.source}")
+        """Return the attention page of all drawn sentences and their translations."""
+        maps = [each.maps for each in (self.own, self.governments, self.law)]
+        return attention_page(maps, title="Attention in the sentences of figures 3 to 5")
 
     def grid_alt(self) -> str:
         """Return the alternative text of ``grid``."""
-        n_layers, n_heads = self.sentence.weights.shape[:2]
+        n_layers, n_heads = self.own.words.weights.shape[:2]
         return f"Maps of encoder self-attention in one sentence: {n_layers} layers (rows) of {n_heads} heads (columns)"
 
     def grid(self, marked: Collection[tuple[int, int]]) -> Draw:
-        """Return the drawing of all heads of all layers, with a frame around ``marked`` ones."""
-        drawing = attention_grid(self.sentence.weights, title=f"{self.grid_alt()}. {self.text}", marked=marked)
-        return lambda path: write_text(path, drawing)
-
-    def lines(self, *panels: LinePanel, alt: str, note: str) -> Draw:
-        """Return the drawing of panels of lines, side by side."""
-        drawing = attention_lines(panels, title=f"{alt}. {self.text}", note=note)
+        """Return the drawing of all heads in our own sentence, with a frame around ``marked`` ones."""
+        drawing = attention_grid(self.own.words.weights, title=f"{self.grid_alt()}. {self.own.text}", marked=marked)
         return lambda path: write_text(path, drawing)
 
 
-def figure_inputs(experiments: Experiments, request: Request) -> FigureInputs:
-    """Train or find the model, and compute its attention in the sentence.
+def lines(sentence: DrawnSentence, *panels: LinePanel, alt: str, note: str) -> Draw:
+    """Return the drawing of panels of lines in a sentence, side by side."""
+    drawing = attention_lines(panels, title=f"{alt}. {sentence.text}", note=note)
+    return lambda path: write_text(path, drawing)
 
-    Raises DataError if the sentence has no words, or more than a drawing holds.
+
+def compared_layer(sentence: DrawnSentence) -> int:
+    """Return the layer that is compared with the paper's "layer 5 of 6": the last but one, from 0."""
+    return max(0, len(sentence.words.weights) - 2)
+
+
+def figure_inputs(experiments: Experiments, experiment: Experiment, request: Request) -> FigureInputs:
+    """Return the record of an experiment and the attention of its model in the sentences.
+
+    Only a sentence of the user needs the model itself. Raises DataError if it has no words, or too many to draw.
     """
-    experiment = attention_experiment(experiments.scale, is_short=request.is_short)
-    record = experiments.run(experiment)
-    translator = Translator.load(experiments.model_folder(experiment), device=experiments.device)
-    text = DEFAULT_SENTENCE if request.sentence is None else request.sentence
-    (sentence,) = attention_between_words(translator, [text])
-    if sentence.n_words > MAX_WORDS:
-        raise DataError(f"figures 3 to 5 draw at most {MAX_WORDS} words; the sentence has {sentence.n_words}")
-    n_sentences = 60 if request.is_short else 1000
-    dev, test = (_sentences(experiment.config.data, experiments.data_folder, split, n_sentences) for split in SPLITS)
-    return FigureInputs(
-        record, experiments.scale, translator, text, sentence, dev, test, n_trees=60 if request.is_short else 500
-    )
-
-
-SPLITS: tuple[Split, ...] = ("dev", "test")
-
-
-def _sentences(data: DataConfig, data_folder: Path | None, split: Split, n_sentences: int) -> tuple[str, ...]:
-    sources = (source for source, _ in ParallelText(data, data_folder).pairs(split) if source.strip())
-    return tuple(islice(sources, n_sentences))
-
-
-def attention_experiment(scale: Scale, *, is_short: bool) -> Experiment:
-    """Return the experiment whose heads are probed; above the scale of a CPU it is the base row of Table 3."""
-    if is_short:
-        return Experiment("attention-short", _short_config())
-    if scale != "cpu":
-        return row_experiment("base", scale, seed=1)
-    return Experiment("attention", _captions_config())
-
-
-def _captions_config() -> RunConfig:
-    """4 + 4 layers of 8 heads: about ten minutes of one CPU thread."""
-    max_updates = 900
-    return RunConfig(
-        model=TransformerConfig(
-            n_encoder_layers=4, n_decoder_layers=4, d_model=256, d_ff=512, n_heads=8, d_k=32, d_v=32, norm="pre"
-        ),
-        data=DataConfig(corpus="multi30k", vocab_size=6000),
-        training=TrainingConfig(
-            max_updates=max_updates, max_tokens_per_batch=2048, warmup_steps=200, lr_factor=1.0, decay="linear",
-            optimiser="muon", precision="bf16", validation_bleu=False, validate_every_updates=max_updates,
-            checkpoint_every_updates=30,
-        ),
-    )  # fmt: skip
-
-
-def _short_config() -> RunConfig:
-    """A smoke test of seconds; the model has learned next to nothing."""
-    return RunConfig(
-        model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=1, d_model=32, d_ff=48, n_heads=4, d_k=8, d_v=8),
-        data=DataConfig(corpus="grammar", n_pairs=300, vocab_size=400),
-        training=TrainingConfig(
-            max_updates=6, max_tokens_per_batch=400, warmup_steps=2, validation_bleu=False, validate_every_updates=6,
-            checkpoint_every_updates=2,
-        ),
-        search=BeamSearchConfig(beam_size=1, max_extra_tokens=1),
-    )  # fmt: skip
+    governments, law = (drawn_sentence(experiments, experiment, each) for each in (GOVERNMENTS, LAW))
+    if request.sentence is None:
+        own = drawn_sentence(experiments, experiment, OWN)
+    else:
+        translator = Translator.load(experiments.model_folder(experiment), device=experiments.device)
+        own = sentence_of_user(translator, request.sentence)
+    return FigureInputs(experiments.run(experiment), experiments.scale, own, governments, law)

@@ -24,7 +24,9 @@ from transduce.tasks import Translator
 from transduce.text import EOS_ID, SPECIAL_TOKENS, Tokenizer, normalise
 from transduce.text.tokenizer_pipelines import CONTINUATION
 
-__all__ = ["WordAttention", "attention_between_words", "lengths_of_words", "untrained"]
+__all__ = [
+    "WordAttention", "attention_between_words", "lengths_of_words", "merge_subwords", "split_into_words", "untrained",
+]  # fmt: skip
 
 MAX_TOKENS = 4000
 
@@ -65,6 +67,15 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
                 (*words, SPECIAL_TOKENS[EOS_ID]), merge_subwords(weights_LHPP, np.array([*lengths, 1]))
             )
     return [by_row[row] for row in range(len(texts))]
+
+
+def split_into_words(translator: Translator, text: str) -> tuple[list[str], list[int]]:
+    """Return the words of a text and the number of subwords of each. Raises DataError if it has no words."""
+    tokenizer, source = translator.tokenizers.src, normalise(text)
+    ids = translator.source_ids(source)
+    token_lengths = _lengths_of_tokens(tokenizer)
+    lengths = _lengths_of_words(tokenizer.words(source), [token_lengths[id] for id in ids])
+    return _words(tokenizer, ids, lengths), lengths
 
 
 def untrained(translator: Translator, *, seed: int = 1) -> Translator:
