@@ -9,7 +9,7 @@ from torch import nn
 from said import naming
 from transduce.config import LanguageModelConfig, ModelConfig, config_from_mapping
 from transduce.errors import ConfigError
-from transduce.model import LanguageModel, cost_of, make_model
+from transduce.model import TransformerLM, cost_of, make_model
 
 GPT_2 = {
     "system": "language-model", "norm": "pre", "positions": "learned", "activation": "gelu-tanh", "norm_eps": 1e-5,
@@ -57,7 +57,7 @@ def test_the_formula_counts_what_is_built(embeddings: str, norm: str, positions:
         **SMALL, system="language-model", embeddings=embeddings, norm=norm, positions=positions, output_bias=output_bias
     )
     assert isinstance(config, LanguageModelConfig)
-    model = LanguageModel.from_config(config)
+    model = TransformerLM.from_config(config)
     assert sum(weight.numel() for weight in model.parameters()) == cost_of(config).parameters
 
 
@@ -82,13 +82,13 @@ def test_the_weights_of_gpt_2_give_its_logits() -> None:
     ).eval()
     for parameter in theirs.parameters():  # biases and norms that do something
         parameter.add_(0.1 * torch.randn_like(parameter))
-    ours = LanguageModel.from_config(gpt_2(**SMALL)).eval()
+    ours = TransformerLM.from_config(gpt_2(**SMALL)).eval()
     copy_gpt_2(theirs.transformer, ours)
     ids = torch.randint(4, 30, (3, 12))
     torch.testing.assert_close(ours.output.logits(ours(ids)), theirs(ids).logits.flatten(0, 1), rtol=1e-5, atol=1e-5)
 
 
-def copy_gpt_2(theirs: nn.Module, ours: LanguageModel) -> None:
+def copy_gpt_2(theirs: nn.Module, ours: TransformerLM) -> None:
     """Copy the weights; GPT-2's matrices are stored as (in, out)."""
     ours.source.embedding.weight.copy_(theirs.wte.weight)
     ours.source.positions.weight.copy_(theirs.wpe.weight)

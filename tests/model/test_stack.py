@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from said import naming
 from transduce.errors import ShapeError
-from transduce.model import LanguageModel, Stack, StackConfig
+from transduce.model import Stack, StackConfig, TransformerLM
 from transduce.model.embedding import sinusoid
 from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 from transduce.text import EOS_ID
@@ -52,7 +52,7 @@ def test_a_decoder_only_model_learns_to_count() -> None:
 @torch.no_grad()
 def test_a_language_model_step_by_step_equals_all_at_once() -> None:
     torch.manual_seed(2)
-    model = LanguageModel(CONFIG, vocab_size=20).double().eval()
+    model = TransformerLM(CONFIG, vocab_size=20).double().eval()
     prompts = torch.tensor([[4, 5, 6, 7], [8, 9, 0, 0]])
     logits, state = model.extend(prompts, model.start(2), torch.tensor([4, 2]))
     torch.testing.assert_close(logits[0], model.output.logits(model(prompts[:1])))
@@ -65,7 +65,7 @@ def test_a_language_model_step_by_step_equals_all_at_once() -> None:
 @torch.no_grad()
 def test_a_stack_that_is_not_causal_sees_both_ways() -> None:
     torch.manual_seed(3)
-    model = LanguageModel(CONFIG, vocab_size=20, is_causal=False).double().eval()
+    model = TransformerLM(CONFIG, vocab_size=20, is_causal=False).double().eval()
     ids, changed = torch.tensor([[4, 5, 6, 7]]), torch.tensor([[4, 5, 6, 8]])
     assert not torch.isclose(model(ids), model(changed)).all(dim=1).any()
     alone, padded = model(ids[:, :2]), model(torch.tensor([[4, 5, 0, 0], [4, 5, 6, 7]]))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.model import LanguageModel, StackConfig
+from transduce.model import StackConfig, TransformerLM
 from transduce.paper.notes.normalisation import CHANGES, NOTES_TABLE, make_normalisation, standardise
 from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.tiny import grammar_text, language_batch, trained
@@ -48,7 +48,7 @@ SMALL = StackConfig(n_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=4, p_
 
 def test_only_the_norms_differ() -> None:
     torch.manual_seed(1)
-    layer = LanguageModel(SMALL, vocab_size=40)
+    layer = TransformerLM(SMALL, vocab_size=40)
     torch.manual_seed(1)
     batch = BatchNormLanguageModel(SMALL, vocab_size=40)
     weights = dict(layer.named_parameters())
@@ -72,12 +72,12 @@ def test_batch_norm_statistics_include_padding() -> None:
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, LanguageModel]:
+def models() -> dict[str, TransformerLM]:
     """A model with each norm after some updates; the one with batch norm in both modes."""
     text = grammar_text(n_train=60, n_dev=1, vocab_size=300)
     models = {
         name: trained(text, kind=kind, config=SMALL, n_updates=5, peak_lr=1e-2)
-        for name, kind in (("layer", LanguageModel), ("batch, evaluation", BatchNormLanguageModel))
+        for name, kind in (("layer", TransformerLM), ("batch, evaluation", BatchNormLanguageModel))
     }
     return models | {"batch, training": copy.deepcopy(models["batch, evaluation"]).train()}
 
@@ -90,7 +90,7 @@ SENTENCE, OTHERS = [10, 11, 12, 13, 14], [[20, 21, 22, 23, 24], [30, 31, 32, 33,
 )
 @pytest.mark.parametrize("change", ["others", "padding", "alone", "last token"])
 def test_states_depend_on_the_batch_only_with_batch_norm_in_training_mode(
-    models: dict[str, LanguageModel], name: str, is_independent: bool, change: str
+    models: dict[str, TransformerLM], name: str, is_independent: bool, change: str
 ) -> None:
     def states(rows: list[list[int]], n_padding: int = 0) -> Tensor:
         return models[name](language_batch(rows, n_padding=n_padding).ids_BT)[: len(SENTENCE)].detach()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transduce.model import LanguageModel, StackConfig
+from transduce.model import StackConfig, TransformerLM
 from transduce.paper.notes.tiny import (
     BATCH_SIZE,
     GrammarText,
@@ -26,7 +26,7 @@ def text() -> GrammarText:
     return grammar_text(n_train=40, n_dev=5, vocab_size=300)
 
 
-def nats(model: LanguageModel, text: GrammarText) -> float:
+def nats(model: TransformerLM, text: GrammarText) -> float:
     with torch.no_grad():
         loss = next_token_loss(model, language_batch(text.train))
     return float(loss.nll_nats) / loss.n_tokens
@@ -66,7 +66,7 @@ def test_training_lowers_the_loss_and_keeps_the_rng_state(text: GrammarText) -> 
 
 
 def test_validations_are_evenly_spaced_up_to_the_end(text: GrammarText) -> None:
-    model = LanguageModel(SMALL, vocab_size=text.tokenizer.size)
+    model = TransformerLM(SMALL, vocab_size=text.tokenizer.size)
     batches = random_batches(text.train, 8)
     validations = train(
         model,

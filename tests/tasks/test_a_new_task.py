@@ -16,7 +16,7 @@ from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
 from transduce.diagnostics import examine
 from transduce.errors import ConfigError
 from transduce.loss import LossSum
-from transduce.model import LanguageModel, StackConfig, cost_of
+from transduce.model import StackConfig, TransformerLM, cost_of
 from transduce.recipes import read_recipe
 from transduce.tasks import TASKS, Task, new_prepared, prepare, register, train
 from transduce.tasks.model_folder import read_model_folder
@@ -43,8 +43,8 @@ class Backwards(Task[Batch]):
                 rows = [{"ids": tokens.encode(" ".join([*digits, "|", *reversed(digits)]))} for digits in drawn]
                 write_store(place / name, {name: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
 
-    def build_model(self, config: Any, tokenizers: Any) -> LanguageModel:
-        return LanguageModel(StackConfig.from_config(config, config.n_decoder_layers), vocab_size=config.tgt_vocab_size)
+    def build_model(self, config: Any, tokenizers: Any) -> TransformerLM:
+        return TransformerLM(StackConfig.from_config(config, config.n_decoder_layers), vocab_size=config.tgt_vocab_size)
 
     def cost(self, config: Any) -> Any:
         with torch.device("meta"):
@@ -84,7 +84,7 @@ class Backwards(Task[Batch]):
 
 
 @torch.no_grad()
-def backwards(model: LanguageModel, tokenizer: Tokenizer, digits: str) -> str:
+def backwards(model: TransformerLM, tokenizer: Tokenizer, digits: str) -> str:
     """Greedy search with the decoding state: prefill the prompt, then decode token by token."""
     ids, output = torch.tensor([[BOS_ID, *tokenizer.encode(f"{digits} |")]]), list[int]()
     logits_1TV, state = model.extend(ids, model.start(1))
@@ -96,7 +96,7 @@ def backwards(model: LanguageModel, tokenizer: Tokenizer, digits: str) -> str:
     return tokenizer.decode(output)
 
 
-def right(model: LanguageModel, prepared: Any) -> float:
+def right(model: TransformerLM, prepared: Any) -> float:
     """The fraction of dev rows that the model reverses correctly."""
     tokenizer, column = prepared.tokenizers.src, prepared.dev.columns["ids"]
     pairs = [tokenizer.decode(column.row(row)).split(" | ") for row in range(len(prepared.dev))]

@@ -25,6 +25,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 CorpusName = Annotated[
     str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
 ]
+LanguageName = Annotated[str, matching("[a-z]{2,3}", "a language, as in en")]
 Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-de")]
 TaskName = Annotated[
     str, Field(max_length=100), matching("[a-z][a-z0-9-]*", "lower-case letters, digits and '-', as in translation")
@@ -72,6 +73,11 @@ class DataConfig(Record):
     dev_trees: FileName | None = None  # likewise, for validation
     test_trees: FileName | None = None  # likewise, for the final evaluation
     treebank: FileName | None = None  # parsing, with corpus = "wsj": the folder of sections 00 to 24 (--treebank)
+    # Language models read files or folders of plain text, with corpus = "files", or one side of the corpora.
+    train_text: FileName | None = None
+    dev_text: FileName | None = None  # likewise, for validation; default: the first corpus that has dev
+    test_text: FileName | None = None  # likewise, for the final evaluation; default: the first corpus that has test
+    language: LanguageName | None = None  # the side of the corpora that is read, as in "en"
     # The two vocabularies of section 5.1, over bytes; or single characters or bytes, as small language models use them.
     tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
     # What the vocabulary starts with: "bytes", or these and the "characters" of the training text, each one token.
@@ -106,6 +112,23 @@ class DataConfig(Record):
             if split == "train" and "files" not in self.weights and (src, tsv) != (None, None):
                 raise ValueError(f"{split}_* files need corpus = 'files', got corpus = {quoted(self.corpus)}")
         return self
+
+    @model_validator(mode="after")
+    def _plain_text_is_named(self) -> Self:
+        named = [
+            name for name in ("train_text", "dev_text", "test_text", "language") if getattr(self, name) is not None
+        ]
+        if named and self.task in ("translation", "parsing"):
+            raise ValueError(f"{named[0]} needs a task of language models, as in 'causal-lm', got task = {self.task!r}")
+        if self.train_text is not None and "files" not in self.weights:
+            raise ValueError(f"train_text needs corpus = 'files', got corpus = {quoted(self.corpus)}")
+        if self.language is not None and self.language not in self.direction.split("-"):
+            raise ValueError(f"language should be a side of direction = {self.direction!r}, got {self.language!r}")
+        return self
+
+    def text_of(self, split: Split) -> str | None:
+        """Return the configured file or folder of plain text of a split."""
+        return {"train": self.train_text, "dev": self.dev_text, "test": self.test_text}[split]
 
     @model_validator(mode="after")
     def _corpora_are_named(self) -> Self:

@@ -118,11 +118,15 @@ class StoreBatches(Generic[BatchT]):
         return self._planned[1]
 
     def _new_plan(self, epoch: int) -> _Plan:
-        summary, seed, lengths = self.store.summary, self.seed, self._lengths(epoch)
-        n_pairs, n_encodings = list(summary.n_pairs_of.values()), summary.n_encodings
-        rows_I = epoch_rows(n_pairs, self._weights, n_encodings=n_encodings, seed=seed, epoch=epoch)
-        batches = plan_batches(*lengths, max_tokens=self.max_tokens, seed=seed, epoch=epoch, rows_I=rows_I)
+        lengths, rows_I = self._lengths(epoch), self._rows(epoch)
+        batches = plan_batches(*lengths, max_tokens=self.max_tokens, seed=self.seed, epoch=epoch, rows_I=rows_I)
         return _Plan(batches, *lengths)
+
+    def _rows(self, epoch: int) -> NDArray[np.int64]:
+        """The rows that an epoch reads, (I,)."""
+        summary = self.store.summary
+        n_pairs = list(summary.n_pairs_of.values())
+        return epoch_rows(n_pairs, self._weights, n_encodings=summary.n_encodings, seed=self.seed, epoch=epoch)
 
 
 class PairBatches(StoreBatches[Batch]):

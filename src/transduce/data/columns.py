@@ -166,8 +166,13 @@ class Column:
 
         Raises DataError if the file is read on demand and was truncated, removed or changed.
         """
-        lengths_B = self.lengths_R[rows_B].astype(np.int64)
-        values_N = self._values.read(self._offsets.take(rows_B), lengths_B)
+        return self.gather_parts(rows_B, np.zeros(len(rows_B), np.int64), self.lengths_R[rows_B].astype(np.int64))
+
+    def gather_parts(
+        self, rows_B: NDArray[np.int64], start_B: NDArray[np.int64], lengths_B: NDArray[np.int64]
+    ) -> Ragged:
+        """Return a copy of a part of several rows: ``lengths_B`` values from ``start_B`` on; see ``gather``."""
+        values_N = self._values.read(self._offsets.take(rows_B) + start_B, lengths_B)
         if self._values.in_memory is None:
             _check_values(values_N, self.kind, self._values.path)
         return Ragged(values_N, lengths_B)

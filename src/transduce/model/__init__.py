@@ -13,7 +13,7 @@ from transduce.model.ensemble import Ensemble, EnsembleState
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
 from transduce.model.initialisation import ShapesOnly
-from transduce.model.language_model import LanguageModel
+from transduce.model.language_model import TransformerLM
 from transduce.model.make import make_model
 from transduce.model.output import LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
 from transduce.model.padding import EncoderOutput
@@ -32,7 +32,6 @@ __all__ = [
     "EncoderOutput",
     "Ensemble",
     "EnsembleState",
-    "LanguageModel",
     "LearnedPositions",
     "LinearOutput",
     "MultiHeadOutput",
@@ -43,6 +42,7 @@ __all__ = [
     "StackConfig",
     "TiedOutput",
     "Transformer",
+    "TransformerLM",
     "cost_of",
     "describe",
     "fast_precision",

@@ -23,10 +23,10 @@ from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.model.weights import NamedOnDisk
 
-__all__ = ["LanguageModel"]
+__all__ = ["TransformerLM"]
 
 
-class LanguageModel(NamedOnDisk, IncrementalDecoder[DecodingState]):
+class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
     """A language model: logits of the next token if ``is_causal`` (decoder-only), else of the token at each position.
 
     By default, positions are sinusoidal and the output layer is tied to the embedding. Weights are sampled from torch's

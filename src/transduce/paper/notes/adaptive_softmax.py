@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.loss import LossSum, cross_entropy
-from transduce.model import LanguageModel, LinearOutput
+from transduce.model import LinearOutput, TransformerLM
 from transduce.paper.drawing import COLOURS, label_ends, new_panels, save_svg, set_log_axis
 from transduce.paper.experiments import machine_description
 from transduce.paper.notes.part import Part
@@ -244,7 +244,7 @@ def _losses(text: GrammarText, sizes: Sizes) -> Losses:
     def curve(make_output: Callable[[int, int], LinearOutput | TwoLevelSoftmax]) -> list[tuple[int, float]]:
         """Train a new model with this output layer over frequency ranks; return (update, nats)."""
         with seeded(1):
-            model, output = LanguageModel(TINY, vocab_size=size), make_output(TINY.d_model, size)
+            model, output = TransformerLM(TINY, vocab_size=size), make_output(TINY.d_model, size)
         model.register_module("output", output)
 
         def loss(batch: LanguageBatch, update: int = 0) -> LossSum:

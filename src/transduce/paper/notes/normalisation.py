@@ -15,7 +15,7 @@ from statistics import mean, median
 import torch
 from torch import Tensor
 
-from transduce.model import LanguageModel
+from transduce.model import TransformerLM
 from transduce.paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce.paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce.paper.notes.part import Part
@@ -117,7 +117,7 @@ def make_normalisation(*, is_short: bool) -> Part:
     """Compute the worked table with both norms, and train two models that differ only in the norm."""
     sizes = SHORT if is_short else FULL
     text = grammar_text(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3, vocab_size=sizes.vocab_size)
-    kinds = (LanguageModel, BatchNormLanguageModel)
+    kinds = (TransformerLM, BatchNormLanguageModel)
     models = Models(*(trained(text, kind=kind, n_updates=sizes.n_updates, peak_lr=4e-3) for kind in kinds))
     trials = list(_trials(text.dev, sizes))
     changes = [_change(name, models, trials) for name in CHANGES]
@@ -178,10 +178,10 @@ def _claims(replaced: Change) -> tuple[Claim, ...]:
 class Models:
     """A model with each norm, in evaluation mode."""
 
-    layer: LanguageModel
-    batch: LanguageModel
+    layer: TransformerLM
+    batch: TransformerLM
 
-    def batch_in_training_mode(self) -> LanguageModel:
+    def batch_in_training_mode(self) -> TransformerLM:
         """Return a copy, since a forward pass in training mode changes the running statistics."""
         return copy.deepcopy(self.batch).train()
 
@@ -222,7 +222,7 @@ def _change(name: str, models: Models, trials: Sequence[Trial]) -> Change:
 
 
 @torch.no_grad()
-def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: Sequence[Trial]) -> tuple[float, float]:
+def _difference(name: str, before: TransformerLM, after: TransformerLM, trials: Sequence[Trial]) -> tuple[float, float]:
     """Return the median relative change of the states, and the mean fraction of next tokens that change."""
     relative, fractions = [], []
     for trial in trials:
@@ -244,7 +244,7 @@ def _difference(name: str, before: LanguageModel, after: LanguageModel, trials: 
     return median(relative), mean(fractions)
 
 
-def _states(model: LanguageModel, rows: Rows, *, n_padding: int = 0) -> Tensor:
+def _states(model: TransformerLM, rows: Rows, *, n_padding: int = 0) -> Tensor:
     """Return the states of all rows, those of the first row first, (N, D)."""
     states_ND: Tensor = model(language_batch(rows, n_padding=n_padding).ids_BT)
     return states_ND
@@ -252,7 +252,7 @@ def _states(model: LanguageModel, rows: Rows, *, n_padding: int = 0) -> Tensor:
 
 @torch.no_grad()
 def _losses(models: Models, rows: Sequence[list[int]], trials: Sequence[Trial], batch_size: int) -> Losses:
-    def loss(model: LanguageModel) -> float:
+    def loss(model: TransformerLM) -> float:
         batches = (language_batch(rows[start : start + batch_size]) for start in range(0, len(rows), batch_size))
         losses = [next_token_loss(model, batch) for batch in batches]
         return sum(float(each.nll_nats) for each in losses) / sum(each.n_tokens for each in losses)

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transduce.model import LanguageModel, StackConfig
+from transduce.model import StackConfig, TransformerLM
 from transduce.model.front_end import TokenFrontEnd
 from transduce.model.padding import PaddingInfo
 from transduce.model.stack_config import LAYER_NORM_EPS
@@ -30,8 +30,8 @@ class PaddedFrontEnd(TokenFrontEnd):
         return self.dropout(self.embedding(ids_BT.flatten()) + encoding_ND), padding
 
 
-class BatchNormLanguageModel(LanguageModel):
-    """A causal ``LanguageModel`` with the same initial weights; batch norm over all positions replaces layer norm.
+class BatchNormLanguageModel(TransformerLM):
+    """A causal ``TransformerLM`` with the same initial weights; batch norm over all positions replaces layer norm.
 
     No token attends to padding, which is to its right; padding only enters the batch statistics.
     """

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.model import LanguageModel
+from transduce.model import TransformerLM
 from transduce.model.embedding import sinusoid
 from transduce.model.stack_config import LAYER_NORM_EPS
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
@@ -266,10 +266,10 @@ def _accuracies(option: Option, sizes: Sizes) -> list[float]:
     return accuracies
 
 
-def new_model(vocab_size: int, option: Option) -> LanguageModel:
+def new_model(vocab_size: int, option: Option) -> TransformerLM:
     """Return a bidirectional model of one layer with the positions of an option."""
     positions = OptionPositions(option, TINY.d_model)
-    return LanguageModel(replace(TINY, n_layers=1), vocab_size=vocab_size, is_causal=False, positions=positions)
+    return TransformerLM(replace(TINY, n_layers=1), vocab_size=vocab_size, is_causal=False, positions=positions)
 
 
 def _previous_token_batch(rows: Rows) -> LanguageBatch:

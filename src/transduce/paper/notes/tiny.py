@@ -19,7 +19,7 @@ from transduce.config import Split, TrainingConfig
 from transduce.corpora import generate_pairs
 from transduce.data import pad_rows
 from transduce.loss import LossConfig, LossSum
-from transduce.model import LanguageModel, StackConfig
+from transduce.model import StackConfig, TransformerLM
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_bpe
 from transduce.training import Objective, Record, Trainer, Validation, ValidationRecord
 
@@ -177,7 +177,7 @@ def train(
     return validations
 
 
-def next_token_loss(model: LanguageModel, batch: LanguageBatch, *, eps_ls: float = 0.0) -> LossSum:
+def next_token_loss(model: TransformerLM, batch: LanguageBatch, *, eps_ls: float = 0.0) -> LossSum:
     """Return the cross-entropy of a language model, with label smoothing ``eps_ls``."""
     return model.output.loss(model(batch.ids_BT), batch.targets_N, LossConfig(eps_ls))
 
@@ -188,9 +188,9 @@ def trained(
     n_updates: int,
     peak_lr: float,
     eps_ls: float = 0.0,
-    kind: type[LanguageModel] = LanguageModel,
+    kind: type[TransformerLM] = TransformerLM,
     config: StackConfig = TINY,
-) -> LanguageModel:
+) -> TransformerLM:
     """Return a language model trained on a text, with seed 1."""
     with seeded(1):
         model = kind(config, vocab_size=text.tokenizer.size)
