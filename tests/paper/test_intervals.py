@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,3 +35,13 @@ def test_the_interval_turns_around(ours: list[float], theirs: list[float]) -> No
 def test_a_sign_needs_an_interval_without_zero() -> None:
     assert [Interval(each, 1.0).is_above_zero for each in (2.0, -2.0, 0.5, 1.0)] == [True, False, None, None]
     assert str(Interval(-0.5, 1.25)) == "-0.50 ± 1.25"
+
+
+def test_nineteen_of_twenty_intervals_include_the_difference() -> None:
+    rng = random.Random(1)
+    n_trials, n_inside = 4000, 0
+    for _ in range(n_trials):
+        groups = [[rng.gauss(mu, 2.0) for _ in range(2)] for mu in (1.0, 4.0, 2.0)]
+        interval = interval_of_difference(groups[1], groups[0], groups)
+        n_inside += abs(interval.difference - 3.0) <= interval.half_width
+    assert n_inside / n_trials == pytest.approx(0.95, abs=0.012)

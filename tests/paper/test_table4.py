@@ -11,7 +11,8 @@ import pytest
 from said import naming
 from transduce.errors import ConfigError, DataError
 from transduce.paper import ARTEFACTS, Experiments, Request, RunRecord, write_report
-from transduce.paper.table4 import PRINTED, parser_at_scale, printed_and_ours
+from transduce.paper.parsers import parser_at_scale
+from transduce.paper.table4 import PRINTED, printed_and_ours
 from transduce.recipes import read_recipe
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -29,7 +30,7 @@ def test_short_report(tmp_path: Path) -> None:
     text = write_report(report, tmp_path / "out")[0].read_text(encoding="utf-8")
     assert "| Transformer (4 layers) | semi-supervised | 92.7 |" in text
     # After six updates all scores are 0; a record with distinct scores checks the columns.
-    (path,) = (tmp_path / "runs" / "cpu").glob("*.json")
+    (path,) = (tmp_path / "runs" / "cpu").glob("table4-*.json")
     record = json.loads(path.read_text(encoding="utf-8"))
     columns = ("recall", "precision", "our F1", "complete match", "our F1, at most 40 words")
     for row, split in zip(rows, ("dev_scores", "test_scores"), strict=True):
@@ -57,7 +58,7 @@ def test_parsers_match_the_recipes(name: str, recipe: str) -> None:
 def test_only_scores_on_section_23_join_the_printed_rows(tmp_path: Path) -> None:
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     ARTEFACTS["table4"](experiments, Request(is_short=True))
-    (path,) = (tmp_path / "runs" / "cpu").glob("*.json")
+    (path,) = (tmp_path / "runs" / "cpu").glob("table4-*.json")
     values = json.loads(path.read_text(encoding="utf-8"))
     assert values.pop("format") == 1
     record = RunRecord(**values)

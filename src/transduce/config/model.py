@@ -121,7 +121,7 @@ class StackFields(Record):
     norm_eps: NormEps = 1e-6  # added to the variance in layer norms; the authors' code (the paper gives none)
     output_bias: bool = False  # a bias of the output projection
     scale_embeddings: bool = True  # multiply token embeddings by sqrt(d_model) (section 3.4)
-    p_drop_attention: Fraction = 0.0  # dropout of the attention weights
+    p_drop_attention: Fraction = 0.0  # dropout of the attention weights (section 5.4 of the early version, 6.3)
     p_drop_relu: Fraction = 0.0  # dropout inside the feed-forward network
     # Section 3.5; Table 3 (E). "words": half of the sinusoids encode the position, half the number of words so far.
     positions: Literal["sinusoidal", "learned", "words"] = "sinusoidal"

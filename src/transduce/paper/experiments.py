@@ -52,9 +52,10 @@ Scale = Literal["cpu", "gpu", "paper"]
 MeasuredT = TypeVar("MeasuredT")
 LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
-# Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation, and the
-# treebank folder differs between machines.
-NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), ("data", "treebank")}
+# Fields of [data] that name trees on this machine: records leave them out, since they are shared.
+PATHS = frozenset({"train_trees", "dev_trees", "test_trees", "treebank"})
+# Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
+NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), *(("data", name) for name in PATHS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Experiments:
         """``follow`` makes the progress display of a run; the other arguments are those of ``train``."""
         self.records, self.work, self.scale = records, work, scale
         self.data_folder, self.device, self.log = data_folder, torch.device(device), log
-        self._follow, self._should_stop, self._while_training = follow, should_stop, while_training
+        self._follow, self.should_stop, self._while_training = follow, should_stop, while_training
 
     def record_path(self, experiment: Experiment) -> Path:
         """Return the path of an experiment's record, whether or not it exists."""
@@ -202,6 +203,21 @@ class Experiments:
             lambda key, arrays: write_arrays(path, key, arrays),
         )
 
+    def measurement(
+        self, name: str, what: str, measure: Callable[[], list[dict[str, Any]]], *, settings: Mapping[str, int | str]
+    ) -> list[dict[str, Any]]:
+        """Return ``measure()``, cached in the file ``NAME.WHAT.json`` beside the records; no model is needed.
+
+        The cache is used if its ``settings`` match. Raises DataError if the cached file is damaged.
+        """
+        path, key = self.records / self.scale / f"{name}.{what}.json", {"settings": dict(settings)}
+        tables = read_tables(path, what, key)
+        if tables is None:
+            self.log(f"{name}: measuring {what}")
+            tables = measure()
+            write_tables(path, what, key, tables)
+        return tables
+
     def _cached(
         self,
         experiment: Experiment,
@@ -237,7 +253,7 @@ class Experiments:
                 device=self.device,
                 also=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
-                should_stop=self._should_stop,
+                should_stop=self.should_stop,
                 while_training=self._while_training,
                 log=follower.log if follower else self.log,
             )
@@ -263,7 +279,7 @@ class Experiments:
                 else:
                     yield
                     return
-            if self._should_stop():
+            if self.should_stop():
                 raise Stopped
             time.sleep(LOCK_POLL_SECONDS)
 
@@ -342,8 +358,7 @@ class Experiments:
                 scores[split] = split_scores.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
-        # Records are shared: leave out the path of the treebank on this machine.
-        data_config = config.data.model_copy(update={"treebank": None})
+        data_config = config.data.model_copy(update=dict.fromkeys(PATHS))
         return RunRecord(
             name=experiment.name,
             config=config.model_copy(update={"model": model_config, "data": data_config}).model_dump(),

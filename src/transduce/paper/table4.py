@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transduce.config import RunConfig
 from transduce.corpora import WSJ
 from transduce.errors import ConfigError
-from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
+from transduce.paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce.paper.parsers import parser_at_scale
 from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.sizes import corpus_description, model_description, size_description
 from transduce.paper.table_plots import BarGroup, draw_f1
-from transduce.recipes import preset, with_settings
+from transduce.recipes import with_settings
 
-__all__ = ["PRINTED", "make_table4", "parser_at_scale", "printed_and_ours"]
+__all__ = ["PRINTED", "make_table4", "printed_and_ours"]
 
 # Parser, training, F1 on section 23 of the Wall Street Journal (WSJ).
 PRINTED: tuple[tuple[str, str, float], ...] = (
@@ -35,47 +35,7 @@ PRINTED: tuple[tuple[str, str, float], ...] = (
     ("Dyer et al. (2016)", "generative", 93.3),
 )
 
-# The settings of the recipes parsing-gum, parsing-free-trees and parsing-wsj; the recipes give the reasons.
-_SMALL = (
-    "model.n_encoder_layers=3", "model.n_decoder_layers=5", "model.d_model=128", "model.d_ff=512", "model.n_heads=4",
-    "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "model.positions=words",
-    "data.leaves=endings", "data.recombination=0.1", "data.max_length=300", "training.max_tokens_per_batch=2048",
-    "training.warmup_steps=300", "training.decay=linear", "training.optimiser=muon", "training.precision=bf16",
-    "training.validation_sentences=200", "training.checkpoint_every_updates=100", "search.beam_size=4",
-)  # fmt: skip
-PARSERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "gum": (
-        "base",
-        (
-            *_SMALL, "data.corpus=gum", "data.n_recombined=15", "data.vocab_size=4000", "training.max_updates=6000",
-            "training.validate_every_updates=1000",
-        ),
-    ),
-    "free-trees": (
-        "base",
-        (
-            *_SMALL, "data.corpus={wsj-sample=4.0, gum=1.0, craft=0.3}", "data.n_recombined=5", "data.vocab_size=6000",
-            "training.max_updates=5000", "training.validate_every_updates=2500",
-        ),
-    ),
-    "wsj": (
-        "base",
-        (
-            "model.n_encoder_layers=4", "model.n_decoder_layers=4", "model.d_model=1024", "model.d_k=128",
-            "model.d_v=128", "model.p_drop=0.2", "model.p_drop_attention=0.2",
-            "data.corpus=wsj", "data.leaves=tags", "data.vocab_size=16000", "data.max_length=512",
-            "training.max_updates=100000", "training.max_tokens_per_batch=25000", "training.warmup_steps=16000",
-            "training.lr_factor=0.5", "training.checkpoint_every_updates=1000", "training.keep_checkpoints=5",
-            "search.beam_size=21",
-        ),
-    ),
-}  # fmt: skip
-_COMMON = (
-    "model.embeddings=separate", "data.task=parsing", "data.shared_vocabulary=false", "training.average_last=5",
-    "search.alpha=0.3", "search.max_extra_tokens=300",
-)  # fmt: skip
 N_SECTION_23 = 2_416  # sentences
-CPU_UPDATES_DIVISOR = 4
 
 
 def make_table4(experiments: Experiments, request: Request) -> Report:
@@ -153,15 +113,6 @@ def _draw(records: Sequence[RunRecord], path: Path) -> None:
         BarGroup(f"Ours: trained and evaluated on other text; {' and '.join(sizes)}", ours),
     )
     draw_f1(groups, path)
-
-
-def parser_at_scale(name: str, scale: Scale) -> RunConfig:
-    """Return the run of a recipe; at cpu scale with a quarter of its updates."""
-    base, settings = PARSERS[name]
-    config = with_settings(preset(base), [*_COMMON, *settings])
-    if scale != "cpu":
-        return config
-    return with_settings(config, [f"training.max_updates={config.training.max_updates // CPU_UPDATES_DIVISOR}"])
 
 
 def _experiment(experiments: Experiments, name: str, request: Request) -> Experiment:

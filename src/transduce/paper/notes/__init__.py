@@ -2,7 +2,8 @@
 
 One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
 ``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` a model that also computes on
-padding; ``calibration`` and ``two_level_softmax`` can be used by themselves.
+padding; ``softmax_losses`` trains language models over whole words of real text, once. ``calibration`` and
+``two_level_softmax`` can be used by themselves.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ notes explain five choices that the paper makes or could have made; each part be
 
 {questions}
 
-All models but the three runs of label smoothing are trained in seconds: their numbers show an effect, not its size in
-a large model."""
+All models but the three runs of label smoothing and the language models over whole words are trained in seconds: their
+numbers show an effect, not its size in a large model."""
 
 
 def make_notes(experiments: Experiments, request: Request) -> Report:
@@ -37,7 +38,7 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
         make_normalisation(is_short=is_short),
         make_positions(is_short=is_short),
         smoothing,
-        make_adaptive_softmax(is_short=is_short),
+        make_adaptive_softmax(experiments, is_short=is_short),
         make_subwords(is_short=is_short),
     )
     return Report(
