@@ -29,12 +29,13 @@ from transduce.imports import without_collection
 
 if TYPE_CHECKING:
     from transduce.model import Transformer
-    from transduce.tasks import Parser, Translator, train
+    from transduce.tasks import LanguageModel, Parser, Translator, train
 
 __all__ = [
     "CheckpointError",
     "ConfigError",
     "DataError",
+    "LanguageModel",
     "MissingFileError",
     "ModelConfig",
     "Parser",
@@ -52,6 +53,7 @@ __all__ = [
 ]
 
 _LAZY_IMPORTS = {
+    "LanguageModel": "transduce.tasks",
     "Parser": "transduce.tasks",
     "Transformer": "transduce.model",
     "Translator": "transduce.tasks",

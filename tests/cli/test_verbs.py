@@ -360,6 +360,37 @@ def test_parseval(transduce: CommandLine, tmp_path: Path) -> None:
     assert says(transduce("parseval", gold, test).err, gold, 3, test, 1)
 
 
+def test_generate_and_perplexity(transduce: CommandLine, tmp_path: Path) -> None:
+    recipe = tmp_path / "lm.toml"
+    recipe.write_text(
+        'preset = "tiny"\n[model]\nsystem = "language-model"\nn_layers = 1\nd_model = 16\nd_ff = 16\nn_heads = 1\n'
+        'n_positions = 16\n[data]\ntask = "causal-lm"\nlanguage = "en"\nn_pairs = 50\ntokenizer = "bytes"\n'
+        "[training]\nmax_updates = 2\nmax_tokens_per_batch = 200\naverage_last = 1\n",
+        encoding="utf-8",
+    )
+    assert transduce("train", recipe, "--out", tmp_path / "run").code == 0
+    model, prompts = tmp_path / "run" / "model", b"The dog\na \\n b\n"
+    one, again = (transduce("generate", model, "--max-tokens", "9", "--seed", "3", stdin=prompts) for _ in range(2))
+    assert one.code == 0
+    assert one.out == again.out
+    assert one.out.startswith("The dog")
+    lines = [json.loads(line) for line in transduce("generate", model, "--json", stdin=prompts).out.splitlines()]
+    assert [(each["line"], each["prompt"]) for each in lines] == [(1, "The dog"), (2, "a \n b")]
+    assert all({"text", "log_prob", "tokens"} <= each.keys() for each in lines)
+    text = tmp_path / "text"
+    text.write_text("The dog sleeps.\n\nA cat.\n", encoding="utf-8")
+    values = json.loads(transduce("perplexity", model, text, "--json").out)
+    assert values["bytes"] == len("The dog sleeps.\nA cat.\n")
+    assert values["tokens"] == values["bytes"] + 2 + 2  # the space before each line, and the end of each document
+    assert "bits per byte" in transduce("perplexity", model, text).out
+    text.write_text("", encoding="utf-8")
+    empty = transduce("perplexity", model, text)
+    assert (empty.code, len(empty.err.splitlines())) == (1, 1)
+    long = transduce("generate", model, stdin=b"far too long a prompt for this window\n")
+    assert (long.code, len(long.err.splitlines())) == (1, 1)
+    assert says(long.err, "window", 16)
+
+
 def test_every_verb_and_flag_is_known() -> None:
     """The options of the command line are frozen: a change affects users and must be documented in the README."""
     import typer
@@ -408,6 +439,16 @@ def test_every_verb_and_flag_is_known() -> None:
             "--tsv",
         ],
         "model": ["--json", "--length", "--vocab-size"],
+        "generate": [
+            "--device",
+            "--json",
+            "--max-tokens",
+            "--seed",
+            "--temperature",
+            "--top-k",
+            "--top-p",
+        ],
+        "perplexity": ["--device", "--json", "--stride"],
         "paper": [
             "--data",
             "--device",

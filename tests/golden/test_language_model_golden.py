@@ -48,13 +48,18 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("embeddings", ["tied", "separate"])
+@pytest.mark.parametrize("tied_embeddings", [True, False])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 @pytest.mark.parametrize("output_bias", [False, True])
-def test_the_formula_counts_what_is_built(embeddings: str, norm: str, positions: str, output_bias: bool) -> None:
+def test_the_formula_counts_what_is_built(tied_embeddings: bool, norm: str, positions: str, output_bias: bool) -> None:
     config = ModelConfig(
-        **SMALL, system="language-model", embeddings=embeddings, norm=norm, positions=positions, output_bias=output_bias
+        **SMALL,
+        system="language-model",
+        tied_embeddings=tied_embeddings,
+        norm=norm,
+        positions=positions,
+        output_bias=output_bias,
     )
     assert isinstance(config, LanguageModelConfig)
     model = TransformerLM.from_config(config)

@@ -17,11 +17,13 @@ from transduce.cli import (
     demo,
     doctor,
     evaluate,
+    generate,
     init,
     model,
     paper,
     parse,
     parseval,
+    perplexity,
     prepare,
     score,
     shortlist,
@@ -75,7 +77,8 @@ app.command(cls=Verb)(demo.demo)
 app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
-    evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention, paper.paper, doctor.doctor,
+    evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
+    generate.generate, perplexity.perplexity, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)

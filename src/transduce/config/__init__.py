@@ -54,7 +54,11 @@ class RunConfig(Record):
 
     @model_validator(mode="after")
     def _vocabularies_fit(self) -> Self:
-        if self.model.embeddings == "three-way" and not self.data.shared_vocabulary:
+        if (
+            isinstance(self.model, EncoderDecoderConfig)
+            and self.model.embeddings == "three-way"
+            and not self.data.shared_vocabulary
+        ):
             raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
         if self.training.both_ways_epochs and not self.data.shared_vocabulary:
             raise ValueError("both_ways_epochs needs shared_vocabulary = true: each language is source and target")

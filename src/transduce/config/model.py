@@ -156,8 +156,9 @@ class LanguageModelConfig(StackFields, ModelConfig):
     system: Literal["language-model"] = "language-model"
     n_layers: Layers = 6  # N
     vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
-    embeddings: Literal["tied", "separate"] = "tied"  # whether embedding and output projection are tied (section 3.4)
+    tied_embeddings: bool = True  # embedding and output projection are one matrix (section 3.4)
     is_causal: bool = True  # each position sees itself and earlier ones; else all
+    n_positions: Positions = 1024  # length of the segments that it reads, its window; size of learned positions
 
     @model_validator(mode="after")
     def _positions_fit(self) -> Self:

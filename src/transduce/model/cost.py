@@ -80,13 +80,18 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
 def _n_rows(config: ModelConfig) -> int:
     """The number of rows of all embeddings and of the output projection, each tied one counted once."""
     n_src, n_tgt = config.vocab_sizes
-    match cast(AnyModelConfig, config).embeddings:
-        case "three-way" | "tied":
+    if isinstance(config, LanguageModelConfig):
+        return n_tgt if config.tied_embeddings else 2 * n_tgt
+    assert isinstance(config, EncoderDecoderConfig)
+    match config.embeddings:
+        case "three-way":
             return n_tgt
         case "target":
             return n_src + n_tgt
         case "separate":
-            return (n_src if isinstance(config, EncoderDecoderConfig) else 0) + 2 * n_tgt
+            return n_src + 2 * n_tgt
+        case never:
+            assert_never(never)
 
 
 def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:

@@ -6,7 +6,7 @@ V vocabulary.
 
 from __future__ import annotations
 
-from typing import Self, assert_never
+from typing import Self
 
 from torch import Tensor, nn
 
@@ -42,10 +42,12 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
         positions: nn.Module | None = None,
         embedding: TokenEmbedding | None = None,
         output: VocabularyOutput | None = None,
+        window: int | None = None,
     ) -> None:
+        """``window``: the number of positions that it is trained on, for those who use it; None: not known."""
         super().__init__()
         embedding = embedding or TokenEmbedding(vocab_size, config.d_model)
-        self.is_causal = is_causal
+        self.is_causal, self.window = is_causal, window
         self.source = TokenFrontEnd(embedding, positions or SinusoidalPositions(config.d_model), p_drop=config.p_drop)
         self.decoder = Stack(config, kind="decoder" if is_causal else "encoder")
         self.output = output or TiedOutput(embedding)
@@ -56,13 +58,10 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
         """Build the model of a configuration."""
         embedding = TokenEmbedding(config.vocab_size, config.d_model, is_scaled=config.scale_embeddings)
         output: VocabularyOutput
-        match config.embeddings:
-            case "tied":
-                output = TiedOutput(embedding, has_bias=config.output_bias)
-            case "separate":
-                output = LinearOutput(config.d_model, config.vocab_size, has_bias=config.output_bias)
-            case never:
-                assert_never(never)
+        if config.tied_embeddings:
+            output = TiedOutput(embedding, has_bias=config.output_bias)
+        else:
+            output = LinearOutput(config.d_model, config.vocab_size, has_bias=config.output_bias)
         return cls(
             StackConfig.from_config(config, config.n_layers),
             vocab_size=config.vocab_size,
@@ -70,6 +69,7 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
             positions=make_positions(config),
             embedding=embedding,
             output=output,
+            window=config.n_positions,
         )
 
     def forward(

@@ -1,9 +1,11 @@
-"""Tasks (data, model, objective, search, metric): translation and parsing; runs, prepared and model folders."""
+"""Tasks (data, model, objective, search, metric); runs, prepared and model folders."""
 
 from __future__ import annotations
 
 from transduce.tasks.average import average_run, dev_perplexity
+from transduce.tasks.causal_lm import CausalLanguageModelling as _CausalLanguageModelling  # noqa: F401  (it registers itself)
 from transduce.tasks.evaluation import Evaluation, evaluate
+from transduce.tasks.language_model import Continuation, LanguageModel, TextScore
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
@@ -18,8 +20,9 @@ from transduce.tasks.translation_parts import ScoredText, Translation
 from transduce.tasks.translator import Translator
 
 __all__ = [
-    "TASKS", "Evaluation", "NewRecipe", "OwnText", "Parse", "Parser", "ParsingScores", "Prepared", "Reranker",
-    "RunResult", "ScoredText", "Task", "Translation", "Translator", "average_run", "dev_perplexity", "evaluate",
-    "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe", "open_prepared", "prepare", "read_run_config",
-    "register", "resume_config", "tagged_words", "task_named", "task_of", "train",
+    "TASKS", "Continuation", "Evaluation", "LanguageModel", "NewRecipe", "OwnText", "Parse", "Parser",
+    "ParsingScores", "Prepared", "Reranker", "RunResult", "ScoredText", "Task", "TextScore", "Translation",
+    "Translator", "average_run", "dev_perplexity", "evaluate", "evaluate_parser", "log_probabilities",
+    "new_prepared", "new_recipe", "open_prepared", "prepare", "read_run_config", "register", "resume_config",
+    "tagged_words", "task_named", "task_of", "train",
 ]  # fmt: skip

@@ -7,14 +7,42 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from transduce.config import RunConfig
+from transduce.config import RunConfig, TrainingConfig
 from transduce.data import PairBatches, PairStore
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
-from transduce.training import DistributedContext, Validation
+from transduce.training import BatchSource, DistributedContext, Objective, Validation
+from transduce.training.gradients import BatchT
 
-__all__ = ["PairValidation"]
+__all__ = ["PairValidation", "mean_nll_nats"]
+
+
+def mean_nll_nats(
+    objective: Objective[BatchT],
+    batches: BatchSource[BatchT],
+    config: TrainingConfig,
+    device_type: str,
+    distributed: DistributedContext,
+    *,
+    should_stop: Callable[[], bool],
+) -> float | None:
+    """Return the negative log-likelihood per target token of an epoch of batches; None if interrupted on any rank.
+
+    Each rank evaluates every n-th batch; the result equals that of one process.
+    """
+    rank, n, n_batches = distributed.rank, distributed.n, batches.n_batches(0)
+    nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last entry is 1 if interrupted
+    for index in range(rank, n_batches, n):
+        if should_stop():
+            nll_of_batch[-1] = 1
+            break
+        with torch.autocast(device_type, torch.bfloat16, enabled=config.precision == "bf16"):
+            nll_of_batch[index] = objective(batches.batch(0, index), 0).nll_nats
+    # Each batch is evaluated on one rank; the others have 0 for it.
+    *nll_nats, n_interrupted = distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
+    n_tokens = sum(batches.n_tokens(0, index)[1] for index in range(n_batches))
+    return None if n_interrupted else sum(nll_nats) / n_tokens
 
 
 class PairValidation(ABC):
@@ -71,19 +99,9 @@ class PairValidation(ABC):
 
     def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
         objective = PairObjective(model, self.config)
-        rank, n = self._distributed.rank, self._distributed.n
-        n_batches = self._batches.n_batches(0)
-        nll_of_batch = torch.zeros(n_batches + 1, dtype=torch.float64)  # the last entry is 1 if interrupted
-        n_tokens = sum(self._batches.n_tokens(0, index)[1] for index in range(n_batches))
-        for index in range(rank, n_batches, n):
-            if should_stop():
-                nll_of_batch[-1] = 1
-                break
-            with torch.autocast(self._device_type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-                nll_of_batch[index] = objective(self._batches.batch(0, index)).nll_nats
-        # Each batch is evaluated on one rank; the others have 0 for it.
-        *nll_nats, n_interrupted = self._distributed.all_gather(nll_of_batch).sum(dim=0).tolist()
-        return None if n_interrupted else sum(nll_nats) / n_tokens
+        return mean_nll_nats(
+            objective, self._batches, self.config, self._device_type, self._distributed, should_stop=should_stop
+        )
 
     def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
         """Decode the first dev sentences; each rank takes every n-th."""

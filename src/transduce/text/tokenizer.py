@@ -31,7 +31,7 @@ from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline, whitespace_pipeline
-from transduce.text.vocabulary import SPECIAL_TOKENS, UNK_ID
+from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
 __all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer"]
@@ -175,6 +175,12 @@ class Tokenizer:
         if self.is_closed:
             return [UNK_ID, *TokenKinds.from_vocabulary(self.vocabulary).tags]  # a parser reads <unk> as a word
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
+
+    @cached_property
+    def language_model_ids(self) -> list[int]:
+        """Ids of the mask token and the sentinels, in order; none if the vocabulary lacks them."""
+        ids = [self.vocabulary.get(token) for token in LANGUAGE_MODEL_TOKENS]
+        return [] if None in ids else [id for id in ids if id is not None]
 
     @cached_property
     def has_masks(self) -> bool:

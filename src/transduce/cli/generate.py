@@ -1,0 +1,74 @@
+"""``transduce generate``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from typer import Option
+
+from transduce.cli import options
+from transduce.cli.imports import command_imports
+from transduce.cli.machine import chosen_device
+from transduce.cli.model_folders import require_model_folder
+from transduce.cli.output import STANDARD, print_json
+from transduce.cli.paths import require_writable
+from transduce.cli.stdin import is_interactive, piped_lines, typed_lines
+from transduce.config import MAX_SEED
+
+__all__ = ["generate"]
+
+MAX_TOKENS = 1_000_000
+PROMPTS_PER_CHUNK = 32
+
+
+def generate(
+    folder: options.Model,
+    max_tokens: Annotated[int, Option(min=1, max=MAX_TOKENS, help="Stop after this many new tokens.")] = 100,
+    temperature: Annotated[
+        float, Option(min=0.0, max=1000.0, help="Divide the logits by this; 0 always takes the most probable token.")
+    ] = 1.0,
+    top_k: Annotated[
+        int | None, Option(min=1, help="Sample from this many most probable tokens only.", show_default=False)
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        Option(
+            min=0.0, max=1.0, help="Sample from the fewest tokens with at least this probability.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed; the same gives the same text.")] = 1,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    r"""Continue prompts from stdin, one per line, with a language model.
+
+    Line ends in a prompt are written as \n, and so are those of the text. On a terminal, type prompts.
+    """
+    with command_imports():
+        from transduce.search.sampling import Sampling
+        from transduce.tasks import LanguageModel
+        from transduce.text.chunks import chunks
+
+    require_writable("stdout", STANDARD)
+    sampling = Sampling(temperature, top_k, top_p)
+    require_model_folder(folder, text_usage="transduce generate MODEL < {}")
+    model = LanguageModel.load(folder, device=chosen_device(device))
+    is_typed = is_interactive()
+    lines = typed_lines("text", history="generate") if is_typed else piped_lines()
+    prompts = (line.replace("\\n", "\n") for line in lines)
+    number = 0
+    for chunk in chunks(prompts, 1 if is_typed else PROMPTS_PER_CHUNK, len):
+        continued = model.generate(chunk, max_tokens=max_tokens, sampling=sampling, seed=seed, first_number=number)
+        for each in continued:
+            number += 1
+            if json:
+                print_json(
+                    {
+                        "line": number, "prompt": each.prompt, "text": each.text, "log_prob": each.log_prob,
+                        "tokens": each.tokens,
+                    }
+                )  # fmt: skip
+            else:
+                print((each.prompt + each.text).replace("\n", "\\n"))
+            sys.stdout.flush()

@@ -1,0 +1,189 @@
+"""Causal language models from text to generated text: trained, resumed, scored, continued."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from said import naming
+from transduce import LanguageModel
+from transduce.config import LanguageModelConfig
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.model import TransformerLM
+from transduce.recipes import read_recipe
+from transduce.search.sampling import Sampling
+from transduce.tasks import Translator, train
+from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, train_characters
+
+RECIPE = """
+preset = "tiny"
+[model]
+system = "language-model"
+n_layers = 2
+d_model = 32
+d_ff = 64
+n_heads = 2
+d_k = 16
+d_v = 16
+p_drop = 0.1
+norm = "pre"
+n_positions = 24
+[data]
+task = "causal-lm"
+corpus = "grammar"
+language = "en"
+n_pairs = 300
+tokenizer = "characters"
+vocab_size = 500
+[training]
+max_updates = 20
+max_tokens_per_batch = 400
+warmup_steps = 10
+lr_factor = 0.3
+eps_ls = 0.0
+validate_every_updates = 10
+checkpoint_every_updates = 10
+log_every_updates = 5
+average_last = 1
+"""
+GREEDY = Sampling(temperature=0.0)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lm") / "lm.toml"
+    path.write_text(RECIPE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(recipe: Path) -> Path:
+    train(read_recipe(recipe), recipe.parent / "run")
+    return recipe.parent / "run"
+
+
+@pytest.fixture(scope="module")
+def model(run: Path) -> LanguageModel:
+    return LanguageModel.load(run / "model")
+
+
+def metrics(run: Path, kind: str) -> list[dict[str, float]]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+def test_it_learns_and_validates(run: Path) -> None:
+    first, *_, last = metrics(run, "update")
+    assert last["nll_nats"] < first["nll_nats"]
+    validation = metrics(run, "validation")[-1]
+    # Bits per byte follow from nats per token: a text of ASCII has a token for each byte, the space before each line,
+    # and the end.
+    assert validation["bits_per_byte"] == pytest.approx(validation["nll_nats"] / math.log(2), rel=0.05)
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert "bits per byte" in card
+    assert "transduce generate" in card
+
+
+def test_a_resumed_run_is_the_same(recipe: Path, run: Path, tmp_path: Path) -> None:
+    train(read_recipe(recipe, ["training.max_updates=10"]), tmp_path / "run")
+    train(read_recipe(recipe), tmp_path / "run", resume=True)
+    weights = [(each / "model" / "model.safetensors").read_bytes() for each in (run, tmp_path / "run")]
+    assert weights[0] == weights[1]
+
+
+def test_prompts_give_together_what_they_give_alone(model: LanguageModel) -> None:
+    prompts = ["", "The", "The old dog sees a ca", "One line\nand", "A\n"]
+    for sampling in (GREEDY, Sampling(0.8, top_k=12, top_p=0.9)):
+        together = model.generate(prompts, max_tokens=60, sampling=sampling, seed=4)
+        alone = [
+            model.generate([prompt], max_tokens=60, sampling=sampling, seed=4, first_number=number)[0]
+            for number, prompt in enumerate(prompts)
+        ]
+        assert [each.text for each in together] == [each.text for each in alone]
+        assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], abs=1e-3)
+
+
+def test_the_seed_decides(model: LanguageModel) -> None:
+    one, again, other = (model.generate(["The "], max_tokens=30, seed=seed)[0].text for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def test_generation_with_a_cache_is_recomputation(model: LanguageModel) -> None:
+    """Within the window, each greedy token is the best of a whole forward pass."""
+    (continued,) = model.generate(["The"], max_tokens=15, sampling=GREEDY)
+    prompt = model._prompt_ids("The")
+    ids = list(prompt)
+    with torch.no_grad():
+        for _ in range(continued.tokens):
+            logits = model.model.output.logits(model.model(torch.tensor([ids])))[-1:]
+            ids.append(int(model._without_special(logits).argmax()))
+    assert model._text_after(prompt, ids[len(prompt) :]) == continued.text
+
+
+def test_no_token_outside_of_text_is_generated(model: LanguageModel) -> None:
+    texts = [each.text for each in model.generate(["a"] * 8, max_tokens=40, sampling=Sampling(temperature=5.0), seed=9)]
+    assert not any(token in text for text in texts for token in LANGUAGE_MODEL_TOKENS)
+
+
+def test_probabilities_of_a_document(model: LanguageModel) -> None:
+    (log_probs,) = model.log_probs(["The dog\n"])
+    ids = model.codec.encode(["The dog"])
+    assert len(log_probs) == len(ids) + 1  # and the end
+    assert all(value < 0 for value in log_probs)
+    score = model.score([["The dog"]])
+    assert score.nats == pytest.approx(-sum(log_probs))
+    assert (score.tokens, score.bytes) == (len(ids) + 1, 8)
+    assert score.perplexity == pytest.approx(math.exp(score.nats / score.tokens))
+
+
+def test_a_long_document_is_scored_by_a_sliding_window(model: LanguageModel) -> None:
+    lines = ["the old dog sees a cat in the garden"] * 3
+    by_one, by_half, apart = (model.score([lines], stride=stride).nats for stride in (1, None, 24))
+    ids = [1, *model.codec.encode(lines), EOS_ID]
+    with torch.no_grad():  # by definition, for a stride of 1
+        nats = 0.0
+        for position in range(len(ids) - 1):
+            window = torch.tensor([ids[max(0, position - 23) : position + 1]])
+            nats -= float(model.model.output.logits(model.model(window)).double().log_softmax(1)[-1, ids[position + 1]])
+    assert by_one == pytest.approx(nats, rel=1e-5)
+    assert len({round(each, 3) for each in (by_one, by_half, apart)}) == 3
+
+
+def test_no_position_sees_its_future() -> None:
+    torch.manual_seed(1)
+    config = LanguageModelConfig(n_layers=2, d_model=16, d_ff=24, n_heads=2, d_k=8, d_v=8, vocab_size=30)
+    model = TransformerLM.from_config(config).eval()
+    ids = torch.randint(4, 30, (1, 12))
+    changed = ids.clone()
+    changed[0, 8:] = torch.randint(4, 30, (4,))
+    one, other = model(ids), model(changed)
+    assert torch.equal(one[:8], other[:8])
+    assert not torch.allclose(one[8:], other[8:])
+
+
+def test_what_is_refused(recipe: Path, run: Path, model: LanguageModel, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=naming("window", 24)):
+        model.generate(["a very long prompt that does not fit"])
+    with pytest.raises(TypeError, match="list"):
+        model.generate("a prompt")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no words"):
+        model.score([])
+    with pytest.raises(CheckpointError, match="causal-lm"):
+        Translator.load(run / "model")
+    for setting, fact in (("model.system=transformer", "'language-model'"), ("training.r_drop=1.0", "r_drop")):
+        with pytest.raises(ConfigError, match=fact):
+            train(read_recipe(recipe, [setting]), tmp_path / setting)
+
+
+def test_the_recipe_of_characters_is_nanogpts() -> None:
+    config = read_recipe(Path(__file__).parents[2] / "recipes" / "lm-characters.toml")
+    model = config.model
+    assert isinstance(model, LanguageModelConfig)
+    assert (model.n_layers, model.n_heads, model.d_model, model.n_positions) == (4, 4, 128, 64)
+    assert (config.training.max_tokens_per_batch, config.training.max_updates) == (12 * 64, 2000)
+    tokenizer = train_characters(["ab"], vocab_size=1000, extra_tokens=LANGUAGE_MODEL_TOKENS)
+    assert tokenizer.language_model_ids == list(range(tokenizer.size - 101, tokenizer.size))
