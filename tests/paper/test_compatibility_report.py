@@ -11,10 +11,12 @@ from transduce.paper import Experiments, Request, write_report
 from transduce.paper.compatibility import (
     D_KS,
     FUNCTIONS,
+    Function,
     _similar_then_better,
     compatibility_experiment,
     cost_of_function,
     make_compatibility_report,
+    megabytes_of_pairs,
 )
 from transduce.paper.intervals import Interval
 
@@ -54,6 +56,15 @@ def test_additive_attention_keeps_d_k_times_the_scores() -> None:
     assert additive.kept_mb > 64 * scores_mb
     assert scaled.kept_mb < 8 * scores_mb
     assert min(scaled.milliseconds, additive.milliseconds) > 0
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_kept_memory_is_the_counted_one_and_what_grows_with_positions(function: Function) -> None:
+    """Besides the pairs at most q, k, v, the output of each and one product of each width are kept."""
+    d_k, length = 16, 96
+    of_positions_mb = 8 * 2 * length * d_k * 4 / 1e6
+    rest_mb = cost_of_function(function, d_k, length).kept_mb - megabytes_of_pairs(function, d_k, length)
+    assert 0.9 * of_positions_mb < rest_mb < 6 * of_positions_mb
 
 
 @pytest.mark.parametrize(

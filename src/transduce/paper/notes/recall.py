@@ -86,7 +86,7 @@ class Reader(nn.Module):
         padding = PaddingInfo.without_padding(n_sentences, n_positions, x_BTD.device)
         x_ND = x_BTD.flatten(0, 1) + self.positions(padding.position_N, n_positions).to(x_BTD.dtype)
         states_ND: Tensor = self.layer(x_ND, padding, allow_BTS=causal_mask(n_positions, x_BTD.device))
-        return states_ND.unflatten(0, (n_sentences, n_positions))[:, -1]
+        return states_ND.view(n_sentences, n_positions, -1)[:, -1]
 
     def loss(self, batch: LanguageBatch) -> LossSum:
         """Return the cross-entropy of the symbols to recall, summed over the batch."""
