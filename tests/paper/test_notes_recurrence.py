@@ -35,7 +35,14 @@ from transduce.paper.notes.recall import (
     recall,
     recall_batch,
 )
-from transduce.paper.notes.recurrence import FULL, claims_on_attention, claims_on_recall, make_recurrence
+from transduce.paper.notes.recurrence import (
+    FULL,
+    _draw_lengths,
+    _table_of_lengths,
+    claims_on_attention,
+    claims_on_recall,
+    make_recurrence,
+)
 from transduce.paper.notes.tiny import seeded
 
 
@@ -198,3 +205,13 @@ def test_without_bleu_no_share_is_computed() -> None:
     scores = scores_of({"additive": [[0, 1], [1, 1]], "none": [[1, 1], [1, 2]]})
     records = {attention: [Scored(1), Scored(2)] for attention in ATTENTIONS}
     assert claims_on_attention(records, scores)[1].verdict == "cannot tell"
+
+
+def test_shares_are_of_the_same_seed(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    scores = scores_of({"additive": [[20, 40], [40, 20]], "none": [[10, 10], [10, 10]]})
+    table = _table_of_lengths(scores)
+    assert table.column("share, %") == pytest.approx([37.5, 37.5])  # means of 50 and 25 %
+    assert table.column("difference") == [20, 20]
+    _draw_lengths(scores, tmp_path / "lengths.svg")
+    assert "6 to 10" in (tmp_path / "lengths.svg").read_text(encoding="utf-8")
