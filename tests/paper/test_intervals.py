@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.paper.intervals import Interval, interval_of_difference, pooled_deviation, student_t
+from transduce.paper.intervals import Interval, half_width_of_mean, interval_of_difference, pooled_deviation, student_t
 from transduce.paper.table3 import T_95
 
 
@@ -45,3 +45,10 @@ def test_nineteen_of_twenty_intervals_include_the_difference() -> None:
         interval = interval_of_difference(groups[1], groups[0], groups)
         n_inside += abs(interval.difference - 3.0) <= interval.half_width
     assert n_inside / n_trials == pytest.approx(0.95, abs=0.012)
+
+
+def test_the_interval_of_a_mean() -> None:
+    """A mean varies less than a difference of two such means by a factor of the square root of two."""
+    groups = [[1.0, 3.0], [2.0, 5.0]]
+    of_difference = interval_of_difference(*groups, groups).half_width
+    assert half_width_of_mean(2, groups) == pytest.approx(of_difference / 2**0.5)

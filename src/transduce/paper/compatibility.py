@@ -22,14 +22,21 @@ from transduce.model.compatibility import make_compatibility
 from transduce.model.stack_config import StackConfig
 from transduce.paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
-from transduce.paper.intervals import Interval, interval_of_difference
+from transduce.paper.intervals import Interval, half_width_of_mean, interval_of_difference
 from transduce.paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.sizes import size_description
 from transduce.paper.table3 import row_at_scale
 from transduce.recipes import with_settings
 
-__all__ = ["Cost", "Function", "compatibility_experiment", "cost_of_function", "make_compatibility_report"]
+__all__ = [
+    "Cost",
+    "Function",
+    "compatibility_experiment",
+    "cost_of_function",
+    "make_compatibility_report",
+    "megabytes_of_pairs",
+]
 
 Function = Literal["scaled", "dot", "additive", "bilinear"]
 FUNCTIONS: tuple[Function, ...] = get_args(Function)
@@ -66,8 +73,9 @@ ABOUT_COST = """\
 
 Forward and backward pass of one attention layer without its projections, {n_sentences} sentences, {n_heads} heads,
 fp32, {hardware}; medians of {n_repetitions} interleaved repetitions. *Kept* is the memory of the tensors that the
-forward pass keeps for the backward pass. All functions use the reference implementation; the paper's has faster
-kernels besides, so its advantage in practice is larger."""
+forward pass keeps for the backward pass, measured by torch's hooks on them; *pairs* is the part that grows with the
+number of pairs of positions, by count: the weights, and for additive attention also its hidden layer. All functions
+use the reference implementation; the paper's has faster kernels besides, so its advantage in practice is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,17 +227,20 @@ def _draw(records: Records, path: Path) -> None:
     functions = list(dict.fromkeys(function for function, _ in records))
     figure, panels = new_panels(9.5, 3.9, n_columns=2)
     for panel, value, label in zip(panels, (_perplexity, _bleu), ("perplexity on dev", "BLEU"), strict=True):
-        for function, colour in zip(functions, COLOURS, strict=False):
+        half_width = half_width_of_mean(len(SEEDS), [list(map(value, of_cell)) for of_cell in records.values()])
+        for number, (function, colour) in enumerate(zip(functions, COLOURS, strict=False)):
             values = [[value(record) for record in records[(function, d_k)]] for d_k in d_ks]
-            panel.plot(
-                d_ks, [mean(each) for each in values], "o-", color=colour, label=FORMULAS[function], markersize=5
+            beside = [d_k * 1.04**number for d_k in d_ks]  # so that the intervals do not cover each other
+            means = [mean(each) for each in values]
+            panel.errorbar(
+                beside, means, half_width, fmt="o-", color=colour, label=FORMULAS[function], markersize=5, capsize=3
             )
-            for d_k, each in zip(d_ks, values, strict=True):
-                panel.plot([d_k] * len(each), each, ".", color=colour, markersize=4, alpha=0.6)
+            for x, each in zip(beside, values, strict=True):
+                panel.plot([x] * len(each), each, ".", color=colour, markersize=4, alpha=0.6)
         panel.set(xlabel="d_k", ylabel=label)
         set_log_axis(panel, "x", d_ks, base=2)
     panels[0].legend(frameon=False, fontsize=9)
-    panels[0].set_title("Dots: single seeds; lines: their means", loc="left", fontsize=9.5)
+    panels[0].set_title("Dots: single seeds; lines: their means, with 95 % intervals", loc="left", fontsize=9.5)
     save_svg(figure, path)
 
 
@@ -279,13 +290,23 @@ def cost_of_function(function: Function, d_k: int, length: int) -> Cost:
     return Cost(1000 * (time.perf_counter() - started), sum(kept.values()) / 1e6)
 
 
+def megabytes_of_pairs(function: Function, d_k: int, length: int) -> float:
+    """Return the kept memory with an element for each pair of positions, by count, in fp32.
+
+    These are the weights, and the hidden layer of additive attention with d_k elements for each pair.
+    """
+    n_pairs = N_SENTENCES * N_HEADS * length**2
+    return 4 * n_pairs * (1 + d_k if function == "additive" else 1) / 1e6
+
+
 def _table_of_costs(costs: Costs) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (function, d_k, length), cost in costs.items():
         scaled = costs[("scaled", d_k, length)]
         ratios = cost.milliseconds / scaled.milliseconds, cost.kept_mb / scaled.kept_mb
-        rows.append((function, d_k, length, cost.milliseconds, ratios[0], cost.kept_mb, ratios[1]))
-    columns = ("function", "d_k", "positions", "ms", "relative to scaled", "kept, MB", "relative, memory")
+        pairs_mb = megabytes_of_pairs(function, d_k, length)
+        rows.append((function, d_k, length, cost.milliseconds, ratios[0], cost.kept_mb, pairs_mb, ratios[1]))
+    columns = ("function", "d_k", "positions", "ms", "relative to scaled", "kept, MB", "pairs, MB", "relative, memory")
     return Table("-costs", columns, tuple(rows), formats=dict.fromkeys(columns[3:], ".2f"))
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from math import exp, lgamma, pi, sqrt
 from statistics import mean
 
-__all__ = ["Interval", "interval_of_difference", "pooled_deviation", "student_t"]
+__all__ = ["Interval", "half_width_of_mean", "interval_of_difference", "pooled_deviation", "student_t"]
 
 N_STEPS = 2000  # of Simpson's rule; even
 
@@ -38,11 +38,23 @@ def interval_of_difference(
     Raises ValueError unless one of them has several values.
 
     >>> print(interval_of_difference([3, 5], [1, 3], [[3, 5], [1, 3]]))
-    +2.00 ± 6.09
+    +2.00 ± 6.08
     """
     deviation, freedom = pooled_deviation(groups)
     standard_error = deviation * sqrt(1 / len(ours) + 1 / len(theirs))
     return Interval(mean(ours) - mean(theirs), student_t(freedom) * standard_error)
+
+
+def half_width_of_mean(n_values: int, groups: Iterable[Sequence[float]]) -> float:
+    """Return half of the 95 % interval of the mean of so many values, whose standard deviation is that of ``groups``.
+
+    Raises ValueError unless one of them has several values.
+
+    >>> f"{half_width_of_mean(2, [[3, 5], [1, 3]]):.2f}"
+    '4.30'
+    """
+    deviation, freedom = pooled_deviation(groups)
+    return student_t(freedom) * deviation / sqrt(n_values)
 
 
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
