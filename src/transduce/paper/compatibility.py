@@ -51,7 +51,7 @@ D_KS, SEEDS = (8, 32, 128, 256), (1, 2)
 SMALL, LARGE = D_KS[0], D_KS[-1]
 SETTINGS = (
     "model.n_encoder_layers=2", "model.n_decoder_layers=2", "model.n_heads=2", "model.d_v=32",
-    "training.max_updates=1500", "training.validate_every_updates=1500", "training.max_tokens_per_batch=2000",
+    "training.max_updates=1000", "training.validate_every_updates=1000", "training.max_tokens_per_batch=2000",
 )  # fmt: skip
 
 # Of the cost of one function: sentences, heads, positions; d_k varies.
