@@ -85,6 +85,8 @@ def test_it_learns_and_validates(run: Path) -> None:
     assert validation["bits_per_byte"] == pytest.approx(validation["nll_nats"] / math.log(2), rel=0.05)
     card = (run / "model" / "README.md").read_text(encoding="utf-8")
     assert "bits per byte" in card
+    assert "1 documents" in card
+    assert "a window of 24 tokens" in card
     assert "transduce generate" in card
 
 

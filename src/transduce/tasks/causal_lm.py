@@ -84,6 +84,7 @@ class CausalLanguageModelling(Task[TextBatch]):
 
     name = "causal-lm"
     doing = "modelling"
+    rows = "documents"
 
     def prepare(
         self,

@@ -7,6 +7,7 @@ from pathlib import Path
 from transduce.config import (
     DataConfig,
     EncoderDecoderConfig,
+    LanguageModelConfig,
     ModelConfig,
     RunConfig,
     Split,
@@ -15,7 +16,7 @@ from transduce.config import (
 )
 from transduce.corpora import OWN_FILES
 from transduce.tasks.preparation import Prepared
-from transduce.tasks.registry import task_of
+from transduce.tasks.registry import task_named, task_of
 from transduce.tasks.task import Scores
 from transduce.training import TrainState
 
@@ -40,7 +41,6 @@ def model_card(
     """Return the Markdown text for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
     cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
-    n_src, n_tgt = model.vocab_sizes
     lines = [
         f"# A Transformer for {use.what}",
         "",
@@ -51,8 +51,7 @@ def model_card(
         "",
         f"- {_architecture(model)}",
         f"- {cost.parameters:,} parameters, {cost.parameters_without_embeddings:,} without embeddings",
-        f"- vocabulary: {n_src:,} "
-        + ("shared tokens" if data.shared_vocabulary else f"source and {n_tgt:,} target tokens"),
+        f"- vocabulary: {_vocabulary(config)}",
         "",
         "## Training",
         "",
@@ -73,13 +72,24 @@ def model_card(
     return "\n".join(lines) + "\n"
 
 
+def _vocabulary(config: RunConfig) -> str:
+    n_src, n_tgt = config.model.vocab_sizes
+    if isinstance(config.model, LanguageModelConfig):
+        return f"{n_tgt:,} tokens"
+    return f"{n_src:,} " + ("shared tokens" if config.data.shared_vocabulary else f"source and {n_tgt:,} target tokens")
+
+
 def _architecture(model: ModelConfig) -> str:
     parts = [f"{model.layers_in_words()}, d_model {model.d_model}"]
-    if isinstance(model, TransformerConfig):
+    if isinstance(model, TransformerConfig | LanguageModelConfig):
         parts.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
         parts.append("word positions" if model.positions == "words" else f"{model.positions} positions")
         if model.compatibility != "scaled":
             parts.append(f"{model.compatibility} compatibility function")
+        if model.activation != "relu":
+            parts.append(f"{model.activation} activation")
+        if isinstance(model, LanguageModelConfig):
+            parts.append(f"a window of {model.n_positions:,} tokens")
     else:
         specific = model.model_dump(exclude=set(EncoderDecoderConfig.model_fields))
         parts += [f"system {model.system}", *(f"{name} {value}" for name, value in specific.items())]
@@ -100,11 +110,11 @@ def _method(config: RunConfig) -> str:
 def _corpora(data: DataConfig, prepared: Prepared) -> str:
     """Describe the training data: each corpus with its pairs and weight, and data augmentation."""
     names = [Path(name).name for name in data.files_of("train") if name is not None]
-    parts = []
+    parts, rows = [], task_named(data.task).rows
     for corpus, n_pairs in prepared.train.summary.n_pairs_of.items():
         files = f" ({', '.join(names)})" if corpus == OWN_FILES else ""
         weight = f", weight {data.weights[corpus]:g}" if len(data.weights) > 1 else ""
-        parts.append(f"{corpus}{files}, {n_pairs:,} pairs{weight}")
+        parts.append(f"{corpus}{files}, {n_pairs:,} {rows}{weight}")
     if data.recombination:
         parts.append(f"{data.n_recombined} more trees per tree by subtree substitution at {data.recombination:g}")
     if data.bpe_dropout:

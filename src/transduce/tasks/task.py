@@ -49,6 +49,7 @@ class Task(ABC, Generic[BatchT]):
     """A task that models are trained for: data, model, objective and evaluation."""
 
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
+    rows: ClassVar[str] = "pairs"  # what a store has, for messages
     doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
 
     @abstractmethod
