@@ -112,8 +112,10 @@ def _array_path(path: Path, name: str) -> Path:
 
 
 def _npy(array: NDArray[Any]) -> bytes:
+    if array.dtype.hasobject:  # numpy would pickle it
+        raise ValueError(f"an array of {array.dtype} cannot be cached; use numbers")
     stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, allow_pickle=False)
+    np.lib.format.write_array(stream, array)
     return stream.getvalue()
 
 
@@ -128,7 +130,7 @@ def _read_array(path: Path, digest: object, *, listed_in: Path) -> NDArray[Any]:
     if sha256(content).hexdigest() != digest:
         raise DataError(f"{path} has another checksum than {listed_in}; delete the latter to measure again")
     try:
-        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content))  # refuses pickled objects
     except ValueError as error:
         raise DataError(f"{path} is not an array ({error}); delete {listed_in} to measure again") from error
     return array
