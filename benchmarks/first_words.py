@@ -1,4 +1,4 @@
-"""Time from starting a command, or from importing transduce, to the first translation.
+"""Time from starting a command, or Python, to the first line of its output: the first translation.
 
     python benchmarks/first_words.py [--json] [--rounds 5] [--models demo base]
 
@@ -13,9 +13,9 @@ The models have random weights: the model of ``transduce demo``, and base with a
 never ends a sentence, so a translation is cut off at five tokens more than its source.
 
 Before the first round each program runs once, which compiles modules and reads files into the page cache; so disk speed
-is not included. The figures are medians over the rounds with their range, in seconds of wall time; in seconds of
-processor time, of all threads; and in wall time beyond ``import torch``, the difference of the medians. One thread
-computes (``OMP_NUM_THREADS=1``) unless the variable is set.
+is not included. The figures are medians over the rounds with their range: seconds of wall time to the first line of
+output; seconds of processor time of the whole process, of all threads; and wall time beyond ``import torch``, the
+difference of the medians. One thread computes (``OMP_NUM_THREADS=1``) unless the variable is set.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ SENTENCE = "a dog\n"
 MAX_EXTRA_TOKENS = 5  # of a translation, beyond its source
 WORD_LETTERS = 8
 TORCH = "import torch"
-LOAD = "import sys; from transduce import Translator; print(Translator.load(sys.argv[1]).translate(['a dog']))"
+TORCH_READY = f"{TORCH}; print(flush=True)"
+LOAD = (
+    "import sys; from transduce import Translator; print(Translator.load(sys.argv[1]).translate(['a dog']), flush=True)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def programs(folder: Path, models: Sequence[str]) -> dict[str, list[str]]:
     command = [sys.executable, "-m", "transduce"]
     text = folder / "text"
     text.write_text("A dog sleeps.\n", encoding="utf-8")
-    named = {TORCH: [sys.executable, "-c", TORCH]}
+    named = {TORCH: [sys.executable, "-c", TORCH_READY]}
     for name in models:
         model = folder / name
         write_random_model(model, demo_config() if name == "demo" else preset(name))
@@ -112,7 +115,7 @@ def write_random_model(folder: Path, run: RunConfig) -> None:
 
 
 def measure(programs: Mapping[str, Sequence[str]], *, n_rounds: int) -> dict[str, Times]:
-    """Return the times of each program. Raises CalledProcessError if one fails."""
+    """Return the times of each program. Raises CalledProcessError if one fails or prints nothing."""
     for arguments in programs.values():
         run(arguments)
     times = {name: Times() for name in programs}
@@ -126,11 +129,22 @@ def measure(programs: Mapping[str, Sequence[str]], *, n_rounds: int) -> dict[str
 
 
 def run(arguments: Sequence[str]) -> tuple[float, float]:
-    """Run a program in a new process; return the seconds of wall and of processor time."""
+    """Run a program; return the seconds of wall time to its first line, and those of processor time to its end."""
     environment = {"OMP_NUM_THREADS": "1"} | os.environ
     before, start = os.times(), time.perf_counter()
-    subprocess.run(arguments, input=SENTENCE, stdout=subprocess.DEVNULL, env=environment, check=True, text=True)
-    wall_s, after = time.perf_counter() - start, os.times()
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(SENTENCE)
+        process.stdin.close()
+        line = process.stdout.readline()
+        wall_s = time.perf_counter() - start
+        process.stdout.read()
+    if process.returncode or not line:
+        raise subprocess.CalledProcessError(process.returncode, list(arguments))
+    after = os.times()
     processor_s = sum(getattr(after, key) - getattr(before, key) for key in ("children_user", "children_system"))
     return wall_s, processor_s
 

@@ -4,7 +4,7 @@
 >>> "Translator" in transduce.__all__
 True
 
-Names that need torch are imported on first use, so ``import transduce`` is fast.
+Names other than errors are imported on first use, so ``import transduce`` is fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from transduce.config import ModelConfig, RunConfig, SearchConfig
 from transduce.errors import (
     CheckpointError,
     ConfigError,
@@ -28,6 +27,7 @@ from transduce.errors import (
 from transduce.imports import without_collection
 
 if TYPE_CHECKING:
+    from transduce.config import ModelConfig, RunConfig, SearchConfig
     from transduce.model import Transformer
     from transduce.tasks import LanguageModel, Parser, Translator, train
 
@@ -54,7 +54,10 @@ __all__ = [
 
 _LAZY_IMPORTS = {
     "LanguageModel": "transduce.tasks",
+    "ModelConfig": "transduce.config",
     "Parser": "transduce.tasks",
+    "RunConfig": "transduce.config",
+    "SearchConfig": "transduce.config",
     "Transformer": "transduce.model",
     "Translator": "transduce.tasks",
     "train": "transduce.tasks",

@@ -15,8 +15,9 @@ from said import naming
 from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.paper import ARTEFACTS, Experiments, Request, Scale, write_report
-from transduce.paper.table2 import PRINTED as SYSTEMS_PRINTED
-from transduce.paper.table2 import SYSTEMS, flops_per_token, system_at_scale
+from transduce.paper.long_table2.printed import PRINTED as SYSTEMS_PRINTED
+from transduce.paper.long_table2.systems import flops_per_token
+from transduce.paper.table2 import SYSTEMS, system_at_scale
 from transduce.paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
 from transduce.recipes import TABLE_3
 

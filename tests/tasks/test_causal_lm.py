@@ -12,6 +12,7 @@ import torch
 from said import naming
 from transduce import LanguageModel
 from transduce.config import LanguageModelConfig
+from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
@@ -189,3 +190,24 @@ def test_the_recipe_of_characters_is_nanogpts() -> None:
     assert (config.training.max_tokens_per_batch, config.training.max_updates) == (12 * 64, 2000)
     tokenizer = train_characters(["ab"], vocab_size=1000, extra_tokens=LANGUAGE_MODEL_TOKENS)
     assert tokenizer.language_model_ids == list(range(tokenizer.size - 101, tokenizer.size))
+
+
+def test_the_doctor_reads_its_recipes(recipe: Path, tmp_path: Path) -> None:
+    assert {finding.status for finding in examine([str(recipe)])} == {"good"}
+    own = tmp_path / "own.toml"
+    text = tmp_path / "text"
+    text.write_text("one\n\ntwo\n", encoding="utf-8")
+    own.write_text(
+        RECIPE.replace('corpus = "grammar"\nlanguage = "en"', f'corpus = "files"\ntrain_text = "{text}"'),
+        encoding="utf-8",
+    )
+    found = list(examine([str(own)]))
+    assert {finding.status for finding in found} == {"good", "note"}  # there is no dev text
+    assert any("2 documents" in str(finding) for finding in found)
+    text.write_text("\n", encoding="utf-8")
+    assert "problem" in {finding.status for finding in examine([str(own)])}
+
+
+def test_settings_for_pairs_are_refused(recipe: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="masks"):
+        train(read_recipe(recipe, ["data.masks=true"]), tmp_path / "run")

@@ -53,6 +53,20 @@ class RunConfig(Record):
     search: AnySearchConfig = BeamSearchConfig()
 
     @model_validator(mode="after")
+    def _model_fits_the_task(self) -> Self:
+        is_language_model = isinstance(self.model, LanguageModelConfig)
+        if is_language_model and self.data.task in ("translation", "parsing"):
+            raise ValueError(
+                f"task = {self.data.task!r} needs an encoder and a decoder, as in model.system = 'transformer', got"
+                " model.system = 'language-model'"
+            )
+        if self.data.task == "causal-lm" and not is_language_model:
+            raise ValueError(
+                f"task = 'causal-lm' needs model.system = 'language-model', got model.system = {self.model.system!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _vocabularies_fit(self) -> Self:
         if (
             isinstance(self.model, EncoderDecoderConfig)

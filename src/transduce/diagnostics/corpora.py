@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 
 from transduce.config import SPLITS, DataConfig, RunConfig, Split, nearest_name
@@ -23,6 +23,7 @@ from transduce.corpora import (
 )
 from transduce.corpora.checks import TextPart, column_part, remarks_between, remarks_on_codes, two_file_part
 from transduce.corpora.formats import foreign_format
+from transduce.corpora.plain_text import PlainText
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.diagnostics.text import as_finding, examine_column_file, examine_line_pairs, examine_two_files
 from transduce.diagnostics.treebanks import examine_trees_of
@@ -141,8 +142,8 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
             f"training ends after {training.max_updates:,} updates, before the end of the warm-up after"
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
-    examine_data = examine_trees_of if config.data.task == "parsing" else _examine_text_of
-    yield from examine_data(config.data, path, data_folder)
+    examine_data = {"parsing": examine_trees_of, "causal-lm": _examine_plain_text_of}
+    yield from examine_data.get(config.data.task, _examine_text_of)(config.data, path, data_folder)
 
 
 def describe_run(config: RunConfig) -> str:
@@ -153,6 +154,25 @@ def describe_run(config: RunConfig) -> str:
         f"{model.layers_in_words()} of width {model.d_model}, "
         f"{what} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"
     )
+
+
+def _examine_plain_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+    """Examine the documents of a language model's recipe: every line is read."""
+    try:
+        text = PlainText(data, data_folder)
+        for split in SPLITS:
+            if not text.has(split):
+                yield note(recipe, f"no {split} text: set data.{split}_text to score the model on it")
+                continue
+            sources = [text.train_documents(name) for name in text.corpora]
+            documents = chain.from_iterable(sources) if split == "train" else text.documents(split)
+            sizes = [len(lines) for lines in documents]
+            if not sizes:
+                yield problem(recipe, f"the {split} text has no lines; give text with words")
+            else:
+                yield good(recipe, f"{split} text: {len(sizes):,} documents, {sum(sizes):,} lines")
+    except (ConfigError, DataError) as error:
+        yield problem(recipe, str(error))
 
 
 def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:

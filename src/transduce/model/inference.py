@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from transduce.config import InferencePrecision, Precision
 from transduce.errors import ConfigError
+from transduce.imports import without_collection
 from transduce.model.attention import AttentionKind, FusedLinear
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.experts import AuxiliaryLosses, Gate
@@ -60,8 +61,9 @@ def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
     if precision == "int8" and not has_int8_products(device):
         raise ConfigError(f"int8 needs a processor with int8 products (VNNI), {device} has none; use bf16 or fp32")
     make = _linear_maker(precision, device)
-    fast = cast(ModelT, _replace_linears(model, make))
-    fast.output = _FastOutput(model.output_weight, model.output.bias, make)
+    with without_collection():
+        fast = cast(ModelT, _replace_linears(model, make))
+        fast.output = _FastOutput(model.output_weight, model.output.bias, make)
     return fast.eval()
 
 

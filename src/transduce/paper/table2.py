@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from transduce.config import RunConfig, TransformerConfig
-from transduce.model import cost_of
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce.paper.long_table2.printed import PRINTED, Printed, printed_table
+from transduce.paper.long_table2.systems import as_large_as_the_transformer
 from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.sizes import size_description
@@ -20,33 +19,6 @@ from transduce.recipes import TABLE_3, with_settings
 
 __all__ = ["PRINTED", "make_table2", "system_at_scale"]
 
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """A row of the paper: BLEU on newstest2014, and training FLOPs."""
-
-    bleu_de: float | None = None
-    bleu_fr: float | None = None
-    flops_de: float | None = None
-    flops_fr: float | None = None
-
-
-PRINTED: dict[str, Printed] = {
-    "ByteNet": Printed(bleu_de=23.75),
-    "Deep-Att + PosUnk": Printed(bleu_fr=39.2, flops_fr=1.0e20),
-    "GNMT + RL": Printed(24.6, 39.92, 2.3e19, 1.4e20),
-    "ConvS2S": Printed(25.16, 40.46, 9.6e18, 1.5e20),
-    "MoE": Printed(26.03, 40.56, 2.0e19, 1.2e20),
-    "Deep-Att + PosUnk ensemble": Printed(bleu_fr=40.4, flops_fr=8.0e20),
-    "GNMT + RL ensemble": Printed(26.30, 41.16, 1.8e20, 1.1e21),
-    "ConvS2S ensemble": Printed(26.36, 41.29, 7.7e19, 1.2e21),
-    "Transformer (base)": Printed(27.3, 38.1, 3.3e18, 3.3e18),
-    "Transformer (big)": Printed(28.4, 41.8, 2.3e19, 2.3e19),
-}
-
-# Sustained single-precision TFLOP/s of a GPU, as the paper assumes (footnote of section 6.1).
-P100_TFLOPS = 9.5
-P100S, BASE_SECONDS, BIG_SECONDS = 8, 12 * 3600.0, 3.5 * 86400.0  # number of GPUs, training times
 
 # Our systems: the paper's row that each is modelled on, and its changes of the base configuration.
 SYSTEMS: dict[str, tuple[str, Mapping[str, Any]]] = {
@@ -85,7 +57,7 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             "## The paper's numbers\n\nBLEU on newstest2014. The text gives 41.0 for the big model's English to French,"
             " the table 41.8. For the paper's own models, the last two columns are FLOPs by its rule (training time x"
             " number of GPUs x sustained FLOP/s) and by counting matrix products.",
-            _printed(),
+            printed_table(),
         ),
         drawings={"table2": lambda path: _draw(records, path)},
     )
@@ -129,28 +101,7 @@ def system_at_scale(name: str, experiments: Experiments) -> RunConfig:
     if experiments.scale == "cpu":
         max_updates = 3 * config.training.max_updates // 2
         settings += [f"training.max_updates={max_updates}", f"training.validate_every_updates={max_updates}"]
-    return _as_large_as_the_transformer(with_settings(config, settings), config)
-
-
-def _as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> RunConfig:
-    """Choose the number of layers whose FLOPs are nearest to the Transformer's; leave mixtures of experts alone."""
-    if config.model.system == "transformer":
-        return config
-    target = flops_per_token(transformer)
-
-    def with_layers(n: int) -> RunConfig:
-        return with_settings(config, [f"model.n_encoder_layers={n}", f"model.n_decoder_layers={n}"])
-
-    def cost(n: int) -> int:
-        return flops_per_token(with_layers(n))
-
-    n = next(n for n in count(1) if cost(n) >= target)
-    return with_layers(n if n == 1 or cost(n) - target < target - cost(n - 1) else n - 1)
-
-
-def flops_per_token(config: RunConfig) -> int:
-    """Return the training FLOPs per token, with the vocabulary size of the recipe."""
-    return cost_of(config.model.with_vocabulary(config.data.vocab_size, config.data.vocab_size)).flops_per_token
+    return as_large_as_the_transformer(with_settings(config, settings), config)
 
 
 def _experiment(experiments: Experiments, name: str, *, is_short: bool) -> Experiment:
@@ -244,24 +195,3 @@ def _measured(records: Mapping[str, RunRecord]) -> Table:
     formats = dict.fromkeys(("million parameters", "BLEU", "tokenised BLEU", "dev PPL", "TFLOPS sustained"), ".2f")
     flops = ("FLOPs by count", "FLOPs by rule", "paper: FLOPs en-de")
     return Table("", columns, tuple(rows), formats=formats | {"minutes": ".1f"} | dict.fromkeys(flops, FLOPS))
-
-
-def _printed() -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for name, row in PRINTED.items():
-        seconds = {"Transformer (base)": BASE_SECONDS, "Transformer (big)": BIG_SECONDS}.get(name)
-        by_rule = None if seconds is None else seconds * P100S * P100_TFLOPS * 1e12
-        rows.append((name, row.bleu_de, row.bleu_fr, row.flops_de, row.flops_fr, by_rule, _counted(name)))
-    columns = ("model", "en-de", "en-fr", "FLOPs en-de", "FLOPs en-fr", "by its rule", "by count")
-    formats = dict.fromkeys(columns[3:], FLOPS)
-    return Table("-printed", columns, tuple(rows), formats=formats)
-
-
-def _counted(name: str) -> float | None:
-    """Return 6 FLOPs per matrix weight and target token of the whole run; None for a model that we do not have."""
-    row = {"Transformer (base)": "base", "Transformer (big)": "big"}.get(name)
-    if row is None:
-        return None
-    config = row_at_scale(row, "paper")
-    tokens = config.training.max_updates * config.training.max_tokens_per_batch
-    return float(cost_of(config.model).flops_per_token * tokens)

@@ -96,6 +96,9 @@ class CausalLanguageModelling(Task[TextBatch]):
         n_workers: int = 1,
     ) -> None:
         """Train the tokenizer on the training text, and encode all splits; one process does it."""
+        for name in ("masks", "bpe_dropout", "recombination"):
+            if getattr(config, name):
+                raise ConfigError(f"data.{name} is for tasks on pairs; leave it out for task = 'causal-lm'")
         text = PlainText(config, data_folder)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
 

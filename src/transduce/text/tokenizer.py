@@ -179,13 +179,13 @@ class Tokenizer:
     @cached_property
     def language_model_ids(self) -> list[int]:
         """Ids of the mask token and the sentinels, in order; none if the vocabulary lacks them."""
-        ids = [self.vocabulary.get(token) for token in LANGUAGE_MODEL_TOKENS]
+        ids = list(map(self._library.token_to_id, LANGUAGE_MODEL_TOKENS))
         return [] if None in ids else [id for id in ids if id is not None]
 
     @cached_property
     def has_masks(self) -> bool:
         """Whether each mask (``masks.py``) is a token of the vocabulary."""
-        return all(to_byte_level(token) in self.vocabulary for token in MASKS)
+        return all(self._library.token_to_id(to_byte_level(token)) is not None for token in MASKS)
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""

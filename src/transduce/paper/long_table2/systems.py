@@ -13,7 +13,15 @@ from transduce.paper.experiments import Experiment, Scale
 from transduce.paper.table3 import row_at_scale
 from transduce.recipes import TABLE_3, with_settings
 
-__all__ = ["SYSTEMS", "System", "config_at_scale", "experiment", "flops_per_token", "systems_at_scale"]
+__all__ = [
+    "SYSTEMS",
+    "System",
+    "as_large_as_the_transformer",
+    "config_at_scale",
+    "experiment",
+    "flops_per_token",
+    "systems_at_scale",
+]
 
 # At cpu scale: six times the updates of Table 3. With a quarter of them (2,250) the order was another one.
 UPDATES_AT_CPU_SCALE, VALIDATIONS_AT_CPU_SCALE = 9_000, 6
@@ -78,7 +86,7 @@ def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
         ]
     if scale == "paper" and system.direction == "en-fr":
         settings += _french(is_big=system.is_big)
-    return _as_large_as_the_transformer(with_settings(config, settings), config)
+    return as_large_as_the_transformer(with_settings(config, settings), config)
 
 
 def _french(*, is_big: bool) -> list[str]:
@@ -87,7 +95,7 @@ def _french(*, is_big: bool) -> list[str]:
     return [*settings, "model.p_drop=0.1"] if is_big else settings
 
 
-def _as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> RunConfig:
+def as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> RunConfig:
     """Choose the number of layers whose FLOPs are nearest to the Transformer's; leave mixtures of experts alone."""
     if config.model.system == "transformer":
         return config
