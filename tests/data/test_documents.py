@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.documents import SegmentBatches, cut_into_segments, open_documents, write_documents
+from transduce.data.documents import CausalBatches, cut_into_segments, open_documents, write_documents
 from transduce.errors import DataError
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, byte_tokenizer, normalise
 from transduce.text.documents import DocumentCodec
@@ -19,14 +19,14 @@ TOKENIZER = byte_tokenizer()
 DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a segment", "and another"]]
 
 
-def batches(folder: Path, *, max_length: int = 8, seed: int = 1) -> SegmentBatches:
+def batches(folder: Path, *, max_length: int = 8, seed: int = 1) -> CausalBatches:
     if not folder.exists():
         write_documents(folder, {"mine": DOCUMENTS}, TOKENIZER, fingerprint="f")
     store = open_documents(folder, fingerprint="f")
-    return SegmentBatches(store, max_length=max_length, max_tokens=64, seed=seed, device=torch.device("cpu"))
+    return CausalBatches(store, max_length=max_length, max_tokens=64, seed=seed, device=torch.device("cpu"))
 
 
-def segments_read(source: SegmentBatches, epoch: int) -> list[tuple[list[int], list[int]]]:
+def segments_read(source: CausalBatches, epoch: int) -> list[tuple[list[int], list[int]]]:
     """The inputs and targets of each segment of an epoch."""
     read = []
     for index in range(source.n_batches(epoch)):
@@ -77,7 +77,7 @@ def test_cuts_follow_from_seed_and_epoch(tmp_path: Path) -> None:
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=5), st.integers(1, 20), st.integers(0, 3))
 def test_segments_are_consecutive_and_complete(lengths: list[int], max_length: int, epoch: int) -> None:
     rows = np.arange(len(lengths))
-    segments = cut_into_segments(rows, np.array(lengths, np.int32), max_length=max_length, seed=3, epoch=epoch)
+    segments = cut_into_segments(rows, np.array(lengths, np.int32) + 1, max_length=max_length, seed=3, epoch=epoch)
     for row, length in enumerate(lengths):
         of_row = segments.row_I == row
         starts, sizes = segments.start_I[of_row], segments.length_I[of_row]

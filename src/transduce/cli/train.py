@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from json import dumps as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
+from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.cli.recipe_paths import paths_in_recipe
@@ -26,6 +28,15 @@ def train(
     recipe: Annotated[Path | None, Argument(help="The TOML recipe; not needed with --resume.")] = None,
     out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, Option("--resume", help="Resume the run in --out.")] = False,
+    start_from: Annotated[
+        Path | None,
+        Option(
+            "--from",
+            metavar="MODEL",
+            help="Start from the weights of this model folder, where they fit, with its vocabulary.",
+            show_default=False,
+        ),
+    ] = None,
     store: Annotated[Path | None, Option(help="Use this prepared folder instead of preparing the text.")] = None,
     data: options.Data = None,
     treebank: options.Treebank = None,
@@ -64,6 +75,7 @@ def train(
     changes = [
         *(settings or ()),
         *options.treebank_settings(treebank),
+        *_starting_settings(start_from),
         *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
         *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
     ]
@@ -133,6 +145,16 @@ def _config_and_folder(
     else:
         raise ConfigError("name a recipe (see the folder recipes/), or resume a run with --resume --out RUN")
     return config, out or Path("runs") / f"{recipe.stem if recipe else 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _starting_settings(model: Path | None) -> list[str]:
+    """Return ``--from`` as settings. Raises CheckpointError if it is no model folder."""
+    if model is None:
+        return []
+    require_model_folder(model)
+    require_utf8_name("--from", model.resolve())
+    path = json_text(str(model.resolve()))
+    return [f"training.init_from={path}", f"data.tokenizer_from={path}"]
 
 
 def _n_skippable(on_nan: str) -> int:

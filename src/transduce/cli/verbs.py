@@ -17,6 +17,7 @@ from transduce.cli import (
     demo,
     doctor,
     evaluate,
+    fill,
     generate,
     init,
     model,
@@ -78,7 +79,7 @@ app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
     evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
-    generate.generate, perplexity.perplexity, paper.paper, doctor.doctor,
+    generate.generate, fill.fill, perplexity.perplexity, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)

@@ -54,16 +54,20 @@ class RunConfig(Record):
 
     @model_validator(mode="after")
     def _model_fits_the_task(self) -> Self:
-        is_language_model = isinstance(self.model, LanguageModelConfig)
-        if is_language_model and self.data.task in ("translation", "parsing"):
-            raise ValueError(
-                f"task = {self.data.task!r} needs an encoder and a decoder, as in model.system = 'transformer', got"
-                " model.system = 'language-model'"
-            )
-        if self.data.task == "causal-lm" and not is_language_model:
-            raise ValueError(
-                f"task = 'causal-lm' needs model.system = 'language-model', got model.system = {self.model.system!r}"
-            )
+        task, system = self.data.task, self.model.system
+        wanted = {"causal-lm": True, "masked-lm": False}.get(task)  # model.is_causal
+        if wanted is None:
+            if isinstance(self.model, LanguageModelConfig) and task in ("translation", "parsing", "span-corruption"):
+                raise ValueError(
+                    f"task = {task!r} needs an encoder and a decoder, as in model.system = 'transformer', got"
+                    " model.system = 'language-model'"
+                )
+        elif not isinstance(self.model, LanguageModelConfig):
+            raise ValueError(f"task = {task!r} needs model.system = 'language-model', got model.system = {system!r}")
+        elif self.model.is_causal is not wanted:
+            raise ValueError(f"task = {task!r} needs model.is_causal = {str(wanted).lower()}")
+        if task == "span-corruption" and not self.data.shared_vocabulary:
+            raise ValueError("task = 'span-corruption' needs shared_vocabulary = true: both sides are the same text")
         return self
 
     @model_validator(mode="after")

@@ -6,7 +6,17 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Count, Fraction, Record, Seed, matching
+from transduce.config.record import (
+    A_NAME,
+    A_TABLE,
+    MAX_VOCABULARY_SIZE,
+    Count,
+    FileName,
+    Fraction,
+    Record,
+    Seed,
+    matching,
+)
 from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
@@ -30,7 +40,6 @@ Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-
 TaskName = Annotated[
     str, Field(max_length=100), matching("[a-z][a-z0-9-]*", "lower-case letters, digits and '-', as in translation")
 ]
-FileName = Annotated[str, Field(min_length=1), matching(r"[^\0]*", "a file name without NUL characters")]
 
 
 def _kind_of_corpora(value: object) -> str | None:
@@ -82,6 +91,8 @@ class DataConfig(Record):
     tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
     # What the vocabulary starts with: "bytes", or these and the "characters" of the training text, each one token.
     alphabet: Literal["bytes", "characters"] = "bytes"
+    # A model folder whose vocabulary is used; no new one is learned, and the settings of vocabularies have no effect.
+    tokenizer_from: FileName | None = None
     # Merge a pair of tokens only if it occurs this often. Default: twice; for wordpiece a minimum that starts at half
     # the average count of a token and is halved down to 2. With 1, wordpiece merges by P(ab) / (P(a) P(b)) alone.
     min_pair_count: Count | None = None

@@ -51,6 +51,9 @@ def matching(pattern: str, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+FileName = Annotated[str, Field(min_length=1), matching(r"[^\0]*", "a file name without NUL characters")]
+
+
 class Tagged(Record):
     """Base class of a tagged union of records: the field named ``tag`` selects the member.
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.record import Count, Fraction, Record, Seed
+from transduce.config.record import Count, FileName, Fraction, Record, Seed
 
 MAX_BATCHES = MAX_MINUTES = 10**6  # two years of minutes
 Natural = Annotated[int, Field(ge=0, le=10**12)]
@@ -20,6 +20,8 @@ Precision = Literal["fp32", "bf16"]
 class TrainingConfig(Record):
     """Batches, optimiser, schedule and regularisation (section 5); validation and checkpoints."""
 
+    # A model folder whose weights the run starts from, where they fit (train --from); the others are drawn.
+    init_from: FileName | None = None
     max_updates: Count = 100_000  # length of the run
     max_minutes: Minutes | None = None  # stop after this time, if earlier than max_updates (not exactly resumable)
     max_tokens_per_batch: Count = 25_000  # rows x longest row, EOS included, on each side (section 5.1)

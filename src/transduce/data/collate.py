@@ -19,7 +19,7 @@ from transduce.data.columns import Ragged
 from transduce.data.store import Store
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
-__all__ = ["Batch", "collate", "pad_rows"]
+__all__ = ["Batch", "collate", "collate_pairs", "pad_rows"]
 
 Row = Sequence[int] | NDArray[np.integer[Any]]
 
@@ -63,6 +63,24 @@ def collate(
     src, tgt = (store.columns[side].gather(rows_B) for side in ("src", "tgt"))
     if reversed_B is not None:
         src, tgt = _select(src, tgt, reversed_B), _select(tgt, src, reversed_B)
+    return _batch(src, tgt, rows=tuple(rows_B.tolist()))
+
+
+def collate_pairs(sources: Sequence[Row], targets: Sequence[Row], *, rows: tuple[int, ...]) -> Batch:
+    """Make the batch of pairs of sequences of ids, without BOS and EOS; ``rows`` are their rows in the store.
+
+    >>> collate_pairs([[7]], [[8, 9]], rows=(0,)).tgt_in_BT.tolist()
+    [[1, 8, 9]]
+    """
+    return _batch(_ragged(sources), _ragged(targets), rows=rows)
+
+
+def _ragged(rows: Sequence[Row]) -> Ragged:
+    values_N = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    return Ragged(values_N, np.array([len(row) for row in rows]))
+
+
+def _batch(src: Ragged, tgt: Ragged, *, rows: tuple[int, ...]) -> Batch:
     src_ends_B, tgt_ends_B = np.cumsum(src.lengths_B), np.cumsum(tgt.lengths_B)
     src_N = np.insert(src.values_N, src_ends_B, EOS_ID)
     tgt_in_N = np.insert(tgt.values_N, tgt_ends_B - tgt.lengths_B, BOS_ID)
@@ -73,7 +91,7 @@ def collate(
         tgt_out_N=torch.from_numpy(tgt_out_N.astype(np.int64)),
         n_src_tokens=len(src_N),
         n_tgt_tokens=len(tgt_out_N),
-        rows=tuple(rows_B.tolist()),
+        rows=rows,
         lengths=(src.lengths_B + 1, tgt.lengths_B + 1),
     )
 
@@ -85,8 +103,8 @@ def pad_rows(rows: Sequence[Row]) -> Tensor:
     tensor([[7, 8, 9],
             [5, 0, 0]])
     """
-    ids_N = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
-    return _padded(ids_N, np.array([len(row) for row in rows]))
+    ragged = _ragged(rows)
+    return _padded(ragged.values_N, ragged.lengths_B)
 
 
 def _select(rows: Ragged, others: Ragged, is_other_B: NDArray[np.bool_]) -> Ragged:

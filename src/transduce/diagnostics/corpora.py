@@ -142,7 +142,8 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
             f"training ends after {training.max_updates:,} updates, before the end of the warm-up after"
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
-    examine_data = {"parsing": examine_trees_of, "causal-lm": _examine_plain_text_of}
+    of_texts = dict.fromkeys(("causal-lm", "masked-lm", "span-corruption"), _examine_plain_text_of)
+    examine_data = {"parsing": examine_trees_of, **of_texts}
     yield from examine_data.get(config.data.task, _examine_text_of)(config.data, path, data_folder)
 
 

@@ -57,8 +57,9 @@ def average_run(
         search=config.search,
         direction=config.data.direction,
         task=task.name,
-        card=model_card(config, prepared, state, n_averaged=len(checkpoints)),
+        card=model_card(config, prepared, state, n_averaged=len(checkpoints), ancestry=settings.ancestry),
         statistics=task.line_statistics(prepared, config),
+        ancestry=settings.ancestry,
     )
     log(f"averaged {len(checkpoints)} checkpoints into {model_folder}")
     split = next((split for split in reversed(EVALUATION_SPLITS) if split in prepared.text_names), None)
@@ -69,7 +70,9 @@ def average_run(
     log(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
     also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
-    card = model_card(config, prepared, state, n_averaged=len(checkpoints), scores=scores, split=split)
+    card = model_card(
+        config, prepared, state, n_averaged=len(checkpoints), scores=scores, split=split, ancestry=settings.ancestry
+    )
     write_model_card(model_folder, card)
     return model_folder, scores, split
 

@@ -1,35 +1,28 @@
-"""Using a trained language model: continuing texts, and their probabilities.
-
-Shapes: N rows of a batch, T positions, V vocabulary.
-"""
+"""Using trained language models: what the kinds have in common. ``LanguageModel.load(folder)`` gives the right one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import shake_128
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from transduce.data import pad_rows
-from transduce.errors import DataError
-from transduce.model import DecodingState, TransformerLM
-from transduce.search.sampling import Sampling, draw, sampling_log_probs
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.search.sampling import Sampling
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.devices import usable_device
-from transduce.tasks.model_folder import read_model_folder
-from transduce.text import BOS_ID, EOS_ID, SPECIAL_TOKENS, Tokenizer, normalise
+from transduce.tasks.model_folder import ModelFolder, read_model_folder
+from transduce.text import SPECIAL_TOKENS, Tokenizer
 from transduce.text.documents import DocumentCodec
 
-__all__ = ["Continuation", "LanguageModel", "TextScore"]
+__all__ = ["Continuation", "FilledText", "LanguageModel", "SpanFill", "TextScore"]
 
 AS_IT_IS = Sampling()  # the model's own distribution
-ROWS_PER_BATCH = 32
-TOKENS_PER_BATCH = 8192  # of scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +34,22 @@ class Continuation:
     log_prob: float  # of its tokens, and of the end if it was reached, under the distribution sampled from, in nats
     tokens: int
     is_ended: bool  # the model ended the document
+
+
+@dataclass(frozen=True, slots=True)
+class SpanFill:
+    """What may stand in a gap of a text."""
+
+    token: str  # in readable form, as ``Tokenizer.pieces`` gives it: "▁dog"; of several tokens their text
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class FilledText:
+    """A text whose gaps are filled."""
+
+    text: str  # with the best fill of each gap
+    fills: tuple[tuple[SpanFill, ...], ...]  # of each gap, the most probable first
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +78,50 @@ class TextScore:
         }  # fmt: skip
 
 
-class LanguageModel:
-    """A causal language model. ``LanguageModel.load(folder).generate(["..."])`` is all that most users need.
+class LanguageModel(ABC):
+    """A language model. ``LanguageModel.load(folder).generate(["..."])`` is all that most users need.
 
-    A text is a document, or the beginning of one: lines that end with a newline.
+    A text is a document, or the beginning of one: lines that end with a newline. A causal model continues texts
+    (``generate``), a masked one, and one trained on missing spans, fills their gaps (``fill``).
     """
 
-    def __init__(self, model: TransformerLM, tokenizer: Tokenizer, *, max_length: int) -> None:
+    task: ClassVar[str]  # the task that its models are trained for
+    kinds: ClassVar[dict[str, type[LanguageModel]]] = {}  # by task
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
         """``max_length``: the number of positions that the model has been trained on, its window."""
         self.model, self.tokenizer, self.max_length = model.eval(), tokenizer, max_length
         self.codec = DocumentCodec(tokenizer)
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        LanguageModel.kinds[cls.task] = cls
+
     @classmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> LanguageModel:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds no causal language model."""
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+        """Load a model folder; the class of the result follows from its task.
+
+        Raises CheckpointError if it cannot be used, or holds no language model, or none of this class.
+        """
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        loaded.require_task("causal-lm", Path(folder))
-        return cls(loaded.model, loaded.tokenizers.src, max_length=loaded.model.window)
+        kind = LanguageModel.kinds.get(loaded.task)
+        if kind is None or not issubclass(kind, cls):
+            tasks = " or ".join(task for task, each in LanguageModel.kinds.items() if issubclass(each, cls))
+            raise CheckpointError(
+                f"{folder} holds a model for {loaded.task}, not for {tasks}; its card says how to use it"
+            )
+        return kind.from_folder(loaded)
+
+    @classmethod
+    @abstractmethod
+    def from_folder(cls, loaded: ModelFolder) -> Self:
+        """Return the language model of a model folder that has been read."""
 
     @property
     def device(self) -> torch.device:
         """The device of the model."""
-        return self.model.output.weight.device
-
-    # ---- continuing
+        device: torch.device = self.model.output.weight.device
+        return device
 
     def generate(
         self,
@@ -104,170 +133,47 @@ class LanguageModel:
         first_number: int = 0,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Continuation]:
-        """Continue each prompt until the model ends the document, or for ``max_tokens``.
+        """Continue each prompt. Raises ConfigError unless the model is causal."""
+        raise ConfigError(f"a model for {self.task} does not continue text; use one for causal-lm, or fill its gaps")
 
-        What a prompt gives depends on the seed and its number, counted from ``first_number``, not on the other prompts.
-        Raises TypeError for a single string, DataError for a prompt longer than the model's window.
-        """
-        require_sequence(prompts, "generate takes a list of prompts", "for one prompt, generate([prompt])[0]")
-        encoded = [self._prompt_ids(prompt) for prompt in prompts]
-        order = sorted(range(len(prompts)), key=lambda number: len(encoded[number]))
-        continued: dict[int, Continuation] = {}
-        for start in range(0, len(order), ROWS_PER_BATCH):
-            numbers = order[start : start + ROWS_PER_BATCH]
-            generators = [torch.Generator().manual_seed(_seed_of(seed, first_number + number)) for number in numbers]
-            rows = self._continue([encoded[n] for n in numbers], max_tokens, sampling, generators, should_stop)
-            for number, (ids, log_prob) in zip(numbers, rows, strict=True):
-                is_ended = bool(ids) and ids[-1] == EOS_ID
-                text = self._text_after(encoded[number], ids)
-                continued[number] = Continuation(prompts[number], text, log_prob, len(ids), is_ended)
-        return [continued[number] for number in range(len(prompts))]
-
-    def _prompt_ids(self, prompt: str) -> list[int]:
-        """Return BOS and the ids of a prompt; its last line is incomplete unless it ends with a newline."""
-        *lines, last = prompt.split("\n")
-        ids = [BOS_ID, *self.codec.encode(lines)]
-        ids += self.tokenizer.encode(normalise(last)) if last.strip() else []
-        if len(ids) > self.max_length:
-            raise DataError(
-                f"the prompt has {len(ids):,} tokens, BOS included, the model's window {self.max_length:,}; shorten it:"
-                f" {prompt[:50]!r}"
-            )
-        return ids
-
-    @torch.no_grad()
-    def _continue(
-        self,
-        prompts: Sequence[list[int]],
-        max_tokens: int,
-        sampling: Sampling,
-        generators: Sequence[torch.Generator],
-        should_stop: Callable[[], bool],
-    ) -> list[tuple[list[int], float]]:
-        """Return the new ids of each row, EOS included, and their log-probability."""
-        outputs: list[list[int]] = [[] for _ in prompts]
-        total = [0.0] * len(prompts)
-        read = [list(prompt) for prompt in prompts]  # what the decoding state has read of each row
-        alive = list(range(len(prompts)))
-        logits_NV, state = self._read(read)
-        while alive and not should_stop():
-            log_probs_NV = sampling_log_probs(self._without_special(logits_NV), sampling)
-            drawn = draw(log_probs_NV, [generators[row] for row in alive]).tolist()
-            chosen = [float(log_probs_NV[position, id]) for position, id in enumerate(drawn)]
-            for row, id, log_prob in zip(alive, drawn, chosen, strict=True):
-                outputs[row].append(id)
-                total[row] += log_prob
-                read[row].append(id)
-            kept = [
-                position
-                for position, row in enumerate(alive)
-                if outputs[row][-1] != EOS_ID and len(outputs[row]) < max_tokens
-            ]
-            alive = [alive[position] for position in kept]
-            if not alive:
-                break
-            too_long = [row for row in alive if len(read[row]) > self.max_length]
-            for row in too_long:  # its window slides by half of its length
-                read[row] = read[row][-max(1, self.max_length // 2) :]
-            if too_long:
-                logits_NV, state = self._read([read[row] for row in alive])
-                continue
-            if len(kept) < len(drawn):
-                state = state.select(torch.tensor(kept, device=self.device).unsqueeze(1))
-            last_N = torch.tensor([read[row][-1] for row in alive], device=self.device)
-            logits_NV, state = self.model.step(last_N, state)
-        return list(zip(outputs, total, strict=True))
-
-    def _read(self, rows: Sequence[list[int]]) -> tuple[Tensor, DecodingState]:
-        """Return the logits after each row, (N, V), and the decoding state."""
-        ids_NT = pad_rows(rows).to(self.device)
-        n_new_N = torch.tensor([len(row) for row in rows], device=self.device)
-        state = self.model.start(len(rows))
-        if len({len(row) for row in rows}) == 1:
-            logits_NTV, state = self.model.extend(ids_NT, state)
-        else:
-            logits_NTV, state = self.model.extend(ids_NT, state, n_new_N)
-        return logits_NTV[torch.arange(len(rows), device=self.device), n_new_N - 1], state
-
-    def _without_special(self, logits_NV: Tensor) -> Tensor:
-        """Block tokens that are no text, except the end of the document."""
-        blocked = [id for id in range(len(SPECIAL_TOKENS)) if id != EOS_ID] + self.tokenizer.language_model_ids
-        logits_NV = logits_NV.clone()
-        logits_NV[:, blocked] = -math.inf
-        return logits_NV
-
-    def _text_after(self, prompt: list[int], ids: list[int]) -> str:
-        """Return the text of the new ids: with the space of a new word, which decoding by itself would remove."""
-        whole = self.codec.decode([*prompt, *ids])
-        before = self.codec.decode(prompt)
-        return whole[len(before) :] if whole.startswith(before) else self.codec.decode(ids)
-
-    # ---- probabilities
+    def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
+        """Fill the gaps of each text, written ``<mask>``. Raises ConfigError if the model is causal."""
+        raise ConfigError(f"a model for {self.task} fills no gaps; use one for masked-lm, or continue text")
 
     def log_probs(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the log-probability of each token of each document, the end included, in nats.
+        """Return the log-probability of each token of each document, in nats: of a causal model the end included.
 
         Raises TypeError for a single string.
         """
         require_sequence(texts, "log_probs takes a list of texts", "for one text, log_probs([text])[0]")
-        return [self._log_probs(self.codec.encode(_lines(text)), self.max_length).tolist() for text in texts]
+        return [self._log_probs(self.codec.encode(lines_of(text)), None).tolist() for text in texts]
 
     def score(self, documents: Iterable[Sequence[str]], *, stride: int | None = None) -> TextScore:
-        """Return the cross-entropy of documents, each given by its lines.
+        """Return the cross-entropy of documents, each given by its lines. Raises DataError if there is no text.
 
-        The window slides by ``stride`` tokens (default: half of it), so that each token but the first ones is predicted
-        from at least the rest of a window. Raises DataError if there is no text.
+        ``stride``: by how many tokens the window of a causal model slides.
         """
-        stride = max(1, self.max_length // 2) if stride is None else stride
         nats, n_tokens, n_bytes = 0.0, 0, 0
         for lines in documents:
             ids = self.codec.encode(lines)
-            nats -= float(self._log_probs(ids, stride).sum())
-            n_tokens += len(ids) + 1
+            log_probs = self._log_probs(ids, stride)
+            nats -= float(log_probs.sum())
+            n_tokens += len(log_probs)
             n_bytes += self.codec.n_bytes(ids)
         if not n_bytes:
             raise DataError("the text has no words; perplexity needs some")
         return TextScore(nats, n_tokens, n_bytes)
 
-    @torch.no_grad()
-    def _log_probs(self, ids: Sequence[int], stride: int) -> Tensor:
-        """Return the log-probability of each of n tokens and of EOS, (n + 1,), in float64, by windows."""
-        whole = torch.tensor([BOS_ID, *ids, EOS_ID])
-        n_targets, window = len(whole) - 1, self.max_length
-        parts = list(_windows(n_targets, window, stride))
-        result = torch.empty(n_targets, dtype=torch.float64)
-        per_batch = max(1, TOKENS_PER_BATCH // window)
-        for start in range(0, len(parts), per_batch):
-            batch = parts[start : start + per_batch]
-            ids_BT = pad_rows([whole[begin:end].numpy() for begin, _, end in batch]).to(self.device)
-            states_ND = self.model(ids_BT)
-            targets_N = torch.cat([whole[begin + 1 : end + 1] for begin, _, end in batch]).to(self.device)
-            logits_NV = self.model.output.logits(states_ND)
-            chosen_N = logits_NV.double().log_softmax(dim=1).gather(1, targets_N.unsqueeze(1)).squeeze(1).cpu()
-            for (begin, first, end), of_window in zip(
-                batch, torch.split(chosen_N, [end - begin for begin, _, end in batch]), strict=True
-            ):
-                result[first:end] = of_window[first - begin :]
-        return result
+    @abstractmethod
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
+        """Return the log-probabilities of a document without BOS and EOS, in float64."""
+
+    @property
+    def _no_text(self) -> list[int]:
+        """The ids of tokens that are no text."""
+        return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.language_model_ids]
 
 
-def _seed_of(seed: int, number: int) -> int:
-    """Return the seed of the draws for one prompt."""
-    return int.from_bytes(shake_128(f"{seed} {number}".encode()).digest(7))
-
-
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a document."""
     return text.removesuffix("\n").split("\n")
-
-
-def _windows(n_targets: int, window: int, stride: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (begin, first, end): inputs ``begin`` to ``end``, of which the targets from ``first`` on count.
-
-    >>> list(_windows(10, 4, 2))
-    [(0, 0, 4), (2, 4, 6), (4, 6, 8), (6, 8, 10)]
-    """
-    end = min(window, n_targets)
-    yield 0, 0, end
-    while end < n_targets:
-        first, end = end, min(end + stride, n_targets)
-        yield max(0, end - window), first, end

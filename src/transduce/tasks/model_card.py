@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from transduce.config import (
@@ -15,6 +16,7 @@ from transduce.config import (
     TransformerConfig,
 )
 from transduce.corpora import OWN_FILES
+from transduce.tasks.ancestry import Ancestor
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_named, task_of
 from transduce.tasks.task import Scores
@@ -37,6 +39,7 @@ def model_card(
     n_averaged: int,
     scores: Scores | None = None,
     split: Split | None = None,
+    ancestry: Sequence[Ancestor] = (),
 ) -> str:
     """Return the Markdown text for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
@@ -64,6 +67,7 @@ def model_card(
         f"{training.precision}, seed {training.seed}",
         f"- {_method(config)}",
         f"- weights: the mean of the last {n_averaged} checkpoints",
+        *([f"- started from {', which started from '.join(map(str, reversed(ancestry)))}"] if ancestry else []),
     ]
     if scores is not None and split is not None:
         text = prepared.text(split)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import prod
@@ -31,6 +31,7 @@ from transduce.files import (
     atomic_folder,
     migrated,
     read_json,
+    sha256_of_file,
     verified_while_read,
     write_json,
     write_manifest,
@@ -38,6 +39,7 @@ from transduce.files import (
 )
 from transduce.imports import without_collection
 from transduce.model import ShapesOnly
+from transduce.tasks.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_memory_to_search
 from transduce.tasks.registry import task_named
@@ -45,7 +47,10 @@ from transduce.tasks.task import Task
 from transduce.text import Tokenizers
 from transduce.training import are_finite, assign_weights, read_tensors, write_tensors
 
-__all__ = ["ModelFolder", "read_model_config", "read_model_folder", "write_model_card", "write_model_folder"]
+__all__ = [
+    "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
+    "write_model_card", "write_model_folder",
+]  # fmt: skip
 
 MIGRATIONS = (tables_of_format_1,)  # from format 1
 FORMAT = 1 + len(MIGRATIONS)
@@ -81,6 +86,7 @@ def write_model_folder(
     task: str,
     card: str,
     statistics: LineStatistics | None = None,
+    ancestry: Sequence[Ancestor] = (),
 ) -> None:
     """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else."""
     is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
@@ -91,6 +97,8 @@ def write_model_folder(
         if statistics is not None:
             tables["lines"] = statistics.as_json()
         values = {"format": FORMAT, "task": task, "direction": direction, **tables}
+        if ancestry:
+            values["ancestry"] = ancestry_as_json(ancestry)
         write_json(temporary / CONFIG_FILE, values)
         write_text(temporary / CARD_FILE, card)
         write_manifest(temporary, exempt=(CARD_FILE,))
@@ -134,6 +142,34 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
         raise CheckpointError(f"{folder}: {error}") from error
     assign_weights(model, weights, where=folder / WEIGHTS_FILE)
     return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWeights:
+    """The weights of a model folder, without a model."""
+
+    config: ModelConfig
+    task: str
+    tokenizers: Tokenizers
+    weights: dict[str, Tensor]  # by their names on disk
+    ancestry: tuple[Ancestor, ...]  # the models that it started from, and itself
+
+
+def read_saved_weights(folder: Path) -> SavedWeights:
+    """Read and check the weights of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
+    with _verified(folder):
+        config, values, task = _read_config(folder)
+        weights = _read_weights(folder / WEIGHTS_FILE)
+        before = ancestry_from_json(values, where=folder / CONFIG_FILE)
+        where = folder.resolve()
+        itself = Ancestor(f"{where.parent.name}/{where.name}", task.name, sha256_of_file(folder / WEIGHTS_FILE))
+        return SavedWeights(config, task.name, Tokenizers.load(folder), weights, (*before, itself))
+
+
+def read_tokenizers(folder: Path) -> Tokenizers:
+    """Read and check the tokenizers of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
+    with _verified(folder):
+        return Tokenizers.load(folder)
 
 
 def read_model_config(folder: Path) -> tuple[ModelConfig, Task[Any]]:

@@ -16,9 +16,10 @@ from transduce.config import DataConfig, RunConfig, Split, TrainingConfig
 from transduce.corpora import CleaningReport, PairedText
 from transduce.corpora.checks import Remark, remark_on_dropped
 from transduce.data import Batch, PairBatches, PairDropout, PairStore, Store, StoreSummary, open_pairs, write_pairs
-from transduce.errors import DataError
+from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.model import EncoderDecoder
+from transduce.tasks.model_folder import read_tokenizers
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
 from transduce.tasks.task import Task
@@ -34,7 +35,7 @@ from transduce.text import (
 )
 from transduce.training import DistributedContext
 
-__all__ = ["PairTask", "tokenizer_trainer"]
+__all__ = ["PairTask", "tokenizer_trainer", "tokenizers_of_model"]
 
 Pair = tuple[str, str]
 Lines = Callable[..., Iterator[str]]  # called with sides (0 source, 1 target), yields their lines
@@ -51,7 +52,7 @@ class PairTask(Task[Batch]):
 
     @abstractmethod
     def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """Train the tokenizers of both sides on the clean training text."""
+        """Train the tokenizers of both sides on the clean training text, or take those of ``tokenizer_from``."""
 
     def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
         """Transform the clean pairs of a corpus into training pairs."""
@@ -183,6 +184,22 @@ class PairTask(Task[Batch]):
             write_lines(folder / name, (pair[side] for pair in pairs))
 
 
+def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
+    """Return the tokenizers of the model folder that ``config`` names, or None.
+
+    Raises CheckpointError if it cannot be used, ConfigError if they do not fit ``config.masks``.
+    """
+    if config.tokenizer_from is None:
+        return None
+    tokenizers = read_tokenizers(Path(config.tokenizer_from))
+    if tokenizers.src.has_masks != config.masks:
+        raise ConfigError(
+            f"the tokenizer of {config.tokenizer_from} was trained {'with' if tokenizers.src.has_masks else 'without'}"
+            f" masks; set data.masks = {str(tokenizers.src.has_masks).lower()}"
+        )
+    return tokenizers
+
+
 def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -> Callable[[Iterable[str]], Tokenizer]:
     """Return the function that trains a tokenizer of the configured kind and size. Section 5.1.
 
@@ -224,6 +241,8 @@ def _describe_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
     sizes = f"{src.size:,}" if tokenizers.is_shared else f"{src.size:,} and {tgt.size:,}"
     is_small = min(each.size for each in (src, tgt) if not each.is_closed) < config.vocab_size
     enough = "twice" if config.min_pair_count in (None, 2) else f"{config.min_pair_count:,} times"
+    if config.tokenizer_from is not None:
+        return f"tokenizer: {sizes} tokens, of {config.tokenizer_from}"
     why = f" (not {config.vocab_size:,}: no other pair occurs {enough})" if is_small else ""
     return f"tokenizer: {sizes} tokens{why}"
 

@@ -11,10 +11,11 @@ import torch
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, TransformerConfig
 from transduce.corpora import PairedText, TreebankText
+from transduce.errors import ConfigError
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
 from transduce.metrics import Parseval, TokenisedBleu, parseval
 from transduce.model import EncoderDecoder, make_model
-from transduce.tasks.pairs import Lines, PairTask, tokenizer_trainer
+from transduce.tasks.pairs import Lines, PairTask, tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.parser import Parser, tagged_words
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
@@ -85,8 +86,16 @@ class Parsing(PairTask):
         return TreebankText(config, data_folder)
 
     def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """Train a subword tokenizer for sentences and a word-level one for linearised trees."""
-        return Tokenizers(tokenizer_trainer(config)(lines(0)), train_word_level(lines(1)))
+        """Train a subword tokenizer for sentences and a word-level one for linearised trees.
+
+        Of ``tokenizer_from`` both are taken if it is a parser, else that of the source.
+        """
+        existing = tokenizers_of_model(config)
+        if existing is None:
+            return Tokenizers(tokenizer_trainer(config)(lines(0)), train_word_level(lines(1)))
+        if existing.src.is_closed:
+            raise ConfigError(f"{config.tokenizer_from} does not read text; a parser needs a vocabulary of text")
+        return existing if existing.tgt.is_closed else Tokenizers(existing.src, train_word_level(lines(1)))
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
         """Build a new model, with word positions if configured."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -17,7 +17,9 @@ from transduce.data import StoreBatches
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
 from transduce.metrics import TokenisedBleu
+from transduce.model.weights import NamedOnDisk
 from transduce.tasks.average import average_run
+from transduce.tasks.model_folder import read_saved_weights
 from transduce.tasks.model_memory import require_memory_to_train
 from transduce.tasks.preparation import Prepared, open_prepared, prepare
 from transduce.tasks.registry import task_of
@@ -41,6 +43,7 @@ from transduce.tasks.run_folder import (
     store_of,
 )
 from transduce.tasks.run_lock import run_lock
+from transduce.tasks.starting_weights import require_same_vocabulary, take_weights
 from transduce.tasks.task import Scores
 from transduce.training import (
     CheckpointRecord,
@@ -190,7 +193,13 @@ class _Run:
         if prepared.dev is None:
             self.log("no dev text: there is no validation and no best checkpoint, and patience has no effect")
         torch_version = existing.torch if existing is not None else str(torch.__version__)
-        self.settings = RunSettings(config, prepared.fingerprint, torch_version)
+        ancestry = existing.ancestry if existing is not None else ()
+        if existing is None and config.training.init_from is not None:
+            path = Path(config.training.init_from)
+            saved = read_saved_weights(path)
+            require_same_vocabulary(saved, prepared.tokenizers, path)
+            ancestry = saved.ancestry
+        self.settings = RunSettings(config, prepared.fingerprint, torch_version, ancestry)
         write_json(folder / RUN_FILE, self.settings.as_json())
         return config.model_dump_json(), checkpoint.name if checkpoint is not None else None
 
@@ -217,6 +226,11 @@ class _Run:
         training, prepared, task = config.training, self.prepared, task_of(config)
         torch.manual_seed(training.seed)
         model = task.build_model(config.model, prepared.tokenizers).to(self.device)
+        if checkpoint is None and training.init_from is not None:
+            path = Path(training.init_from)
+            taken = take_weights(cast(NamedOnDisk, model), config.model, prepared.tokenizers, read_saved_weights(path))
+            for line in taken.lines(path) if self.distributed.is_first else ():
+                self.log(line)
         if self.is_sharded:
             shard(model)
         trainer: Trainer[Any] = Trainer(

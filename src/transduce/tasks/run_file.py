@@ -17,6 +17,7 @@ from transduce.config import RunConfig, config_from_mapping
 from transduce.config.migrations import config_of_format_1
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
 from transduce.files import migrated, read_json
+from transduce.tasks.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
 from transduce.training import checkpoint_folders, read_run_settings, read_state
 
 __all__ = [
@@ -46,6 +47,7 @@ class RunSettings:
     config: RunConfig
     data_fingerprint: str
     torch: str
+    ancestry: tuple[Ancestor, ...] = ()  # the models whose weights it started from, the oldest first
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON values, with the number of fields, so that a deleted field is not taken for a default."""
@@ -56,6 +58,7 @@ class RunSettings:
             "n_fields": _n_fields(config),
             "data_fingerprint": self.data_fingerprint,
             "torch": self.torch,
+            **({"ancestry": ancestry_as_json(self.ancestry)} if self.ancestry else {}),
         }
 
     @classmethod
@@ -80,7 +83,8 @@ class RunSettings:
                 f"{where} was written with {quoted(n_written)} fields and has {_n_fields(tables)}: some are "
                 f"missing{names}"
             )
-        return cls(config, fingerprint, str(current.get("torch")))
+        ancestry = ancestry_from_json(current, where=where)
+        return cls(config, fingerprint, str(current.get("torch")), ancestry)
 
 
 def _n_fields(tables: Mapping[str, Mapping[str, Any]]) -> int:

@@ -12,11 +12,12 @@ from transduce.config import DataConfig, RunConfig, Split
 from transduce.corpora import PairedText, ParallelText
 from transduce.corpora.checks import Remark, remarks_on_own_files
 from transduce.data import PairStore
+from transduce.errors import ConfigError
 from transduce.metrics import TokenisedBleu, TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
-from transduce.tasks.pairs import Lines, Pair, PairTask, tokenizer_trainer
+from transduce.tasks.pairs import Lines, Pair, PairTask, tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
@@ -57,6 +58,9 @@ class Translation(PairTask):
 
     def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
         """Train one tokenizer for both languages, or one for each. Section 5.1."""
+        existing = tokenizers_of_model(config)
+        if existing is not None:
+            return _require_translating(existing, config)
         train = tokenizer_trainer(config)
         if config.shared_vocabulary:
             shared = train(lines(0, 1))
@@ -123,6 +127,18 @@ class Translation(PairTask):
         store = prepared.train
         assert isinstance(store, PairStore)
         return line_statistics(store, prepared.tokenizers, config.data.src_language)
+
+
+def _require_translating(tokenizers: Tokenizers, config: DataConfig) -> Tokenizers:
+    """Return the tokenizers of a model folder. Raises ConfigError if a translator cannot have them."""
+    if tokenizers.tgt.is_closed:
+        raise ConfigError(f"{config.tokenizer_from} writes trees; a translator needs a vocabulary of text")
+    if tokenizers.is_shared != config.shared_vocabulary:
+        raise ConfigError(
+            f"{config.tokenizer_from} has {'one vocabulary' if tokenizers.is_shared else 'two vocabularies'}; set"
+            f" data.shared_vocabulary = {str(tokenizers.is_shared).lower()}"
+        )
+    return tokenizers
 
 
 register(Translation())

@@ -116,6 +116,17 @@ class Tokenizer:
         encodings = self._library.encode_batch_fast(texts, add_special_tokens=False)
         return [pack_ids(encoding.ids) for encoding in encodings]
 
+    def encode_continuation(self, text: str) -> list[int]:
+        """Return the ids of text that continues a line: unlike ``encode``, without a space before its first word.
+
+        >>> from transduce.text import byte_tokenizer
+        >>> tokenizer = byte_tokenizer()
+        >>> tokenizer.pieces(tokenizer.encode("s")), tokenizer.pieces(tokenizer.encode_continuation("s"))
+        (['▁', 's'], ['s'])
+        """
+        words = self._library.pre_tokenizer.pre_tokenize_str(text)
+        return [token.id for word, _ in words for token in self._library.model.tokenize(word)]
+
     @cached_property
     def _starts_word(self) -> NDArray[np.bool_]:
         """Whether each token starts a word of normalised text; in a closed vocabulary each token is a word."""

@@ -1,0 +1,138 @@
+"""Span corruption: the pairs of text-to-text pre-training. Raffel et al. (2020), section 3.1.4.
+
+Some spans of a segment are removed. In the source each of them is replaced by a sentinel of its own; the target is each
+sentinel with its span, and one more sentinel at the end::
+
+    segment  Thank you for inviting me to your party last week .
+    source   Thank you <extra_id_0> me to your party <extra_id_1> week .
+    target   <extra_id_0> for inviting <extra_id_1> last <extra_id_2>
+
+Every epoch removes other spans, which follow from the seed, the epoch and the segment alone.
+
+Shapes: T tokens of a segment, I segments of an epoch, B rows of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transduce.data.collate import Batch, collate_pairs
+from transduce.data.documents import SegmentBatches
+from transduce.data.store import Store
+
+__all__ = ["MEAN_SPAN", "P_REMOVED", "SpanBatches", "corrupt", "restored", "span_counts", "spans_of"]
+
+P_REMOVED = 0.15  # of a segment's tokens
+MEAN_SPAN = 3.0  # tokens
+
+
+def span_counts(n_tokens: NDArray[np.int64], *, max_spans: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many of ``n_tokens`` tokens (at least 1) are removed, and in how many spans.
+
+    >>> [each.tolist() for each in span_counts(np.array([1, 2, 20, 100]), max_spans=99)]
+    [[1, 1, 3, 15], [1, 1, 1, 5]]
+    """
+    n_removed = np.maximum(1, np.floor(P_REMOVED * n_tokens + 0.5).astype(np.int64))
+    n_spans = np.floor(n_removed / MEAN_SPAN + 0.5).astype(np.int64)
+    # There are at least as many tokens left as spans, since a span is preceded by a token: 0.05 of 0.85.
+    return n_removed, np.clip(n_spans, 1, max_spans)
+
+
+def corrupt(
+    ids_T: NDArray[np.int64], sentinels: Sequence[int], random: np.random.Generator
+) -> tuple[list[int], list[int]]:
+    """Return source and target of a segment, without EOS and BOS.
+
+    >>> source, target = corrupt(np.arange(10, 20), [50, 51], np.random.default_rng(1))
+    >>> source, target
+    ([10, 11, 12, 13, 14, 15, 16, 17, 50], [50, 18, 19, 51])
+    """
+    (n_removed,), (n_spans,) = span_counts(np.array([len(ids_T)]), max_spans=len(sentinels) - 1)
+    removed = _random_parts(int(n_removed), int(n_spans), random)
+    kept = _random_parts(len(ids_T) - int(n_removed), int(n_spans), random)
+    source, target, position = list[int](), list[int](), 0
+    for sentinel, n_kept, n_in_span in zip(sentinels, kept, removed, strict=False):
+        source += [*ids_T[position : position + n_kept].tolist(), sentinel]
+        position += n_kept
+        target += [sentinel, *ids_T[position : position + n_in_span].tolist()]
+        position += n_in_span
+    return source, [*target, sentinels[len(removed)]]
+
+
+def _random_parts(total: int, n_parts: int, random: np.random.Generator) -> list[int]:
+    """Return the lengths of ``n_parts`` parts of at least 1 that make up ``total``, each division equally probable.
+
+    A total of 0 has one part, of 0.
+    """
+    if total == 0:
+        return [0]
+    cuts = np.sort(random.choice(total - 1, size=n_parts - 1, replace=False)) + 1
+    return [end - start for start, end in pairwise([0, *cuts.tolist(), total])]
+
+
+def spans_of(target: Sequence[int], sentinels: Collection[int]) -> dict[int, list[int]]:
+    """Return the spans of a target by their sentinels; what stands before the first sentinel belongs to none.
+
+    >>> spans_of([50, 18, 19, 51], [50, 51])
+    {50: [18, 19], 51: []}
+    """
+    spans: dict[int, list[int]] = {}
+    span = list[int]()
+    for id in target:
+        if id in sentinels:
+            span = spans.setdefault(id, [])
+        else:
+            span.append(id)
+    return spans
+
+
+def restored(source: Sequence[int], target: Sequence[int], sentinels: Collection[int]) -> list[int]:
+    """Return the segment of a source and its target.
+
+    >>> restored([10, 50, 13], [50, 11, 12, 51], [50, 51])
+    [10, 11, 12, 13]
+    """
+    spans, sentinels = spans_of(target, sentinels), set(sentinels)
+    return [token for id in source for token in (spans.get(id, []) if id in sentinels else [id])]
+
+
+class SpanBatches(SegmentBatches[Batch]):
+    """Batches of pairs: a segment with spans removed, and the spans."""
+
+    has_bos = False
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sentinels: Sequence[int],
+        max_length: int,
+        max_tokens: int,
+        seed: int,
+        device: torch.device,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights)
+        self._sentinels = sentinels
+
+    def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        n_tokens_I = self.segments(epoch).length_I.astype(np.int64)
+        n_removed_I, n_spans_I = span_counts(n_tokens_I, max_spans=len(self._sentinels) - 1)
+        src_I = n_tokens_I - n_removed_I + n_spans_I + 1  # and EOS
+        tgt_I = n_removed_I + n_spans_I + 2  # with the last sentinel and EOS
+        return src_I.astype(np.int32), tgt_I.astype(np.int32)
+
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
+        segments, sources, targets = self.segments(epoch), [], []
+        for item, ids_T in zip(rows_B.tolist(), self._ids_of_segments(epoch, rows_B), strict=True):
+            where = int(segments.row_I[item]), int(segments.start_I[item])
+            source, target = corrupt(ids_T, self._sentinels, np.random.default_rng([self.seed, epoch, 4, *where]))
+            sources.append(source)
+            targets.append(target)
+        rows = tuple(segments.row_I[rows_B].tolist())
+        return collate_pairs(sources, targets, rows=rows).to(self._device)

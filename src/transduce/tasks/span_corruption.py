@@ -1,0 +1,82 @@
+"""The span corruption task: text-to-text pre-training of encoder-decoders. Raffel et al. (2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import nn
+
+from transduce.config import DataConfig, ModelConfig, TrainingConfig, TransformerConfig
+from transduce.data import Batch, Store
+from transduce.data.spans import SpanBatches
+from transduce.errors import ConfigError
+from transduce.model import EncoderDecoder, Transformer
+from transduce.tasks.objective import PairObjective
+from transduce.tasks.registry import register
+from transduce.tasks.span_language_model import SpanLanguageModel
+from transduce.tasks.task import Use
+from transduce.tasks.text_task import TextTask
+from transduce.text import SENTINELS, Tokenizers
+
+__all__ = ["SpanCorruption"]
+
+
+class SpanCorruption(TextTask[Batch]):
+    """Encoder-decoders that write the spans missing in their source."""
+
+    name = "span-corruption"
+    doing = "modelling"
+
+    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> Transformer:
+        """Build a model. Raises ConfigError unless it is a Transformer."""
+        return Transformer(_transformer(config))
+
+    def text_batches(
+        self,
+        store: Store,
+        model: ModelConfig,
+        data: DataConfig,
+        *,
+        max_tokens: int,
+        seed: int,
+        device: torch.device,
+        weights: Mapping[str, float] | None = None,
+    ) -> SpanBatches:
+        """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
+        size = _transformer(model).tgt_vocab_size
+        return SpanBatches(
+            store,
+            sentinels=range(size - len(SENTINELS), size),
+            max_length=data.max_length,
+            max_tokens=max_tokens,
+            seed=seed,
+            device=device,
+            weights=weights,
+        )
+
+    def objective(self, model: nn.Module, config: TrainingConfig) -> PairObjective:
+        """Return the cross-entropy of the missing spans."""
+        return PairObjective(cast(EncoderDecoder, model), config)
+
+    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> SpanLanguageModel:
+        """Load a language model."""
+        return SpanLanguageModel.load(model_folder, device=device)
+
+    def use(self, data: DataConfig) -> Use:
+        """Describe the use of a model that writes missing spans."""
+        return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+
+
+def _transformer(config: ModelConfig) -> TransformerConfig:
+    """Return the configuration of a Transformer. Raises ConfigError for any other."""
+    if not isinstance(config, TransformerConfig):
+        raise ConfigError(
+            f"task = 'span-corruption' needs model.system = 'transformer', got model.system = {config.system!r}"
+        )
+    return config
+
+
+register(SpanCorruption())

@@ -1,0 +1,92 @@
+"""Using a model that was trained on missing spans: an encoder-decoder that fills gaps of any length."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from transduce.config import BeamSearchConfig, SearchConfig
+from transduce.data import pad_rows
+from transduce.data.spans import spans_of
+from transduce.errors import ConfigError, DataError
+from transduce.model import EncoderDecoder, for_inference
+from transduce.search import Hypothesis
+from transduce.tasks.batch_search import require_sequence, run_search
+from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
+from transduce.tasks.model_folder import ModelFolder
+from transduce.text import EOS_ID, Tokenizer
+from transduce.text.gaps import GapCodec
+
+__all__ = ["SpanLanguageModel"]
+
+
+class SpanLanguageModel(LanguageModel):
+    """An encoder-decoder that reads a text with gaps and writes what is missing."""
+
+    task = "span-corruption"
+
+    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int) -> None:
+        super().__init__(model, tokenizer, max_length=max_length)
+        self.search = search
+        self._fast = for_inference(model, "fp32")
+
+    @classmethod
+    def from_folder(cls, loaded: ModelFolder) -> Self:
+        """Return the language model of a model folder that has been read."""
+        return cls(loaded.model, loaded.tokenizers.src, loaded.search, max_length=loaded.model.config.n_positions)
+
+    @torch.no_grad()
+    def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
+        """Fill the gaps of each text, written ``<mask>``, each with text of any length.
+
+        The text has the fills of the best output of a beam search; the probability of a fill is the share of the
+        outputs found that have it. Raises TypeError for a single string, DataError for too many gaps.
+        """
+        require_sequence(texts, "fill takes a list of texts", "for one text, fill([text])[0]")
+        return [self._filled(text, n_best) for text in texts]
+
+    def _filled(self, text: str, n_best: int) -> FilledText:
+        codec, sentinels = GapCodec(self.codec), self.tokenizer.language_model_ids[1:]
+        n_gaps = codec.n_gaps(text)
+        if n_gaps >= len(sentinels):
+            raise DataError(f"the text has {n_gaps:,} gaps, at most {len(sentinels) - 1} can be filled: {text[:50]!r}")
+        gaps = sentinels[:n_gaps]
+        source = codec.encode(text, gaps)
+        if not gaps:
+            return FilledText(self.codec.decode(source).removesuffix("\n"), ())
+        outputs = self._outputs(source, n_best)
+        spans = [spans_of(each.ids, set(sentinels)) for each in outputs]
+        total = math.fsum(math.exp(each.log_prob) for each in outputs)
+        fills = []
+        for gap in gaps:
+            shares: dict[str, float] = defaultdict(float)
+            for each, of_output in zip(outputs, spans, strict=True):
+                shares[self._span_text(of_output.get(gap, []))] += math.exp(each.log_prob) / total
+            ranked = sorted(shares.items(), key=lambda item: -item[1])[:n_best]
+            fills.append(tuple(SpanFill(span, share) for span, share in ranked))
+        best = [token for id in source for token in (spans[0].get(id, []) if id in gaps else [id])]
+        return FilledText(self.codec.decode(best).removesuffix("\n"), tuple(fills))
+
+    def _outputs(self, source: Sequence[int], n_best: int) -> list[Hypothesis]:
+        """Return the outputs of a beam search, the best first."""
+        beam_size = max(self.search.beam_size, n_best)
+        search = BeamSearchConfig(
+            beam_size=beam_size, n_best=beam_size, alpha=self.search.alpha,
+            max_extra_tokens=self.search.max_extra_tokens,
+        )  # fmt: skip
+        max_lengths_1 = torch.tensor([len(source) + search.max_extra_tokens], device=self.device)
+        (hypotheses,) = run_search(self._fast, pad_rows([[*source, EOS_ID]]).to(self.device), max_lengths_1, search)
+        return hypotheses
+
+    def _span_text(self, span: Sequence[int]) -> str:
+        return "".join(self.tokenizer.pieces(span))
+
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
+        raise ConfigError(
+            "a model for span-corruption gives no probability to a whole text; use one for causal-lm or masked-lm"
+        )

@@ -1,0 +1,209 @@
+"""Masked language models and models of missing spans, from text to filled gaps: trained, resumed, scored."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from said import naming
+from transduce import LanguageModel
+from transduce.config import LanguageModelConfig
+from transduce.diagnostics import examine
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.model import TransformerLM
+from transduce.recipes import read_recipe
+from transduce.tasks import train
+from transduce.tasks.causal_language_model import CausalLanguageModel
+from transduce.tasks.masked_language_model import MaskedLanguageModel
+from transduce.tasks.span_language_model import SpanLanguageModel
+from transduce.text import BOS_ID
+
+SHARED = """
+preset = "tiny"
+[model]
+d_model = 32
+d_ff = 64
+n_heads = 2
+d_k = 16
+d_v = 16
+p_drop = 0.1
+norm = "pre"
+n_positions = 32
+{model}
+[data]
+task = "{task}"
+corpus = "grammar"
+language = "en"
+n_pairs = 300
+vocab_size = 600
+max_length = 32
+[training]
+max_updates = {max_updates}
+max_tokens_per_batch = 800
+warmup_steps = 20
+lr_factor = 0.5
+eps_ls = 0.0
+validate_every_updates = 20
+checkpoint_every_updates = 20
+log_every_updates = 5
+average_last = 1
+[search]
+max_extra_tokens = 10
+"""
+MODELS = {
+    "masked-lm": 'system = "language-model"\nn_layers = 2\nis_causal = false',
+    "span-corruption": "n_encoder_layers = 2\nn_decoder_layers = 1",
+}
+TASKS = list(MODELS)
+
+
+def recipe(folder: Path, task: str, *, max_updates: int = 60) -> Path:
+    path = folder / f"{task}-{max_updates}.toml"
+    path.write_text(SHARED.format(task=task, model=MODELS[task], max_updates=max_updates), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    for task in TASKS:
+        train(read_recipe(recipe(folder, task)), folder / task)
+    return {task: folder / task for task in TASKS}
+
+
+@pytest.fixture(scope="module")
+def masked(runs: dict[str, Path]) -> MaskedLanguageModel:
+    return MaskedLanguageModel.load(runs["masked-lm"] / "model")
+
+
+@pytest.fixture(scope="module")
+def spans(runs: dict[str, Path]) -> SpanLanguageModel:
+    return SpanLanguageModel.load(runs["span-corruption"] / "model")
+
+
+def metrics(run: Path, kind: str) -> list[dict[str, float]]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_it_learns_and_validates(runs: dict[str, Path], task: str) -> None:
+    first, *_, last = metrics(runs[task], "validation")
+    assert last["nll_nats"] < first["nll_nats"] < math.log(600) + 1
+    card = (runs[task] / "model" / "README.md").read_text(encoding="utf-8")
+    assert "perplexity per target" in card
+    assert "transduce fill" in card
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_resumed_run_is_the_same(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
+    train(read_recipe(recipe(tmp_path, task, max_updates=20)), tmp_path / "run")
+    train(read_recipe(recipe(tmp_path, task)), tmp_path / "run", resume=True)
+    weights = [(each / "model" / "model.safetensors").read_bytes() for each in (runs[task], tmp_path / "run")]
+    assert weights[0] == weights[1]
+
+
+def test_the_class_follows_from_the_task(runs: dict[str, Path]) -> None:
+    kinds = {task: type(LanguageModel.load(runs[task] / "model")) for task in TASKS}
+    assert kinds == {"masked-lm": MaskedLanguageModel, "span-corruption": SpanLanguageModel}
+    with pytest.raises(CheckpointError, match="masked-lm, not for causal-lm"):
+        CausalLanguageModel.load(runs["masked-lm"] / "model")
+
+
+def test_a_gap_is_filled_by_the_most_probable_token(masked: MaskedLanguageModel) -> None:
+    (filled,) = masked.fill(["The old <mask> sees a cat."], n_best=3)
+    ids = [BOS_ID, *masked.codec.encode(["The old"])[:-1], masked.mask_id]
+    ids += masked.codec.encode(["sees a cat."])
+    with torch.no_grad():
+        states = masked.model(torch.tensor([ids]))
+        probabilities = masked.model.output.logits(states)[ids.index(masked.mask_id)].double()
+    probabilities[masked._no_text] = -math.inf
+    best = probabilities.softmax(0).topk(3)
+    assert [each.token for each in filled.fills[0]] == masked.tokenizer.pieces(best.indices.tolist())
+    assert [each.probability for each in filled.fills[0]] == pytest.approx(best.values.tolist())
+    filled_ids = [int(best.indices[0]) if id == masked.mask_id else id for id in ids]
+    assert f"{filled.text}\n" == masked.codec.decode(filled_ids)
+
+
+def test_the_masked_model_sees_both_sides() -> None:
+    torch.manual_seed(1)
+    config = LanguageModelConfig(
+        n_layers=2, d_model=16, d_ff=24, n_heads=2, d_k=8, d_v=8, vocab_size=30, is_causal=False
+    )
+    model = TransformerLM.from_config(config).eval()
+    ids = torch.randint(4, 30, (1, 12))
+    for changed_position in (0, 11):
+        changed = ids.clone()
+        changed[0, changed_position] = 4 + (ids[0, changed_position] - 3) % 26
+        assert not torch.allclose(model(ids)[5], model(changed)[5])
+
+
+def test_pseudo_likelihood_masks_each_token_in_turn(masked: MaskedLanguageModel) -> None:
+    text = "The old dog sees a cat.\nThe cat sees a dog.\nA bird sings in the garden.\nThe old dog sleeps.\n"
+    (log_probs,) = masked.log_probs([text])
+    ids = [BOS_ID, *masked.codec.encode(text.removesuffix("\n").split("\n"))]
+    assert len(log_probs) == len(ids) - 1 > 32  # longer than the window
+    assert all(value < 0 for value in log_probs)
+    with torch.no_grad():
+        for position in (1, 20, len(ids) - 1):
+            start = min(max(0, position - 16), len(ids) - 32)
+            window = ids[start : start + 32]
+            window[position - start] = masked.mask_id
+            logits = masked.model.output.logits(masked.model(torch.tensor([window])))[position - start]
+            expected = float(logits.double().log_softmax(0)[ids[position]])
+            assert log_probs[position - 1] == pytest.approx(expected, abs=1e-4)
+    score = masked.score([text.removesuffix("\n").split("\n")])
+    assert (score.tokens, score.bytes) == (len(ids) - 1, len(text))
+    assert score.nats == pytest.approx(-sum(log_probs))
+
+
+def test_spans_of_any_length_are_written(spans: SpanLanguageModel) -> None:
+    filled = spans.fill(["The old <mask> sees <mask> cat.", "no gap"], n_best=3)
+    assert [len(each.fills) for each in filled] == [2, 0]
+    assert filled[1].text == "no gap"
+    assert filled[0].text.startswith("The old")
+    assert filled[0].text.endswith(" cat.")
+    assert "<extra_id" not in filled[0].text
+    for gap in filled[0].fills:
+        shares = [each.probability for each in gap]
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < sum(shares) <= 1 + 1e-9
+
+
+def test_what_is_refused(runs: dict[str, Path], masked: MaskedLanguageModel, spans: SpanLanguageModel) -> None:
+    with pytest.raises(DataError, match=naming("window", 32)):
+        masked.fill(["a very long text " * 20])
+    with pytest.raises(DataError, match=naming(100, 99)):
+        spans.fill(["<mask>" * 100])
+    with pytest.raises(TypeError, match="list"):
+        masked.fill("a text")  # type: ignore[arg-type]
+    for model in (masked, spans):
+        with pytest.raises(ConfigError, match="does not continue text"):
+            model.generate(["a"])
+    with pytest.raises(ConfigError, match="span-corruption"):
+        spans.log_probs(["a"])
+
+
+@pytest.mark.parametrize(
+    ("task", "setting", "fact"),
+    [
+        ("masked-lm", "model.is_causal=true", "is_causal = false"),
+        ("masked-lm", "model.system=transformer", "'language-model'"),
+        ("masked-lm", "model.n_positions=1", "at least 2"),
+        ("masked-lm", "training.r_drop=1.0", "r_drop"),
+        ("span-corruption", "data.shared_vocabulary=false", "shared_vocabulary"),
+        ("span-corruption", "model.system=recurrent", "'transformer'"),
+    ],
+)
+def test_configurations_that_do_not_fit(task: str, setting: str, fact: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=fact):
+        train(read_recipe(recipe(tmp_path, task), [setting]), tmp_path / "run")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_doctor_reads_its_recipes(task: str, tmp_path: Path) -> None:
+    assert {finding.status for finding in examine([str(recipe(tmp_path, task))])} == {"good"}
