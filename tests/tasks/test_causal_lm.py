@@ -13,7 +13,7 @@ from said import naming
 from transduce import LanguageModel
 from transduce.config import LanguageModelConfig
 from transduce.diagnostics import examine
-from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError, SearchError
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
 from transduce.search.sampling import Sampling
@@ -127,6 +127,30 @@ def test_generation_with_a_cache_is_recomputation(model: LanguageModel) -> None:
     assert model._text_after(prompt, ids[len(prompt) :]) == continued.text
 
 
+def test_a_beam_finds_at_least_what_greedy_search_finds(model: LanguageModel) -> None:
+    prompts = ["The", "A dog"]
+    greedy = model.generate(prompts, max_tokens=12, sampling=GREEDY)
+    one, four = (model.generate(prompts, max_tokens=12, beam_size=size) for size in (1, 4))
+    assert [each.text for each in one] == [each.text for each in greedy]
+    for found, best in zip(four, one, strict=True):
+        prompt = model._prompt_ids(found.prompt)
+        ids = [*prompt, *model.tokenizer.encode_continuation(found.text)]
+        assert found.log_prob >= best.log_prob - 1e-5
+        if not found.is_ended:  # its log-probability is that of its tokens after the prompt
+            with torch.no_grad():
+                logits = model.model.output.logits(model.model(torch.tensor([ids[:-1]])))
+            log_probs = logits.double().log_softmax(1)[torch.arange(len(ids) - 1), ids[1:]]
+            assert found.log_prob == pytest.approx(float(log_probs[len(prompt) - 1 :].sum()), abs=1e-3)
+    assert model.generate(["The"], max_tokens=500, beam_size=2)[0].tokens <= model.max_length
+
+
+def test_text_is_passed_on_as_it_is_drawn(model: LanguageModel) -> None:
+    pieces: list[str] = []
+    (whole,) = model.generate(["The"], max_tokens=40, seed=3, on_text=pieces.append)
+    assert "".join(pieces) == whole.text
+    assert len(pieces) > 10
+
+
 def test_no_token_outside_of_text_is_generated(model: LanguageModel) -> None:
     texts = [each.text for each in model.generate(["a"] * 8, max_tokens=40, sampling=Sampling(temperature=5.0), seed=9)]
     assert not any(token in text for text in texts for token in LANGUAGE_MODEL_TOKENS)
@@ -171,6 +195,8 @@ def test_no_position_sees_its_future() -> None:
 def test_what_is_refused(recipe: Path, run: Path, model: LanguageModel, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("window", 24)):
         model.generate(["a very long prompt that does not fit"])
+    with pytest.raises(SearchError, match="beam"):
+        model.generate(["a"], beam_size=2, sampling=GREEDY)
     with pytest.raises(TypeError, match="list"):
         model.generate("a prompt")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no words"):

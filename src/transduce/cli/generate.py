@@ -14,7 +14,7 @@ from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import STANDARD, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, typed_lines
-from transduce.config import MAX_SEED
+from transduce.config import MAX_BEAM_SIZE, MAX_SEED
 
 __all__ = ["generate"]
 
@@ -36,6 +36,10 @@ def generate(
         Option(
             min=0.0, max=1.0, help="Sample from the fewest tokens with at least this probability.", show_default=False
         ),
+    ] = None,
+    beam: Annotated[
+        int | None,
+        Option(min=1, max=MAX_BEAM_SIZE, help="Search with this many beams instead of sampling.", show_default=False),
     ] = None,
     seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed; the same gives the same text.")] = 1,
     device: options.Device = "auto",
@@ -59,7 +63,18 @@ def generate(
     prompts = (line.replace("\\n", "\n") for line in lines)
     number = 0
     for chunk in chunks(prompts, 1 if is_typed else PROMPTS_PER_CHUNK, len):
-        continued = model.generate(chunk, max_tokens=max_tokens, sampling=sampling, seed=seed, first_number=number)
+        is_streamed = is_typed and not json
+        if is_streamed:
+            print(shown(chunk[0]), end="", flush=True)
+        continued = model.generate(
+            chunk,
+            max_tokens=max_tokens,
+            sampling=sampling,
+            beam_size=beam,
+            seed=seed,
+            first_number=number,
+            on_text=(lambda text: print(shown(text), end="", flush=True)) if is_streamed and beam is None else None,
+        )
         for each in continued:
             number += 1
             if json:
@@ -69,6 +84,13 @@ def generate(
                         "tokens": each.tokens,
                     }
                 )  # fmt: skip
+            elif is_streamed:
+                print("" if beam is None else shown(each.text))
             else:
-                print((each.prompt + each.text).replace("\n", "\\n"))
+                print(shown(each.prompt + each.text))
             sys.stdout.flush()
+
+
+def shown(text: str) -> str:
+    """Return a text on one line."""
+    return text.replace("\n", "\\n")

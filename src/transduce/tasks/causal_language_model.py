@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from transduce.data import pad_rows
-from transduce.errors import DataError
+from transduce.errors import DataError, SearchError
 from transduce.model import DecodingState
+from transduce.search import beam_search
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.language_model import AS_IT_IS, Continuation, LanguageModel
@@ -26,6 +27,7 @@ __all__ = ["CausalLanguageModel"]
 
 ROWS_PER_BATCH = 32
 TOKENS_PER_BATCH = 8192  # of scoring
+REPLACEMENT = "\ufffd"  # what the bytes of an incomplete character are decoded to
 
 
 class CausalLanguageModel(LanguageModel):
@@ -44,23 +46,39 @@ class CausalLanguageModel(LanguageModel):
         *,
         max_tokens: int = 100,
         sampling: Sampling = AS_IT_IS,
+        beam_size: int | None = None,
         seed: int = 1,
         first_number: int = 0,
         should_stop: Callable[[], bool] = lambda: False,
+        on_text: Callable[[str], None] | None = None,
     ) -> list[Continuation]:
         """Continue each prompt until the model ends the document, or for ``max_tokens``.
 
         What a prompt gives depends on the seed and its number, counted from ``first_number``, not on the other prompts.
-        Raises TypeError for a single string, DataError for a prompt longer than the model's window.
+        With ``beam_size``, the most probable continuation that a beam search finds; it stays within the model's window.
+        ``on_text`` receives the new text of a single prompt piece by piece, as it is drawn; not from a beam search.
+        Raises TypeError for a single string, DataError for a prompt longer than the model's window, SearchError for a
+        beam with sampling.
         """
         require_sequence(prompts, "generate takes a list of prompts", "for one prompt, generate([prompt])[0]")
         encoded = [self._prompt_ids(prompt) for prompt in prompts]
+        if beam_size is not None:
+            if sampling != AS_IT_IS:
+                raise SearchError("a beam search does not sample; leave out temperature, top_k and top_p, or the beam")
+            return [
+                self._by_beam(prompt, ids, max_tokens, beam_size)
+                for prompt, ids in zip(prompts, encoded, strict=True)
+                if not should_stop()
+            ]
         order = sorted(range(len(prompts)), key=lambda number: len(encoded[number]))
         continued: dict[int, Continuation] = {}
         for start in range(0, len(order), ROWS_PER_BATCH):
             numbers = order[start : start + ROWS_PER_BATCH]
             generators = [torch.Generator().manual_seed(_seed_of(seed, first_number + number)) for number in numbers]
-            rows = self._continue([encoded[n] for n in numbers], max_tokens, sampling, generators, should_stop)
+            on_ids = None
+            if on_text is not None and len(prompts) == 1:
+                on_ids = self._streamer(encoded[0], on_text)
+            rows = self._continue([encoded[n] for n in numbers], max_tokens, sampling, generators, should_stop, on_ids)
             for number, (ids, log_prob) in zip(numbers, rows, strict=True):
                 is_ended = bool(ids) and ids[-1] == EOS_ID
                 text = self._text_after(encoded[number], ids)
@@ -87,8 +105,12 @@ class CausalLanguageModel(LanguageModel):
         sampling: Sampling,
         generators: Sequence[torch.Generator],
         should_stop: Callable[[], bool],
+        on_ids: Callable[[list[int]], None] | None = None,
     ) -> list[tuple[list[int], float]]:
-        """Return the new ids of each row, EOS included, and their log-probability."""
+        """Return the new ids of each row, EOS included, and their log-probability.
+
+        ``on_ids`` receives the new ids of the first row so far, after each token.
+        """
         outputs: list[list[int]] = [[] for _ in prompts]
         total = [0.0] * len(prompts)
         read = [list(prompt) for prompt in prompts]  # what the decoding state has read of each row
@@ -102,6 +124,8 @@ class CausalLanguageModel(LanguageModel):
                 outputs[row].append(id)
                 total[row] += log_prob
                 read[row].append(id)
+            if on_ids is not None:
+                on_ids(outputs[0])
             kept = [
                 position
                 for position, row in enumerate(alive)
@@ -122,6 +146,44 @@ class CausalLanguageModel(LanguageModel):
             logits_NV, state = self.model.step(last_N, state)
         return list(zip(outputs, total, strict=True))
 
+    def _streamer(self, prompt: list[int], on_text: Callable[[str], None]) -> Callable[[list[int]], None]:
+        """Return a function of the new ids so far that passes on their new text, whole characters only."""
+        n_shown = 0
+
+        def show(ids: list[int]) -> None:
+            nonlocal n_shown
+            text = self._text_after(prompt, ids)
+            if not text.endswith(REPLACEMENT):  # else a character of several tokens is incomplete
+                on_text(text[n_shown:])
+                n_shown = len(text)
+
+        return show
+
+    def _by_beam(self, prompt: str, ids: list[int], max_tokens: int, beam_size: int) -> Continuation:
+        """Return the most probable continuation found by beam search, without length penalty. Section 6.1."""
+        state = self.model.start(1)
+        if len(ids) > 1:
+            _, state = self.model.extend(torch.tensor([ids[:-1]], device=self.device), state)
+
+        def step(last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+            return self.model.step(last_ids_N, state)
+
+        room = self.max_length - len(ids) + 1
+        ((best, *_),) = beam_search(
+            step,
+            state,
+            max_lengths_B=torch.tensor([min(max_tokens, room)], device=self.device),
+            beam_size=beam_size,
+            alpha=0.0,
+            n_best=1,
+            bos_id=ids[-1],  # the last token of the prompt, which the state has not read
+            eos_id=EOS_ID,
+            suppressed_ids=[id for id in self._no_text if id != EOS_ID],
+        )
+        new_ids = [*best.ids, *([EOS_ID] if best.is_finished else [])]
+        return Continuation(prompt, self._text_after(ids, new_ids), best.log_prob, len(new_ids), best.is_finished)
+
+    @torch.no_grad()
     def _read(self, rows: Sequence[list[int]]) -> tuple[Tensor, DecodingState]:
         """Return the logits after each row, (N, V), and the decoding state."""
         ids_NT = pad_rows(rows).to(self.device)

@@ -129,9 +129,11 @@ class LanguageModel(ABC):
         *,
         max_tokens: int = 100,
         sampling: Sampling = AS_IT_IS,
+        beam_size: int | None = None,
         seed: int = 1,
         first_number: int = 0,
         should_stop: Callable[[], bool] = lambda: False,
+        on_text: Callable[[str], None] | None = None,
     ) -> list[Continuation]:
         """Continue each prompt. Raises ConfigError unless the model is causal."""
         raise ConfigError(f"a model for {self.task} does not continue text; use one for causal-lm, or fill its gaps")
