@@ -13,27 +13,37 @@ from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import STANDARD, echo
 from transduce.cli.paths import require_writable
+from transduce.errors import ConfigError
 
 __all__ = ["attention"]
 
 
 def attention(
     folder: options.Model,
-    src: Annotated[str, Option(help="Translate this sentence.", show_default=False)],
+    src: Annotated[
+        str, Option(help="Translate this sentence; of a language model, the text to read.", show_default=False)
+    ],
     tgt: Annotated[str | None, Option(help="Use this translation instead of the model's.")] = None,
     out: Annotated[Path, Option(help="Write the HTML page to this file; - is stdout.")] = Path("attention.html"),
     device: options.Device = "auto",
 ) -> None:
-    """Draw the attention weights of a translation, all layers and heads, as one HTML page. Figures 3 to 5."""
+    """Draw the attention weights of a translation or a text, all layers and heads, as one HTML page. Figures 3 to 5."""
     with command_imports():
-        from transduce.tasks import Translator
-        from transduce.view import attention_of_translation, write_attention_page
+        from transduce.tasks import LanguageModel, Translator
+        from transduce.tasks.model_folder import read_model_config
+        from transduce.view import attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
     require_writable("--out", out)
-    translator = Translator.load(folder, device=chosen_device(device))
-    maps = attention_of_translation(translator, src, tgt)
+    _, task = read_model_config(folder)
+    if task.name in LanguageModel.kinds:
+        if tgt is not None:
+            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task.name}")
+        maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src)
+    else:
+        translator = Translator.load(folder, device=chosen_device(device))
+        maps = attention_of_translation(translator, src, tgt)
     title = f"Attention: {maps.source}"
     if out == STANDARD:
         print(attention_page([maps], title=title))

@@ -32,8 +32,9 @@ def n_chosen(n_tokens: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> n_chosen(np.array([0, 1, 10, 100])).tolist()
     [0, 1, 2, 15]
     """
-    rounded = np.floor(P_CHOSEN * n_tokens + 0.5).astype(np.int64)
-    return np.maximum(rounded, np.minimum(n_tokens, 1))
+    rounded: NDArray[np.int64] = np.floor(P_CHOSEN * n_tokens + 0.5).astype(np.int64)
+    chosen: NDArray[np.int64] = np.maximum(rounded, np.minimum(n_tokens, 1))
+    return chosen
 
 
 def mask_tokens(

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from transduce.data import pad_rows
 from transduce.errors import DataError, SearchError
-from transduce.model import DecodingState
+from transduce.model import AttentionHook, DecodingState
 from transduce.search import beam_search
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
 from transduce.tasks.batch_search import require_sequence
-from transduce.tasks.language_model import AS_IT_IS, Continuation, LanguageModel
+from transduce.tasks.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of
 from transduce.tasks.model_folder import ModelFolder
 from transduce.text import BOS_ID, EOS_ID, normalise
 
@@ -166,7 +166,8 @@ class CausalLanguageModel(LanguageModel):
             _, state = self.model.extend(torch.tensor([ids[:-1]], device=self.device), state)
 
         def step(last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-            return self.model.step(last_ids_N, state)
+            logits_NV, state = self.model.step(last_ids_N, state)
+            return logits_NV, state
 
         room = self.max_length - len(ids) + 1
         ((best, *_),) = beam_search(
@@ -207,6 +208,14 @@ class CausalLanguageModel(LanguageModel):
         whole = self.codec.decode([*prompt, *ids])
         before = self.codec.decode(prompt)
         return whole[len(before) :] if whole.startswith(before) else self.codec.decode(ids)
+
+    def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
+        """Return no ids that an encoder reads, and those of the text, from BOS to EOS."""
+        return [], [BOS_ID, *self.codec.encode(lines_of(text)), EOS_ID]
+
+    def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
+        """Run the model over the ids of a text; the hook receives the attention weights."""
+        self.model(torch.tensor([written_ids[:-1]], device=self.device), attention_hook=attention_hook)
 
     @torch.no_grad()
     def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:

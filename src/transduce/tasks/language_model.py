@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.model import AttentionHook
 from transduce.search.sampling import Sampling
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.devices import usable_device
@@ -169,6 +170,14 @@ class LanguageModel(ABC):
     @abstractmethod
     def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
         """Return the log-probabilities of a document without BOS and EOS, in float64."""
+
+    @abstractmethod
+    def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids that an encoder reads of a text, and those that a decoder writes, from BOS to EOS."""
+
+    @abstractmethod
+    def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
+        """Run the model over the ids of a text; the hook receives the attention weights."""
 
     @property
     def _no_text(self) -> list[int]:

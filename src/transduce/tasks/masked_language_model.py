@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from transduce.errors import DataError
+from transduce.model import AttentionHook
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
 from transduce.tasks.model_folder import ModelFolder
@@ -48,10 +49,18 @@ class MaskedLanguageModel(LanguageModel):
         require_sequence(texts, "fill takes a list of texts", "for one text, fill([text])[0]")
         return [self._filled(text, n_best) for text in texts]
 
+    def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids of the text, its gaps as mask tokens, and none that a decoder writes."""
+        codec = GapCodec(self.codec)
+        return [BOS_ID, *codec.encode(text, [self.mask_id] * codec.n_gaps(text))], []
+
+    def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
+        """Run the model over the ids of a text; the hook receives the attention weights."""
+        self.model(torch.tensor([read_ids], device=self.device), attention_hook=attention_hook)
+
     @torch.no_grad()
     def _filled(self, text: str, n_best: int) -> FilledText:
-        codec = GapCodec(self.codec)
-        ids = [BOS_ID, *codec.encode(text, [self.mask_id] * codec.n_gaps(text))]
+        ids, _ = self.read_and_written(text)
         if len(ids) > self.max_length:
             raise DataError(
                 f"the text has {len(ids):,} tokens, BOS included, the model's window {self.max_length:,}; shorten it:"

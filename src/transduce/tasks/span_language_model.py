@@ -14,12 +14,12 @@ from transduce.config import BeamSearchConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.data.spans import spans_of
 from transduce.errors import ConfigError, DataError
-from transduce.model import EncoderDecoder, for_inference
+from transduce.model import AttentionHook, EncoderDecoder, for_inference
 from transduce.search import Hypothesis
 from transduce.tasks.batch_search import require_sequence, run_search
 from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
 from transduce.tasks.model_folder import ModelFolder
-from transduce.text import EOS_ID, Tokenizer
+from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.gaps import GapCodec
 
 __all__ = ["SpanLanguageModel"]
@@ -51,16 +51,11 @@ class SpanLanguageModel(LanguageModel):
         return [self._filled(text, n_best) for text in texts]
 
     def _filled(self, text: str, n_best: int) -> FilledText:
-        codec, sentinels = GapCodec(self.codec), self.tokenizer.language_model_ids[1:]
-        n_gaps = codec.n_gaps(text)
-        if n_gaps >= len(sentinels):
-            raise DataError(f"the text has {n_gaps:,} gaps, at most {len(sentinels) - 1} can be filled: {text[:50]!r}")
-        gaps = sentinels[:n_gaps]
-        source = codec.encode(text, gaps)
+        source, gaps = self._source(text)
         if not gaps:
             return FilledText(self.codec.decode(source).removesuffix("\n"), ())
         outputs = self._outputs(source, n_best)
-        spans = [spans_of(each.ids, set(sentinels)) for each in outputs]
+        spans = [spans_of(each.ids, set(self.tokenizer.language_model_ids)) for each in outputs]
         total = math.fsum(math.exp(each.log_prob) for each in outputs)
         fills = []
         for gap in gaps:
@@ -71,6 +66,27 @@ class SpanLanguageModel(LanguageModel):
             fills.append(tuple(SpanFill(span, share) for span, share in ranked))
         best = [token for id in source for token in (spans[0].get(id, []) if id in gaps else [id])]
         return FilledText(self.codec.decode(best).removesuffix("\n"), tuple(fills))
+
+    @torch.no_grad()
+    def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids of the text with its gaps as sentinels, and those of what is missing."""
+        source, _ = self._source(text)
+        (best, *_) = self._outputs(source, 1)
+        return [*source, EOS_ID], [BOS_ID, *best.ids, EOS_ID]
+
+    def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
+        """Run the model over the ids of a text; the hook receives the attention weights."""
+        src_BS, tgt_BT = (torch.tensor([ids], device=self.device) for ids in (read_ids, written_ids[:-1]))
+        self.model(src_BS, tgt_BT, attention_hook=attention_hook)
+
+    def _source(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids of a text without EOS, and the sentinels of its gaps. Raises DataError for too many gaps."""
+        codec, sentinels = GapCodec(self.codec), self.tokenizer.language_model_ids[1:]
+        n_gaps = codec.n_gaps(text)
+        if n_gaps >= len(sentinels):
+            raise DataError(f"the text has {n_gaps:,} gaps, at most {len(sentinels) - 1} can be filled: {text[:50]!r}")
+        gaps = sentinels[:n_gaps]
+        return codec.encode(text, gaps), gaps
 
     def _outputs(self, source: Sequence[int], n_best: int) -> list[Hypothesis]:
         """Return the outputs of a beam search, the best first."""

@@ -51,13 +51,14 @@ function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-const readable = (token) => (token.trim() === "" ? "\u2423" : token);
+const readable = (token) => (token === "\n" ? "\u21b5" : token.trim() === "" ? "\u2423" : token);
 /** Explain the marks in the tokens (word beginnings, BOS, EOS, bytes), one sentence each. */
 function describeMarks(tokens) {
   const has = (test) => tokens.some(test);
   const marks = [
     [has((token) => token.startsWith("\u2581")), "\u2581 marks the beginning of a word: a token without it continues "
       + "the word before it, or is punctuation."],
+    [has((token) => token === "\n"), "\u21b5 is the end of a line."],
     [has((token) => token === "<s>"), "<s> is the beginning of the sentence (BOS)."],
     [has((token) => token === "</s>"), "</s> is the end of the sentence (EOS)."],
     [has((token) => /\\x[0-9a-f]{2}/.test(token)), "\\x and two digits is one byte of a character."],
@@ -105,8 +106,8 @@ function stateFrom(params) {
     return Number.isInteger(number) && number >= 1 && number <= n ? number - 1 : fallback;
   };
   const sentence = within("sentence", examples.length, 0);
-  const { maps } = examples[sentence]; // a recurrent model has only cross-attention
-  const kind = Object.hasOwn(maps, params.get("kind")) ? params.get("kind") : "cross";
+  const { maps } = examples[sentence]; // a recurrent model has only cross-attention, a language model has none
+  const kind = [params.get("kind"), "cross", "decoder", "encoder"].find((name) => Object.hasOwn(maps, name));
   const [nLayers, nHeads, nQueries] = maps[kind].shape;
   return {
     sentence, kind,

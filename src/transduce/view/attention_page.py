@@ -36,14 +36,15 @@ ROUNDING_SLACK = 1e-2  # a softmax in bfloat16 may exceed 1 by about this much
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionMaps:
-    """The attention weights of all layers and heads for one sentence and its translation.
+    """The attention weights of all layers and heads for one sentence and its translation, or for one text.
 
+    The text of a causal language model is a target without a source, that of a masked one a source without a target.
     At each of T positions the decoder reads a token of ``tgt_tokens`` (``<s>`` first) and predicts one of
     ``tgt_predicted`` (``</s>`` last). A row of ``decoder`` or ``cross`` is the query of such a position; the page names
     it by the predicted token.
 
-    Raises ShapeError if a shape does not fit the tokens, if a weight is not between 0 and 1, or if ``decoder`` has a
-    weight on a later position.
+    Raises ShapeError if there are no weights, if a shape does not fit the tokens, if a weight is not between 0 and 1,
+    or if ``decoder`` has a weight on a later position.
 
     >>> maps = AttentionMaps(
     ...     source="a cat", translation="eine Katze", src_tokens=("a", "cat", "</s>"),
@@ -60,7 +61,7 @@ class AttentionMaps:
     src_tokens: tuple[str, ...]  # S tokens, ``</s>`` included
     tgt_tokens: tuple[str, ...]  # T tokens that the decoder reads
     tgt_predicted: tuple[str, ...]  # T tokens that it predicts
-    cross: Weights  # (L, H, T, S) encoder-decoder attention
+    cross: Weights | None = None  # (L, H, T, S) encoder-decoder attention, if the model has it
     encoder: Weights | None = None  # (L, H, S, S) encoder self-attention, if the model has it
     decoder: Weights | None = None  # (L, H, T, T) decoder self-attention, causal, if the model has it
 
@@ -71,7 +72,10 @@ class AttentionMaps:
                 f"tgt_predicted has {len(self.tgt_predicted)} tokens, tgt_tokens {n_tgt}; "
                 "each position reads one token and predicts one"
             )
-        _check_weights("cross", self.cross, n_rows=n_tgt, n_columns=n_src)
+        if not self.by_kind:
+            raise ShapeError("there are no weights; give encoder, decoder or cross")
+        if self.cross is not None:
+            _check_weights("cross", self.cross, n_rows=n_tgt, n_columns=n_src)
         if self.encoder is not None:
             _check_weights("encoder", self.encoder, n_rows=n_src, n_columns=n_src)
         if self.decoder is None:

@@ -1,4 +1,4 @@
-"""The attention weights of one translation, recorded during a forward pass. Section 3.2.3.
+"""The attention weights of one translation or one text, recorded during a forward pass. Section 3.2.3.
 
 Shapes: B batch (one sentence), H heads, T target or query positions, S source or key positions.
 """
@@ -6,18 +6,20 @@ Shapes: B batch (one sentence), H heads, T target or query positions, S source o
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from transduce.errors import CheckpointError, DataError
-from transduce.model import AttentionKind
-from transduce.tasks import Translator
+from transduce.model import AttentionHook, AttentionKind
+from transduce.tasks import LanguageModel, Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
+from transduce.view.svg import Weights
 
-__all__ = ["MAX_TOKENS", "attention_of_translation"]
+__all__ = ["MAX_TOKENS", "attention_of_text", "attention_of_translation"]
 
 MAX_TOKENS = 512  # per side, EOS included: a page grows with the square of both, times heads and layers
 
@@ -40,28 +42,48 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     src_ids = [*translator.source_ids(source), EOS_ID]
     tgt_ids = tgt.encode(translation, max_tokens=limit)
     _require_at_most(len(tgt_ids) + 1, limit, "its translation")
-    weights_of = defaultdict[AttentionKind, list[Tensor]](list)
-
-    def collect(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
-        assert len(weights_of[kind]) == layer
-        weights_of[kind].append(weights_BHTS[0].float().cpu())
-
     device = model.output_weight.device
     src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
-    model(src_BS, tgt_BT, attention_hook=collect)
+    weights_of = _recorded(lambda hook: model(src_BS, tgt_BT, attention_hook=hook))
     if not weights_of:
         raise CheckpointError(f"system = {model.config.system!r} has no attention weights to draw; use a Transformer")
-    stacked = {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in weights_of.items()}
     return AttentionMaps(
         source=source,
         translation=translation,
         src_tokens=tuple(src.pieces(src_ids)),
         tgt_tokens=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
         tgt_predicted=tuple(tgt.pieces([*tgt_ids, EOS_ID])),
-        cross=stacked["cross"],
-        encoder=stacked.get("encoder"),
-        decoder=stacked.get("decoder"),
+        **weights_of,
     )
+
+
+@torch.no_grad()
+def attention_of_text(model: LanguageModel, text: str) -> AttentionMaps:
+    """Return the weights of all layers and heads of a language model for ``text``.
+
+    A gap, written ``<mask>``, is read as the mask token by a masked model; a model of missing spans writes what is
+    missing. Raises DataError if the text is longer than the model's window, or than ``MAX_TOKENS`` tokens.
+    """
+    read_ids, written_ids = model.read_and_written(text)
+    limit = min(MAX_TOKENS, model.max_length)
+    _require_at_most(max(len(read_ids), len(written_ids)), limit, "the text")
+    weights_of = _recorded(lambda hook: model.forward(read_ids, written_ids, hook))
+    pieces = model.tokenizer.pieces
+    read, inputs, predicted = pieces(read_ids), pieces(written_ids[:-1]), pieces(written_ids[1:])
+    written = model.codec.decode(written_ids)
+    return AttentionMaps(text, written, tuple(read), tuple(inputs), tuple(predicted), **weights_of)
+
+
+def _recorded(forward: Callable[[AttentionHook], object]) -> dict[AttentionKind, Weights]:
+    """Return the weights of the only row of a batch, by kind, (layers, heads, T, S)."""
+    weights_of = defaultdict[AttentionKind, list[Tensor]](list)
+
+    def collect(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
+        assert len(weights_of[kind]) == layer
+        weights_of[kind].append(weights_BHTS[0].float().cpu())
+
+    forward(collect)
+    return {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in weights_of.items()}
 
 
 def _require_at_most(n_tokens: int, limit: int, what: str) -> None:
