@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from transduce.config.record import (
     A_NAME,
@@ -35,7 +35,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 CorpusName = Annotated[
     str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
 ]
-LanguageName = Annotated[str, matching("[a-z]{2,3}", "a language, as in en")]
+LanguageName = Annotated[str, matching("[a-z]{2,3}|both", "a language, as in en, or both")]
 Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-de")]
 TaskName = Annotated[
     str, Field(max_length=100), matching("[a-z][a-z0-9-]*", "lower-case letters, digits and '-', as in translation")
@@ -56,6 +56,11 @@ Corpora = Annotated[
 ]
 
 
+CorpusNames = Annotated[
+    tuple[CorpusName, ...], BeforeValidator(lambda names: tuple(names) if isinstance(names, list) else names)
+]
+
+
 class DataConfig(Record):
     """The corpora of a run, their cleaning and their tokenization."""
 
@@ -71,6 +76,8 @@ class DataConfig(Record):
     dev_src: FileName | None = None  # as train_src, for validation; default: the first corpus that has dev
     dev_tgt: FileName | None = None  # as train_tgt, for validation
     dev_tsv: FileName | None = None  # as train_tsv, for validation
+    # Further corpora whose dev sets are scored in each validation; they do not decide which checkpoint is the best.
+    also_dev: CorpusNames = ()
     test_src: FileName | None = None  # as train_src, for the final evaluation; default: the first corpus that has test
     test_tgt: FileName | None = None  # as train_tgt, for the final evaluation
     test_tsv: FileName | None = None  # as train_tsv, for the final evaluation
@@ -86,7 +93,7 @@ class DataConfig(Record):
     train_text: FileName | None = None
     dev_text: FileName | None = None  # likewise, for validation; default: the first corpus that has dev
     test_text: FileName | None = None  # likewise, for the final evaluation; default: the first corpus that has test
-    language: LanguageName | None = None  # the side of the corpora that is read, as in "en"
+    language: LanguageName | None = None  # the side of the corpora that is read, as in "en"; or "both", each by itself
     # The two vocabularies of section 5.1, over bytes; or single characters or bytes, as small language models use them.
     tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
     # What the vocabulary starts with: "bytes", or these and the "characters" of the training text, each one token.
@@ -133,8 +140,10 @@ class DataConfig(Record):
             raise ValueError(f"{named[0]} needs a task of language models, as in 'causal-lm', got task = {self.task!r}")
         if self.train_text is not None and "files" not in self.weights:
             raise ValueError(f"train_text needs corpus = 'files', got corpus = {quoted(self.corpus)}")
-        if self.language is not None and self.language not in self.direction.split("-"):
-            raise ValueError(f"language should be a side of direction = {self.direction!r}, got {self.language!r}")
+        if self.language is not None and self.language not in (*self.direction.split("-"), "both"):
+            raise ValueError(
+                f"language should be a side of direction = {self.direction!r}, or 'both', got {self.language!r}"
+            )
         return self
 
     def text_of(self, split: Split) -> str | None:
@@ -157,6 +166,10 @@ class DataConfig(Record):
             raise ValueError(f"recombination needs trees, task = 'parsing', got task = {self.task!r}")
         if self.masks and is_parsing:
             raise ValueError("masks need task = 'translation', got task = 'parsing'")
+        if self.also_dev and self.task not in ("translation", "parsing"):
+            raise ValueError(f"also_dev is for tasks on pairs, as in 'translation', got task = {self.task!r}")
+        if "files" in self.also_dev or len(set(self.also_dev)) != len(self.also_dev):
+            raise ValueError(f"also_dev should name corpora other than 'files', each once, got {list(self.also_dev)}")
         if self.bpe_dropout and self.tokenizer != "bpe":
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self
@@ -165,6 +178,11 @@ class DataConfig(Record):
     def weights(self) -> dict[str, float]:
         """The training corpora, with how often an epoch reads each of their pairs."""
         return {self.corpus: 1.0} if isinstance(self.corpus, str) else dict(self.corpus)
+
+    def for_dev_of(self, corpus: str) -> Self:
+        """Return the configuration that reads the dev set of another corpus, of ``also_dev``."""
+        own_text = {f"{split}_{what}": None for split in SPLITS for what in ("src", "tgt", "tsv", "trees", "text")}
+        return self.model_copy(update={"corpus": corpus, "also_dev": (), **own_text})
 
     def files_of(self, split: Split) -> tuple[str | None, str | None, str | None]:
         """Return the configured files of a split: source, target, and one file with both."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from transduce.config import DataConfig, Split
@@ -22,17 +22,18 @@ MAX_DOCUMENT_CHARACTERS = 1 << 20  # a longer document is read as several
 class PlainText:
     """Documents of files and folders, or of one side of parallel corpora.
 
-    In files, blank lines separate documents; in a folder, all files are read, in the order of their paths. The side of
-    a corpus is one document.
+    In files, blank lines separate documents; in a folder, all files are read, in the order of their paths. A side of a
+    corpus is one document.
     """
 
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
         """Find all text. Raises ConfigError if the configuration names none, DataError if text is missing."""
         self.config = config
-        self._side = None if config.language is None else config.direction.split("-").index(config.language)
+        languages = config.direction.split("-")
+        self._sides = [side for side, name in enumerate(languages) if config.language in (name, "both")]
         self._files = {split: _files_in(Path(name)) for split in SPLITS if (name := config.text_of(split)) is not None}
         has_corpora = set(config.weights) != {OWN_FILES}
-        if has_corpora and self._side is None:
+        if has_corpora and not self._sides:
             raise ConfigError(
                 f"data.language should be a side of direction = {config.direction!r}, as in"
                 f" {config.src_language!r}: a language model reads one side of a corpus"
@@ -51,14 +52,16 @@ class PlainText:
         if corpus == OWN_FILES:
             return _documents_of_files(self._files["train"])
         assert self._pairs is not None
-        return documents_of(self._one_side(self._pairs.clean_train_pairs(corpus, CleaningReport())))
+        pairs = self._pairs
+        return self._documents_of_sides(lambda: pairs.clean_train_pairs(corpus, CleaningReport()))
 
     def documents(self, split: Split) -> Iterator[Document]:
         """Yield the documents of dev or test."""
         if split in self._files:
             return _documents_of_files(self._files[split])
         assert self._pairs is not None
-        return documents_of(self._one_side(self._pairs.pairs(split)))
+        pairs = self._pairs
+        return self._documents_of_sides(lambda: pairs.pairs(split))
 
     def has(self, split: Split) -> bool:
         """Whether the split exists; "train" always does."""
@@ -71,9 +74,10 @@ class PlainText:
             return name
         return "" if self._pairs is None else self._pairs.name_of(split)
 
-    def _one_side(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-        assert self._side is not None
-        return (pair[self._side] for pair in pairs if pair[self._side].strip())
+    def _documents_of_sides(self, pairs: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[Document]:
+        """Yield the documents of each side that is read; ``pairs`` reads the corpus, once a side."""
+        for side in self._sides:
+            yield from documents_of(pair[side] for pair in pairs() if pair[side].strip())
 
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")

@@ -21,9 +21,9 @@ from transduce.files import write_lines
 from transduce.model import EncoderDecoder
 from transduce.tasks.model_folder import read_tokenizers
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
+from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, also_dev_name, new_prepared
 from transduce.tasks.task import Task
-from transduce.tasks.validation import PairValidation
+from transduce.tasks.validation import PairValidation, SeveralValidations
 from transduce.text import (
     Tokenizer,
     Tokenizers,
@@ -84,8 +84,13 @@ class PairTask(Task[Batch]):
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
         reports = _new_reports(text)
         with new_prepared(config, folder, names, reports) as temporary:
+            more = {name: self.text(config.for_dev_of(name), data_folder) for name in config.also_dev}
             for split in filter(text.has, EVALUATION_SPLITS):  # first: an error is reported before hours of work
-                self._write_text(text, split, temporary)
+                self._write_text(text, split, temporary / str(split))
+            for name, other in more.items():
+                if not other.has("dev"):
+                    raise DataError(f"data.also_dev names {name}, which has no dev text; name corpora that have")
+                self._write_text(other, "dev", temporary / also_dev_name(name))
             for remark in self.remarks(config):
                 log(f"warning: {remark}")
             tokenizers = self._tokenizers(text, log)
@@ -108,6 +113,9 @@ class PairTask(Task[Batch]):
                 dev_pairs = {"dev": self.dev_pairs(text.pairs("dev"), config)}
                 dev = encode(temporary / "dev", dev_pairs)
                 log(_describe_store("dev", dev))
+            for name, other in more.items():
+                dev_pairs = {"dev": self.dev_pairs(other.pairs("dev"), config)}
+                log(f"{name} {_describe_store('dev', encode(temporary / also_dev_name(name), dev_pairs))}")
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> PairStore:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
@@ -141,13 +149,19 @@ class PairTask(Task[Batch]):
         *,
         device: torch.device,
         distributed: DistributedContext | None = None,
-    ) -> PairValidation | None:
-        """Return the validation: perplexity of the dev set and a score of the outputs."""
+    ) -> PairValidation | SeveralValidations | None:
+        """Return the validation: perplexity of the dev set and a score of the outputs; of further dev sets, too."""
         text, get_model = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
         if prepared.dev is None or text is None:
             return None
-        dev, tokenizers = cast(PairStore, prepared.dev), prepared.tokenizers
-        return self.validation(get_model, tokenizers, dev, text, config, device=device, distributed=distributed)
+
+        def validation(store: Store, text: tuple[list[str], list[str]]) -> PairValidation:
+            store, tokenizers = cast(PairStore, store), prepared.tokenizers
+            return self.validation(get_model, tokenizers, store, text, config, device=device, distributed=distributed)
+
+        first = validation(prepared.dev, text)
+        others = {name: validation(store, prepared.also_dev_text(name)) for name, store in prepared.also_dev.items()}
+        return SeveralValidations(first, others) if others else first
 
     def _tokenizers(self, text: PairedText, log: Callable[[str], None]) -> Tokenizers:
         """Train the tokenizers. Raises DataError, with the cleaning report, if too little training text is left."""
@@ -174,14 +188,17 @@ class PairTask(Task[Batch]):
             log(f"warning: {remark}")
         return tokenizers
 
-    def _write_text(self, text: PairedText, split: Split, folder: Path) -> None:
-        """Write dev or test unchanged: scores use the original text, not the tokenizer's version of it."""
+    def _write_text(self, text: PairedText, split: Split, path: Path) -> None:
+        """Write dev or test unchanged, as ``path`` and the sides' endings.
+
+        Scores use the original text, not the tokenizer's version of it.
+        """
         pairs = list(text.pairs(split))
         if not any(src.strip() for src, _ in pairs):
             name = text.name_of(split)
             raise DataError(f"{split} text {name} has no line to translate; omit it, or use another")
-        for side, name in enumerate(self.text_files(split)):
-            write_lines(folder / name, (pair[side] for pair in pairs))
+        for side, ending in enumerate(("src", "tgt")):
+            write_lines(path.with_name(f"{path.name}.{ending}"), (pair[side] for pair in pairs))
 
 
 def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:

@@ -36,7 +36,15 @@ from transduce.files import (
 from transduce.tasks.registry import task_named
 from transduce.text import Tokenizers
 
-__all__ = ["EVALUATION_SPLITS", "Prepared", "new_prepared", "open_prepared", "prepare", "write_prepared"]
+__all__ = [
+    "EVALUATION_SPLITS",
+    "Prepared",
+    "also_dev_name",
+    "new_prepared",
+    "open_prepared",
+    "prepare",
+    "write_prepared",
+]
 
 MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # dict: format 1 added only the manifest
 FORMAT = len(MIGRATIONS)
@@ -56,6 +64,19 @@ class Prepared:
     text_names: Mapping[str, str]  # names of the dev and test texts, if any
 
     @property
+    def also_dev(self) -> dict[str, Store]:
+        """The further dev sets, by corpus."""
+        task = task_named(self.config.task)
+        return {
+            name: task.open_store(self.folder / also_dev_name(name), self.tokenizers) for name in self.config.also_dev
+        }
+
+    def also_dev_text(self, corpus: str) -> tuple[list[str], list[str]]:
+        """Return the source and target lines of a further dev set. Raises DataError if they do not align."""
+        pairs = list(read_aligned_files(*(self.folder / f"{also_dev_name(corpus)}.{side}" for side in ("src", "tgt"))))
+        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+
+    @property
     def fingerprint(self) -> str:
         """Fingerprint of the tokenizers and all ids, independent of file formats."""
         manifests = [(self.folder / split / MANIFEST_NAME) for split in ("train", "dev")]
@@ -72,6 +93,11 @@ class Prepared:
             return None
         pairs = list(read_aligned_files(*files))
         return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+
+
+def also_dev_name(corpus: str) -> str:
+    """Return the name of a further dev set in a prepared folder: of its store, and of its text files."""
+    return f"dev-{corpus}"
 
 
 def prepare(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import PairBatches, PairStore
+from transduce.metrics import perplexity
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
-from transduce.training import BatchSource, DistributedContext, Objective, Validation
+from transduce.training import BatchSource, DistributedContext, Objective, Score, Validation
 from transduce.training.gradients import BatchT
 
-__all__ = ["PairValidation", "mean_nll_nats"]
+__all__ = ["PairValidation", "SeveralValidations", "mean_nll_nats"]
 
 
 def mean_nll_nats(
@@ -111,3 +112,24 @@ class PairValidation(ABC):
         if None in by_rank:
             return None
         return [by_rank[index % n][index // n] for index in range(len(self._sources))]
+
+
+class SeveralValidations:
+    """Validation on several dev sets: the first gives the loss; the scores of the others have their names."""
+
+    def __init__(self, first: PairValidation, others: Mapping[str, PairValidation]) -> None:
+        self.first, self.others = first, others
+
+    def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
+        """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
+        result = self.first(should_stop)
+        if result is None:
+            return None
+        scores = dict(result.scores)
+        for name, validation in self.others.items():
+            other = validation(should_stop)
+            if other is None:
+                return None
+            scores[f"{name}_perplexity"] = Score(perplexity(other.nll_nats, 1))
+            scores |= {f"{name}_{metric}": score for metric, score in other.scores.items()}
+        return Validation(result.nll_nats, scores)
