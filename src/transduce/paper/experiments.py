@@ -55,7 +55,10 @@ RECORD_MIGRATIONS = (config_of_format_1,)
 # Fields of [data] that name trees on this machine: records leave them out, since they are shared.
 PATHS = frozenset({"train_trees", "dev_trees", "test_trees", "treebank"})
 # Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
-NOT_COMPARED = {("model", "src_vocab_size"), ("model", "tgt_vocab_size"), *(("data", name) for name in PATHS)}
+NOT_COMPARED = {
+    *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
+    *(("data", name) for name in PATHS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +296,8 @@ class Experiments:
         folder.mkdir(parents=True, exist_ok=True)
         if config.data.task == "parsing":
             few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
+        elif config.data.language is not None:
+            few, kind, lines, max_extra_tokens = folder / "few.txt", "text", [pair.en for pair in pairs], 1
         else:
             few, kind, lines, max_extra_tokens = folder / "few.tsv", "tsv", [f"{p.en}\t{p.de}" for p in pairs], 1
         write_lines(few, lines)
@@ -346,8 +351,7 @@ class Experiments:
         cost = cost_of(model_config)
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
-            text = prepared.text(split)
-            if text is None:
+            if split not in prepared.text_names:
                 scores[split] = None
             elif split == result.scored_split and result.scores is not None:
                 scores[split] = result.scores.as_json()

@@ -8,7 +8,9 @@ from functools import cache
 from math import exp, lgamma, pi, sqrt
 from statistics import mean
 
-__all__ = ["Interval", "half_width_of_mean", "interval_of_difference", "pooled_deviation", "student_t"]
+__all__ = [
+    "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference", "pooled_deviation", "student_t",
+]  # fmt: skip
 
 N_STEPS = 2000  # of Simpson's rule; even
 
@@ -55,6 +57,15 @@ def half_width_of_mean(n_values: int, groups: Iterable[Sequence[float]]) -> floa
     """
     deviation, freedom = pooled_deviation(groups)
     return student_t(freedom) * deviation / sqrt(n_values)
+
+
+def half_width_of_share(share: float, n: int) -> float:
+    """Return half of the 95 % interval of a share of ``n`` independent trials, by the normal approximation.
+
+    >>> round(half_width_of_share(0.5, 100), 3)
+    0.098
+    """
+    return 1.96 * sqrt(share * (1 - share) / n)
 
 
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:

@@ -29,7 +29,8 @@ def model_description(model: Mapping[str, Any]) -> str:
     >>> model_description({"n_encoder_layers": 6, "n_decoder_layers": 6, "d_model": 512})
     '6 + 6 layers, d_model 512'
     """
-    return f"{model['n_encoder_layers']} + {model['n_decoder_layers']} layers, d_model {model['d_model']}"
+    layers = [str(model[name]) for name in ("n_encoder_layers", "n_decoder_layers", "n_layers") if name in model]
+    return f"{' + '.join(layers)} layers, d_model {model['d_model']}"
 
 
 def corpus_description(data: Mapping[str, Any]) -> str:

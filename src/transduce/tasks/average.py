@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from transduce.config import RunConfig, Split
 from transduce.errors import CheckpointError, DataError
 from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
-from transduce.model import EncoderDecoder
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, open_prepared
@@ -18,7 +18,6 @@ from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import CHECKPOINTS, RunSettings, read_run_file, require_made_by
 from transduce.tasks.run_folder import MODEL, require_same_data, store_of
 from transduce.tasks.task import Scores
-from transduce.tasks.validation import PairValidation
 from transduce.training import average_weights, averaged_checkpoints, read_state
 
 __all__ = ["average_run", "dev_perplexity"]
@@ -77,13 +76,19 @@ def average_run(
     return model_folder, scores, split
 
 
-def dev_perplexity(model: EncoderDecoder, prepared: Prepared, config: RunConfig) -> float:
-    """Return the perplexity per dev token, without label smoothing, in the precision of training. Table 3, PPL.
+def dev_perplexity(model: nn.Module, prepared: Prepared, config: RunConfig) -> float:
+    """Return the perplexity per dev target, without label smoothing, in the precision of training. Table 3, PPL.
 
     Raises DataError if there is no dev text.
     """
-    validate = task_of(config).validator(lambda: model, prepared, config, device=model.output_weight.device)
-    if not isinstance(validate, PairValidation):
+    task = task_of(config)
+    training = config.training.model_copy(update={"validation_bleu": False})
+    model_config = task.model_config(config.model, prepared.tokenizers)  # with the vocabulary sizes of the text
+    config = config.model_copy(update={"training": training, "model": model_config})
+    validate = task.validator(lambda: model, prepared, config, device=next(model.parameters()).device)
+    if validate is None:
         raise DataError(f"{prepared.folder} has no dev text")
     with torch.no_grad():
-        return perplexity(validate.mean_nll_nats(), 1)
+        result = validate(lambda: False)
+    assert result is not None
+    return perplexity(result.nll_nats, 1)
