@@ -6,7 +6,7 @@ A compressor's figure is the growth of the compressed training text when the tes
 the test text: with a window as large as both, it has learned the training text. gzip and bz2 have small windows by
 design. N-gram models are over characters, with modified Kneser-Ney smoothing, by kenlm's ``lmplz`` and ``query`` (built
 from the source distribution of the package kenlm; left out if they are not given). TRAIN and TEST are files or folders
-of text, plain, .gz or .xz. Compare with ``transduce perplexity MODEL TEST``.
+of text, plain, .gz or .xz; lines are normalised, as those of a model. Compare with ``transduce perplexity MODEL TEST``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transduce.files import read_lines
+from transduce.text import normalise
 
 SPACE = "▁"  # for the space between words, as a character of its own
 
@@ -55,11 +56,12 @@ def main() -> None:
 def text_of(path: Path) -> bytes:
     """Return the text of a file, or of all files of a folder in the order of their names."""
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    return "".join(f"{line}\n" for file in files for line in read_lines(file) if line.strip()).encode()
+    lines = (normalise(line) for file in files for line in read_lines(file))
+    return "".join(f"{line}\n" for line in lines if line).encode()
 
 
 def compressors() -> dict[str, Callable[[bytes], bytes]]:
-    """Return the compressors at their best levels; zstd if Python has it (3.14) or the package zstandard."""
+    """Return the compressors at their best levels; zstd if the package zstandard is installed."""
     found: dict[str, Callable[[bytes], bytes]] = {
         "gzip -9": lambda text: gzip.compress(text, 9),
         "bz2 -9": lambda text: bz2.compress(text, 9),

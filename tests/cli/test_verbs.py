@@ -439,7 +439,9 @@ def test_every_verb_and_flag_is_known() -> None:
             "--tsv",
         ],
         "model": ["--json", "--length", "--vocab-size"],
+        "fill": ["--device", "--json", "--n-best"],
         "generate": [
+            "--beam",
             "--device",
             "--json",
             "--max-tokens",
@@ -490,6 +492,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--break-lock",
             "--data",
             "--device",
+            "--from",
             "--json",
             "--minutes",
             "--on-nan",

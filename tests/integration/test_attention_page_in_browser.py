@@ -248,3 +248,27 @@ def test_pointer_and_keyboard_isolate_and_keep_words(page: Path, tmp_path: Path,
         "Layer 1, head 5",
         f"Layer 1, head 5: die \u2192 the {first_weight:.2f}",
     ]
+
+
+def test_a_language_model_has_one_text_and_one_kind_of_attention(tmp_path: Path, rendered: Render) -> None:
+    causal = AttentionMaps(
+        source="", translation="die \n Katze", src_tokens=(), tgt_tokens=READ, tgt_predicted=WRITTEN,
+        decoder=spread(len(READ), len(READ), causal=True),
+    )  # fmt: skip
+    masked = AttentionMaps(
+        source="the <mask>", translation="", src_tokens=(*SRC[:-1], "\n"), tgt_tokens=(), tgt_predicted=(),
+        encoder=spread(len(SRC), len(SRC)),
+    )  # fmt: skip
+    for number, (maps, kind, shown, other) in enumerate(
+        ((causal, "decoder", "translation", "source"), (masked, "encoder", "source", "translation"))
+    ):
+        path = tmp_path / f"{kind}.html"
+        write_attention_page(path, [maps], title="Attention")
+        document = rendered(path, "#kind=cross", tmp_path / str(number))
+        assert "data-error" not in document.attrib
+        assert values(document, "kind") == [kind]
+        assert text_of(by_id(document, f"{shown}-label")) == "Text"
+        assert "hidden" not in by_id(document, f"{shown}-line").attrib
+        assert "hidden" in by_id(document, f"{other}-line").attrib
+    assert texts(document, KEYS)[-1] == "\u21b5"
+    assert "end of a line" in text_of(by_id(document, "marks"))

@@ -53,7 +53,9 @@ def test_without_it_nothing_changes(config: RunConfig, tmp_path: Path) -> None:
     assert len(fingerprints) == 1
 
 
-def test_what_is_refused(config: RunConfig, tmp_path: Path) -> None:
+def test_what_is_refused(config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRANSDUCE_DATA", raising=False)
     for fields, facts in (
         ({"also_dev": ["files"]}, ("also_dev", "'files'")),
         ({"also_dev": ["grammar", "grammar"]}, ("also_dev", "each once")),
@@ -62,5 +64,8 @@ def test_what_is_refused(config: RunConfig, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=naming(*facts)):
             config_from_mapping(DataConfig, fields, where="data")
     nowhere = config.data.model_copy(update={"also_dev": ("multi30k",)})
+    without_dev = config.data.model_copy(update={"dev_tsv": None})
+    with pytest.raises(ConfigError, match="first dev text"):
+        prepare(without_dev, tmp_path / "prepared")
     with pytest.raises(DataError):
         prepare(nowhere, tmp_path / "prepared", data_folder=tmp_path)

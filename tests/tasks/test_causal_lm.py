@@ -18,7 +18,8 @@ from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
 from transduce.search.sampling import Sampling
 from transduce.tasks import Translator, train
-from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, train_characters
+from transduce.tasks.causal_language_model import CausalLanguageModel, _Shown
+from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, train_bpe, train_characters
 
 RECIPE = """
 preset = "tiny"
@@ -118,13 +119,13 @@ def test_the_seed_decides(model: LanguageModel) -> None:
 def test_generation_with_a_cache_is_recomputation(model: LanguageModel) -> None:
     """Within the window, each greedy token is the best of a whole forward pass."""
     (continued,) = model.generate(["The"], max_tokens=15, sampling=GREEDY)
-    prompt = model._prompt_ids("The")
-    ids = list(prompt)
+    prompt = model._encoded("The")
+    ids = list(prompt.ids)
     with torch.no_grad():
         for _ in range(continued.tokens):
             logits = model.model.output.logits(model.model(torch.tensor([ids])))[-1:]
             ids.append(int(model._without_special(logits).argmax()))
-    assert model._text_after(prompt, ids[len(prompt) :]) == continued.text
+    assert model._text_after(prompt, ids[len(prompt.ids) :]) == continued.text
 
 
 def test_a_beam_finds_at_least_what_greedy_search_finds(model: LanguageModel) -> None:
@@ -133,7 +134,7 @@ def test_a_beam_finds_at_least_what_greedy_search_finds(model: LanguageModel) ->
     one, four = (model.generate(prompts, max_tokens=12, beam_size=size) for size in (1, 4))
     assert [each.text for each in one] == [each.text for each in greedy]
     for found, best in zip(four, one, strict=True):
-        prompt = model._prompt_ids(found.prompt)
+        prompt = model._encoded(found.prompt).ids
         ids = [*prompt, *model.tokenizer.encode_continuation(found.text)]
         assert found.log_prob >= best.log_prob - 1e-5
         if not found.is_ended:  # its log-probability is that of its tokens after the prompt
@@ -149,6 +150,32 @@ def test_text_is_passed_on_as_it_is_drawn(model: LanguageModel) -> None:
     (whole,) = model.generate(["The"], max_tokens=40, seed=3, on_text=pieces.append)
     assert "".join(pieces) == whole.text
     assert len(pieces) > 10
+    shown = _Shown(pieces.append)
+    pieces.clear()
+    for text in ("a", "aé", "aé\ufffd", "aé日", "aé日\ufffd"):  # the last character stays incomplete
+        shown.add(text)
+    shown.end("aé日\ufffd")
+    assert pieces == ["a", "é", "日", "\ufffd"]
+
+
+def test_a_space_at_the_end_of_a_prompt_begins_a_word(model: LanguageModel) -> None:
+    """Over characters it is a token; over subwords it belongs to the token that comes next."""
+    (inside, outside) = (model._encoded(text).ids for text in ("The", "The "))
+    assert outside == [*inside, model.tokenizer.space_id]
+    torch.manual_seed(1)
+    tokenizer = train_bpe(["the dogs see the cats ."] * 3, vocab_size=400, extra_tokens=LANGUAGE_MODEL_TOKENS)
+    config = LanguageModelConfig(
+        n_layers=1, d_model=16, d_ff=16, n_heads=2, d_k=8, d_v=8, vocab_size=tokenizer.size, n_positions=24
+    )
+    subwords = CausalLanguageModel(TransformerLM.from_config(config), tokenizer, max_length=24)
+    starts = set(tokenizer.word_start_ids)
+    for seed in range(5):
+        for options in ({"seed": seed}, {"beam_size": 2 + seed}):
+            (with_space,) = subwords.generate(["the dogs "], max_tokens=3, **options)
+            whole = subwords.tokenizer.encode(f"the dogs {with_space.text}")
+            first = whole[len(subwords.tokenizer.encode("the dogs"))]
+            assert first in starts, with_space
+            assert not with_space.text.startswith(" ") or tokenizer.pieces([first]) == ["▁"]
 
 
 def test_no_token_outside_of_text_is_generated(model: LanguageModel) -> None:
@@ -197,6 +224,8 @@ def test_what_is_refused(recipe: Path, run: Path, model: LanguageModel, tmp_path
         model.generate(["a very long prompt that does not fit"])
     with pytest.raises(SearchError, match="beam"):
         model.generate(["a"], beam_size=2, sampling=GREEDY)
+    with pytest.raises(SearchError, match="max_tokens"):
+        model.generate(["a"], max_tokens=0)
     with pytest.raises(TypeError, match="list"):
         model.generate("a prompt")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no words"):

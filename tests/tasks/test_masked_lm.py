@@ -11,16 +11,16 @@ import torch
 
 from said import naming
 from transduce import LanguageModel
-from transduce.config import LanguageModelConfig
+from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError
-from transduce.model import TransformerLM
+from transduce.model import Transformer, TransformerLM
 from transduce.recipes import read_recipe
 from transduce.tasks import train
 from transduce.tasks.causal_language_model import CausalLanguageModel
 from transduce.tasks.masked_language_model import MaskedLanguageModel
 from transduce.tasks.span_language_model import SpanLanguageModel
-from transduce.text import BOS_ID
+from transduce.text import BOS_ID, LANGUAGE_MODEL_TOKENS, byte_tokenizer
 
 SHARED = """
 preset = "tiny"
@@ -166,12 +166,29 @@ def test_spans_of_any_length_are_written(spans: SpanLanguageModel) -> None:
     assert [len(each.fills) for each in filled] == [2, 0]
     assert filled[1].text == "no gap"
     assert filled[0].text.startswith("The old")
-    assert filled[0].text.endswith(" cat.")
+    assert filled[0].text.endswith("cat.")
     assert "<extra_id" not in filled[0].text
     for gap in filled[0].fills:
         shares = [each.probability for each in gap]
         assert shares == sorted(shares, reverse=True)
         assert 0 < sum(shares) <= 1 + 1e-9
+    more = spans.fill(["The old <mask> sees <mask> cat."], n_best=9)
+    assert more[0].text == filled[0].text  # whatever n_best is
+    many = spans.fill(["<mask> " * 15], n_best=2)  # outputs of very small probability
+    assert len(many[0].fills) == 15
+
+
+def test_a_text_longer_than_the_positions_is_refused() -> None:
+    torch.manual_seed(1)
+    tokenizer = byte_tokenizer(extra_tokens=LANGUAGE_MODEL_TOKENS)
+    config = ModelConfig(
+        n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=16, n_heads=2, d_k=8, d_v=8, positions="learned",
+        n_positions=12, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
+    )  # fmt: skip
+    model = SpanLanguageModel(Transformer(config), tokenizer, SearchConfig(), max_length=12)
+    assert model.fill(["a <mask>"])
+    with pytest.raises(DataError, match=naming(12)):
+        model.fill(["a longer text with a <mask>"])
 
 
 def test_what_is_refused(runs: dict[str, Path], masked: MaskedLanguageModel, spans: SpanLanguageModel) -> None:
@@ -195,6 +212,7 @@ def test_what_is_refused(runs: dict[str, Path], masked: MaskedLanguageModel, spa
         ("masked-lm", "model.system=transformer", "'language-model'"),
         ("masked-lm", "model.n_positions=1", "at least 2"),
         ("masked-lm", "training.r_drop=1.0", "r_drop"),
+        ("masked-lm", "training.both_ways_epochs=1", "both_ways_epochs"),
         ("span-corruption", "data.shared_vocabulary=false", "shared_vocabulary"),
         ("span-corruption", "model.system=recurrent", "'transformer'"),
     ],

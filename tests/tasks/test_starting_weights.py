@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from transduce import Translator
 from transduce.config import LanguageModelConfig, ModelConfig
-from transduce.errors import CheckpointError, ConfigError
+from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.model import Transformer, TransformerLM
 from transduce.model.weights import NamedOnDisk
 from transduce.recipes import read_recipe
@@ -83,10 +84,20 @@ def test_what_does_not_fit_is_drawn_and_named() -> None:
     assert any("encoder.2." in name for name in taken.drawn)
     for name, weight in model.canonical().items():
         assert torch.equal(weight, before[name] if name in taken.drawn else other.weights[name])
+    assert taken.differing == ()
     lines = taken.lines(Path("other"))
     assert lines[0] == f"took {len(taken.taken)} weights of other"
     assert lines[1].startswith("drawn at random: encoder.")
     assert lines[1].endswith("more")
+
+
+def test_settings_that_weights_depend_on_are_named() -> None:
+    config = TRANSLATOR.model_copy(update={"norm": "post", "n_heads": 4, "d_k": 4, "d_v": 4})
+    taken = take_weights(build(config, 1), config, SHARED, saved(TRANSLATOR))
+    assert ("norm", "pre", "post") in taken.differing
+    assert ("n_heads", 2, 4) in taken.differing
+    (warning,) = (line for line in taken.lines(Path("other")) if line.startswith("warning"))
+    assert "norm 'pre' there and 'post' here" in warning
 
 
 def test_embeddings_of_another_vocabulary_are_not_taken() -> None:
@@ -186,6 +197,38 @@ def test_a_resumed_run_is_the_same(runs: Path, tmp_path: Path) -> None:
     weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in (runs / "first", tmp_path / "run")]
     assert weights[0] == weights[1]
     assert "ancestry" in json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+
+
+def test_a_store_with_the_same_vocabulary_is_used(runs: Path, tmp_path: Path) -> None:
+    """Whatever the settings say that it was made by."""
+    config = read_recipe(runs / "masked.toml", start_from(runs / "masked" / "model"))
+    train(config, tmp_path / "more", store=runs / "masked" / "store")
+    assert (tmp_path / "more" / "model").is_dir()
+
+
+def test_cleaning_is_counted_without_training_a_vocabulary(runs: Path, tmp_path: Path) -> None:
+    pairs = "".join(f"word {n}\tWort {n}\n" for n in range(10)) + "no tab\n" * 30
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text(pairs if name == "train" else "a\tb\n", encoding="utf-8")
+    files = [f"data.{name}_tsv={json.dumps(str(tmp_path / f'{name}.tsv'))}" for name in ("train", "dev")]
+    settings = [*start_from(runs / "masked" / "model"), "data.corpus=files", *files]
+    with pytest.raises(DataError, match="max_dropped_share"):
+        train(read_recipe(runs / "translation.toml", settings), tmp_path / "run")
+
+
+def test_from_need_not_be_repeated(runs: Path, tmp_path: Path) -> None:
+    """A run resumed before its first checkpoint starts from the model again, and records it again."""
+    settings = [*start_from(runs / "masked" / "model"), "training.max_updates=4"]
+    stopped = train(
+        read_recipe(runs / "translation.toml", settings), tmp_path / "run", should_stop=iter([True]).__next__
+    )
+    assert stopped.reason == "interrupted"
+    shutil.rmtree(tmp_path / "run" / "checkpoints", ignore_errors=True)
+    train(read_recipe(runs / "translation.toml", ["training.max_updates=4"]), tmp_path / "run", resume=True)
+    whole = train(read_recipe(runs / "translation.toml", settings), tmp_path / "whole")
+    assert whole.model_folder is not None
+    weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("run", "whole")]
+    assert weights[0] == weights[1]
 
 
 def test_what_is_refused(runs: Path, tmp_path: Path) -> None:

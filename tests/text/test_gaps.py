@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.errors import DataError
-from transduce.text import Tokenizer, byte_tokenizer, normalise, train_bpe, train_characters
+from transduce.text import Tokenizer, byte_tokenizer, normalise, train_bpe, train_characters, train_wordpiece
 from transduce.text.documents import DocumentCodec
 from transduce.text.gaps import GapCodec
 
@@ -47,6 +47,24 @@ def test_characters_there_and_back(parts: list[str]) -> None:
     ids = codec.encode(text, [gap] * (len(parts) - 1))
     lines = text.replace("<mask>", "x").removesuffix("\n").split("\n")
     assert codec.documents.decode(ids) == "".join(f"{normalise(line)}\n" for line in lines)
+
+
+def test_gaps_are_counted_as_they_are_read() -> None:
+    """Normalisation may make a gap, or take one away."""
+    codec = GapCodec(DocumentCodec(byte_tokenizer()))
+    for text, n in (("<ma\0sk> a", 1), ("<mask\u0338> a", 1), ("<mask>\u0338 a", 0)):
+        assert codec.n_gaps(text) == codec.encode(text, [GAP] * codec.n_gaps(text)).count(GAP), text
+        assert codec.n_gaps(text) in (n, 1 - n)
+
+
+def test_word_pieces_inside_a_word_are_those_of_training() -> None:
+    wordpiece = train_wordpiece(TEXT * 3, vocab_size=700)
+    assert encoded(wordpiece, "dog<mask>") == ["▁dog", "_", "\n"]
+    codec = GapCodec(DocumentCodec(wordpiece))
+    after = codec.encode("the d<mask>s sleep", [GAP])
+    inside = after[after.index(GAP) + 1]
+    assert inside == wordpiece.vocabulary["…s"]
+    assert encoded(wordpiece, "the <mask>, the")[2] == ","
 
 
 def test_as_many_ids_as_gaps() -> None:

@@ -40,14 +40,15 @@ def attention(
     if task.name in LanguageModel.kinds:
         if tgt is not None:
             raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task.name}")
-        maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src)
+        maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src.replace("\\n", "\n"))
     else:
         translator = Translator.load(folder, device=chosen_device(device))
         maps = attention_of_translation(translator, src, tgt)
-    title = f"Attention: {maps.source}"
+    title = f"Attention: {maps.source or maps.translation}".replace("\n", " ")
+    translation = maps.translation if maps.cross is not None else ""  # else the text itself, or nothing
     if out == STANDARD:
         print(attention_page([maps], title=title))
-        echo(maps.translation)
+        echo(translation or "attention page: stdout")
         return
     write_attention_page(out, [maps], title=title)
-    print(f"{maps.translation}\nattention page: {out}")
+    print("\n".join(filter(None, (translation, f"attention page: {out}"))))

@@ -30,7 +30,8 @@ def perplexity(
 ) -> None:
     """Show how well a language model predicts a text: perplexity per token, and bits per byte.
 
-    The model's window slides over each document, so most tokens are predicted from at least half of a window.
+    The window of a causal model slides over each document, so most tokens are predicted from at least half of a window.
+    A masked model predicts each token from all others, which gives pseudo-perplexity: not comparable with the former.
     """
     with command_imports():
         from transduce.corpora.plain_text import documents_of
@@ -44,7 +45,12 @@ def perplexity(
     if json:
         print_json(score.as_json())
         return
-    print(f"perplexity     {score.perplexity:.4f}")
-    print(f"bits per byte  {score.bits_per_byte:.4f}")
-    print(f"tokens         {score.tokens:,}")
-    print(f"bytes          {score.bytes:,}")
+    pseudo = "pseudo-" if model.task == "masked-lm" else ""
+    figures = {
+        f"{pseudo}perplexity": f"{score.perplexity:.4f}",
+        f"{pseudo}bits per byte": f"{score.bits_per_byte:.4f}",
+        "tokens": f"{score.tokens:,}",
+        "bytes": f"{score.bytes:,}",
+    }
+    for name, value in figures.items():
+        print(f"{name:<{2 + max(map(len, figures))}}{value}")

@@ -170,7 +170,7 @@ class DataConfig(Record):
             raise ValueError(f"also_dev is for tasks on pairs, as in 'translation', got task = {self.task!r}")
         if "files" in self.also_dev or len(set(self.also_dev)) != len(self.also_dev):
             raise ValueError(f"also_dev should name corpora other than 'files', each once, got {list(self.also_dev)}")
-        if self.bpe_dropout and self.tokenizer != "bpe":
+        if self.bpe_dropout and self.tokenizer != "bpe" and self.tokenizer_from is None:
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self
 

@@ -1,7 +1,7 @@
 """Masking: the inputs and targets of masked language models. Devlin et al. (2019), section 3.1.
 
 Of the tokens of a segment some are chosen; most of these become the mask token, a few a random token, a few stay. The
-model predicts the chosen ones. Every epoch chooses anew, from the seed, the epoch and the segment alone.
+model predicts the chosen ones. Every epoch chooses anew, from the seed, the epoch and the number of the segment alone.
 
 Shapes: T positions of a segment, M chosen positions, I segments of an epoch, B rows of a batch, N chosen positions of
 all rows.
@@ -85,10 +85,9 @@ class MaskedBatches(SegmentBatches[TextBatch]):
         return segments.length_I, n_chosen(n_tokens_I).astype(np.int32)
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> TextBatch:
-        segments, inputs, targets, positions, n_before = self.segments(epoch), [], [], [], 0
+        inputs, targets, positions, n_before = [], [], [], 0
         for item, ids_T in zip(rows_B.tolist(), self._ids_of_segments(epoch, rows_B), strict=True):
-            where = int(segments.row_I[item]), int(segments.start_I[item])
-            random = np.random.default_rng([self.seed, epoch, 3, *where])
+            random = np.random.default_rng([self.seed, epoch, 3, item])
             inputs_T, chosen_M = mask_tokens(ids_T, self._mask_id, random)
             inputs.append(inputs_T)
             targets.append(ids_T[chosen_M])

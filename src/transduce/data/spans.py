@@ -7,7 +7,7 @@ sentinel with its span, and one more sentinel at the end::
     source   Thank you <extra_id_0> me to your party <extra_id_1> week .
     target   <extra_id_0> for inviting <extra_id_1> last <extra_id_2>
 
-Every epoch removes other spans, which follow from the seed, the epoch and the segment alone.
+Every epoch removes other spans, which follow from the seed, the epoch and the number of the segment alone.
 
 Shapes: T tokens of a segment, I segments of an epoch, B rows of a batch.
 """
@@ -39,7 +39,7 @@ def span_counts(n_tokens: NDArray[np.int64], *, max_spans: int) -> tuple[NDArray
     """
     n_removed = np.maximum(1, np.floor(P_REMOVED * n_tokens + 0.5).astype(np.int64))
     n_spans = np.floor(n_removed / MEAN_SPAN + 0.5).astype(np.int64)
-    # There are at least as many tokens left as spans, since a span is preceded by a token: 0.05 of 0.85.
+    # Enough tokens are left to separate the spans: 0.05 of 0.85.
     return n_removed, np.clip(n_spans, 1, max_spans)
 
 
@@ -50,27 +50,24 @@ def corrupt(
 
     >>> source, target = corrupt(np.arange(10, 20), [50, 51], np.random.default_rng(1))
     >>> source, target
-    ([10, 11, 12, 13, 14, 15, 16, 17, 50], [50, 18, 19, 51])
+    ([10, 11, 12, 13, 50, 16, 17, 18, 19], [50, 14, 15, 51])
     """
     (n_removed,), (n_spans,) = span_counts(np.array([len(ids_T)]), max_spans=len(sentinels) - 1)
     removed = _random_parts(int(n_removed), int(n_spans), random)
-    kept = _random_parts(len(ids_T) - int(n_removed), int(n_spans), random)
+    # One more part than spans; the first and the last may be empty, the others separate two spans.
+    first, *between, last = _random_parts(len(ids_T) - int(n_removed) + 2, int(n_spans) + 1, random)
     source, target, position = list[int](), list[int](), 0
-    for sentinel, n_kept, n_in_span in zip(sentinels, kept, removed, strict=False):
+    for sentinel, n_kept, n_in_span in zip(sentinels, [first - 1, *between], removed, strict=False):
         source += [*ids_T[position : position + n_kept].tolist(), sentinel]
         position += n_kept
         target += [sentinel, *ids_T[position : position + n_in_span].tolist()]
         position += n_in_span
+    source += ids_T[position : position + last - 1].tolist()
     return source, [*target, sentinels[len(removed)]]
 
 
 def _random_parts(total: int, n_parts: int, random: np.random.Generator) -> list[int]:
-    """Return the lengths of ``n_parts`` parts of at least 1 that make up ``total``, each division equally probable.
-
-    A total of 0 has one part, of 0.
-    """
-    if total == 0:
-        return [0]
+    """Return the lengths of ``n_parts`` parts of at least 1 that make up ``total``, each division equally probable."""
     cuts = np.sort(random.choice(total - 1, size=n_parts - 1, replace=False)) + 1
     return [end - start for start, end in pairwise([0, *cuts.tolist(), total])]
 
@@ -130,8 +127,7 @@ class SpanBatches(SegmentBatches[Batch]):
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
         segments, sources, targets = self.segments(epoch), [], []
         for item, ids_T in zip(rows_B.tolist(), self._ids_of_segments(epoch, rows_B), strict=True):
-            where = int(segments.row_I[item]), int(segments.start_I[item])
-            source, target = corrupt(ids_T, self._sentinels, np.random.default_rng([self.seed, epoch, 4, *where]))
+            source, target = corrupt(ids_T, self._sentinels, np.random.default_rng([self.seed, epoch, 4, item]))
             sources.append(source)
             targets.append(target)
         rows = tuple(segments.row_I[rows_B].tolist())

@@ -83,6 +83,8 @@ def _examine_tokenizers_and_stores(folder: Path) -> Iterator[Finding]:
     yield from _left_out(folder / "train", prepared.train.summary)
     if not has_manifest(folder):
         yield note(folder, "no manifest, as in earlier versions: changes to its text cannot be detected")
+    for corpus, store in prepared.also_dev.items():  # raises if one is damaged
+        yield good(folder, f"further dev text of {corpus}: {_describe_store(store.summary)}")
     if prepared.dev is None:
         yield note(folder, "no dev text: there is no validation and no best checkpoint")
 

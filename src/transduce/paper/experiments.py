@@ -85,7 +85,7 @@ class RunRecord:
     torch: str
     parameters: int
     parameters_without_embeddings: int
-    training_flops: float  # 6 per matrix weight and target token
+    training_flops: float  # 6 per matrix weight and token; 0 if that rule does not apply
     sustained_flops: float  # FLOP/s of large matrix products in the same precision, measured before training
     dev_text: str
     dev_perplexity: float  # per token, not smoothed
@@ -349,6 +349,7 @@ class Experiments:
         sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
         model_config = config.model.with_vocabulary(*sizes)
         cost = cost_of(model_config)
+        n_tokens = task_of(config).n_counted_tokens(state.src_tokens, state.tgt_tokens)
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
             if split not in prepared.text_names:
@@ -376,7 +377,7 @@ class Experiments:
             torch=str(torch.__version__),
             parameters=cost.parameters,
             parameters_without_embeddings=cost.parameters_without_embeddings,
-            training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * state.tgt_tokens,
+            training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * (n_tokens or 0),
             sustained_flops=flops,
             dev_text=prepared.text_names["dev"],
             dev_perplexity=dev_perplexity(read_model_folder(model_folder, device=self.device).model, prepared, config),

@@ -29,7 +29,10 @@ from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
-__all__ = ["BatchSearch", "SearchResult", "StepDecoder", "require_sequence", "run_search"]
+__all__ = [
+    "MAX_SOURCE_TOKENS", "BatchSearch", "SearchResult", "StepDecoder", "max_positions", "require_sequence",
+    "run_search",
+]  # fmt: skip
 
 # Longer sources are truncated: no model is trained on such sentences, and attention is quadratic in their length.
 MAX_SOURCE_TOKENS = 1024
@@ -57,14 +60,19 @@ class BatchSearch:
         *,
         precision: InferencePrecision = "fp32",
         shortlist: Shortlist | None = None,
+        suppressed_ids: Sequence[int] = (),
     ) -> None:
-        """``shortlist``: score only its tokens. Raises ConfigError for a shortlist with an ensemble."""
+        """``shortlist``: score only its tokens. ``suppressed_ids``: tokens that are never generated.
+
+        Raises ConfigError for a shortlist with an ensemble.
+        """
         copies = [for_inference(each, precision) for each in models]
         if shortlist is not None and len(copies) > 1:
             raise ConfigError("a shortlist cannot be used with an ensemble; leave one of them out")
         self._shortlist = shortlist
         self._decoder: StepDecoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
-        self._max_positions = min(map(_max_positions, models))
+        self._max_positions = min(map(max_positions, models))
+        self._suppressed_ids = tuple(suppressed_ids)
         self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
 
     @property
@@ -126,14 +134,18 @@ class BatchSearch:
         is_scored: bool,
     ) -> list[list[Hypothesis]]:
         if self._shortlist is None:
-            return run_search(self._decoder, src_BS, max_lengths_B, search, process, is_scored=is_scored)
+            return run_search(
+                self._decoder, src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
+                is_scored=is_scored,
+            )  # fmt: skip
+        # Its tokens occur in translations, which have none of the suppressed ones.
         assert process is None  # it would see the shortlist's numbers of the tokens
         decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
         hypotheses = run_search(decoder, src_BS, max_lengths_B, search, is_scored=is_scored)
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
 
 
-def _max_positions(model: EncoderDecoder) -> int:
+def max_positions(model: EncoderDecoder) -> int:
     """Return the maximum length of a model's inputs and outputs: unlimited unless positions are learned."""
     match model.config:
         case TransformerConfig(positions="learned") | ConvS2SConfig(positions="learned") as config:
@@ -167,14 +179,16 @@ def run_search(
     search: SearchConfig,
     process: LogProbsProcessor | None = None,
     *,
+    suppressed_ids: Sequence[int] = (),
     is_scored: bool = True,
 ) -> list[list[Hypothesis]]:
     """Run greedy or beam search, as configured; returns the n-best hypotheses of each sentence. Section 6.1.
 
-    Without ``is_scored``, the hypotheses of greedy search have no scores.
+    ``suppressed_ids``: tokens that are not generated, besides padding and BOS. Without ``is_scored``, the hypotheses of
+    greedy search have no scores.
     """
     state = model.start(src_BS)
-    suppressed_ids = (PAD_ID, BOS_ID)
+    suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
             return beam_search(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import shake_128
 from typing import Self
 
@@ -28,6 +30,33 @@ __all__ = ["CausalLanguageModel"]
 ROWS_PER_BATCH = 32
 TOKENS_PER_BATCH = 8192  # of scoring
 REPLACEMENT = "\ufffd"  # what the bytes of an incomplete character are decoded to
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A prompt as ids."""
+
+    text: str
+    ids: list[int]  # BOS first
+    starts_word: bool  # it ends with a space, which belongs to the token that comes next
+
+
+@dataclass(slots=True)
+class _Shown:
+    """Passes on a growing text piece by piece, whole characters only."""
+
+    on_text: Callable[[str], None] | None
+    n_characters: int = 0  # so far
+
+    def add(self, text: str) -> None:
+        """Pass on what is new in ``text``; a character at its end may be incomplete."""
+        self.end(text.rstrip(REPLACEMENT))
+
+    def end(self, text: str) -> None:
+        """Pass on what is new in ``text``."""
+        if self.on_text is not None and len(text) > self.n_characters:
+            self.on_text(text[self.n_characters :])
+            self.n_characters = len(text)
 
 
 class CausalLanguageModel(LanguageModel):
@@ -55,67 +84,82 @@ class CausalLanguageModel(LanguageModel):
         """Continue each prompt until the model ends the document, or for ``max_tokens``.
 
         What a prompt gives depends on the seed and its number, counted from ``first_number``, not on the other prompts.
+        After a prompt that ends with a space a new word begins.
         With ``beam_size``, the most probable continuation that a beam search finds; it stays within the model's window.
         ``on_text`` receives the new text of a single prompt piece by piece, as it is drawn; not from a beam search.
         Raises TypeError for a single string, DataError for a prompt longer than the model's window, SearchError for a
-        beam with sampling.
+        beam with sampling, or for less than one token.
         """
         require_sequence(prompts, "generate takes a list of prompts", "for one prompt, generate([prompt])[0]")
-        encoded = [self._prompt_ids(prompt) for prompt in prompts]
+        if max_tokens < 1:
+            raise SearchError(f"max_tokens should be at least 1, got {max_tokens}")
+        encoded = [self._encoded(prompt) for prompt in prompts]
         if beam_size is not None:
             if sampling != AS_IT_IS:
                 raise SearchError("a beam search does not sample; leave out temperature, top_k and top_p, or the beam")
             return [
-                self._by_beam(prompt, ids, max_tokens, beam_size)
-                for prompt, ids in zip(prompts, encoded, strict=True)
-                if not should_stop()
+                Continuation(prompt.text, "", 0.0, 0, False)
+                if should_stop()
+                else self._by_beam(prompt, max_tokens, beam_size)
+                for prompt in encoded
             ]
-        order = sorted(range(len(prompts)), key=lambda number: len(encoded[number]))
+        order = sorted(range(len(prompts)), key=lambda number: len(encoded[number].ids))
         continued: dict[int, Continuation] = {}
         for start in range(0, len(order), ROWS_PER_BATCH):
             numbers = order[start : start + ROWS_PER_BATCH]
             generators = [torch.Generator().manual_seed(_seed_of(seed, first_number + number)) for number in numbers]
-            on_ids = None
-            if on_text is not None and len(prompts) == 1:
-                on_ids = self._streamer(encoded[0], on_text)
-            rows = self._continue([encoded[n] for n in numbers], max_tokens, sampling, generators, should_stop, on_ids)
+            shown = _Shown(on_text if len(prompts) == 1 else None)
+            rows = self._continue(
+                [encoded[number] for number in numbers], max_tokens, sampling, generators, should_stop, shown
+            )
             for number, (ids, log_prob) in zip(numbers, rows, strict=True):
-                is_ended = bool(ids) and ids[-1] == EOS_ID
                 text = self._text_after(encoded[number], ids)
+                shown.end(text)
+                is_ended = bool(ids) and ids[-1] == EOS_ID
                 continued[number] = Continuation(prompts[number], text, log_prob, len(ids), is_ended)
         return [continued[number] for number in range(len(prompts))]
 
-    def _prompt_ids(self, prompt: str) -> list[int]:
-        """Return BOS and the ids of a prompt; its last line is incomplete unless it ends with a newline."""
+    def _encoded(self, prompt: str) -> _Prompt:
+        """Encode a prompt; its last line is incomplete unless it ends with a newline."""
         *lines, last = prompt.split("\n")
         ids = [BOS_ID, *self.codec.encode(lines)]
         ids += self.tokenizer.encode(normalise(last)) if last.strip() else []
+        ends_with_space = last.strip() != "" and last[-1].isspace()
+        if ends_with_space and self.tokenizer.space_id is not None:
+            ids.append(self.tokenizer.space_id)
         if len(ids) > self.max_length:
             raise DataError(
                 f"the prompt has {len(ids):,} tokens, BOS included, the model's window {self.max_length:,}; shorten it:"
                 f" {prompt[:50]!r}"
             )
-        return ids
+        return _Prompt(prompt, ids, starts_word=ends_with_space and self.tokenizer.space_id is None)
+
+    @cached_property
+    def _is_inside_V(self) -> Tensor:
+        """Which tokens do not start a word."""
+        is_inside_V = torch.ones(self.tokenizer.size, dtype=torch.bool, device=self.device)
+        is_inside_V[self.tokenizer.word_start_ids] = False
+        return is_inside_V
 
     @torch.no_grad()
     def _continue(
         self,
-        prompts: Sequence[list[int]],
+        prompts: Sequence[_Prompt],
         max_tokens: int,
         sampling: Sampling,
         generators: Sequence[torch.Generator],
         should_stop: Callable[[], bool],
-        on_ids: Callable[[list[int]], None] | None = None,
+        shown: _Shown,
     ) -> list[tuple[list[int], float]]:
-        """Return the new ids of each row, EOS included, and their log-probability.
-
-        ``on_ids`` receives the new ids of the first row so far, after each token.
-        """
+        """Return the new ids of each row, EOS included, and their log-probability."""
         outputs: list[list[int]] = [[] for _ in prompts]
         total = [0.0] * len(prompts)
-        read = [list(prompt) for prompt in prompts]  # what the decoding state has read of each row
+        read = [list(prompt.ids) for prompt in prompts]  # what the decoding state has read of each row
         alive = list(range(len(prompts)))
         logits_NV, state = self._read(read)
+        for row, prompt in enumerate(prompts):
+            if prompt.starts_word:
+                logits_NV[row, self._is_inside_V] = -math.inf
         while alive and not should_stop():
             log_probs_NV = sampling_log_probs(self._without_special(logits_NV), sampling)
             drawn = draw(log_probs_NV, [generators[row] for row in alive]).tolist()
@@ -124,8 +168,8 @@ class CausalLanguageModel(LanguageModel):
                 outputs[row].append(id)
                 total[row] += log_prob
                 read[row].append(id)
-            if on_ids is not None:
-                on_ids(outputs[0])
+            if shown.on_text is not None:
+                shown.add(self._text_after(prompts[0], outputs[0]))
             kept = [
                 position
                 for position, row in enumerate(alive)
@@ -146,30 +190,24 @@ class CausalLanguageModel(LanguageModel):
             logits_NV, state = self.model.step(last_N, state)
         return list(zip(outputs, total, strict=True))
 
-    def _streamer(self, prompt: list[int], on_text: Callable[[str], None]) -> Callable[[list[int]], None]:
-        """Return a function of the new ids so far that passes on their new text, whole characters only."""
-        n_shown = 0
-
-        def show(ids: list[int]) -> None:
-            nonlocal n_shown
-            text = self._text_after(prompt, ids)
-            if not text.endswith(REPLACEMENT):  # else a character of several tokens is incomplete
-                on_text(text[n_shown:])
-                n_shown = len(text)
-
-        return show
-
-    def _by_beam(self, prompt: str, ids: list[int], max_tokens: int, beam_size: int) -> Continuation:
+    @torch.no_grad()
+    def _by_beam(self, prompt: _Prompt, max_tokens: int, beam_size: int) -> Continuation:
         """Return the most probable continuation found by beam search, without length penalty. Section 6.1."""
+        *before, last = prompt.ids
         state = self.model.start(1)
-        if len(ids) > 1:
-            _, state = self.model.extend(torch.tensor([ids[:-1]], device=self.device), state)
+        if before:
+            _, state = self.model.extend(torch.tensor([before], device=self.device), state)
+        is_first = True
 
         def step(last_ids_N: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+            nonlocal is_first
             logits_NV, state = self.model.step(last_ids_N, state)
+            if is_first and prompt.starts_word:
+                logits_NV[:, self._is_inside_V] = -math.inf
+            is_first = False
             return logits_NV, state
 
-        room = self.max_length - len(ids) + 1
+        room = self.max_length - len(before)
         ((best, *_),) = beam_search(
             step,
             state,
@@ -177,12 +215,12 @@ class CausalLanguageModel(LanguageModel):
             beam_size=beam_size,
             alpha=0.0,
             n_best=1,
-            bos_id=ids[-1],  # the last token of the prompt, which the state has not read
+            bos_id=last,  # what the state has not read
             eos_id=EOS_ID,
             suppressed_ids=[id for id in self._no_text if id != EOS_ID],
         )
-        new_ids = [*best.ids, *([EOS_ID] if best.is_finished else [])]
-        return Continuation(prompt, self._text_after(ids, new_ids), best.log_prob, len(new_ids), best.is_finished)
+        ids = [*best.ids, *([EOS_ID] if best.is_finished else [])]
+        return Continuation(prompt.text, self._text_after(prompt, ids), best.log_prob, len(ids), best.is_finished)
 
     @torch.no_grad()
     def _read(self, rows: Sequence[list[int]]) -> tuple[Tensor, DecodingState]:
@@ -203,11 +241,11 @@ class CausalLanguageModel(LanguageModel):
         logits_NV[:, blocked] = -math.inf
         return logits_NV
 
-    def _text_after(self, prompt: list[int], ids: list[int]) -> str:
-        """Return the text of the new ids: with the space of a new word, which decoding by itself would remove."""
-        whole = self.codec.decode([*prompt, *ids])
-        before = self.codec.decode(prompt)
-        return whole[len(before) :] if whole.startswith(before) else self.codec.decode(ids)
+    def _text_after(self, prompt: _Prompt, ids: list[int]) -> str:
+        """Return the text of the new ids: with the space of a new word, unless the prompt ends with one."""
+        whole, before = self.codec.decode([*prompt.ids, *ids]), self.codec.decode(prompt.ids)
+        text = whole[len(before) :] if whole.startswith(before) else self.codec.decode(ids)
+        return text.removeprefix(" ") if prompt.starts_word else text
 
     def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
         """Return no ids that an encoder reads, and those of the text, from BOS to EOS."""

@@ -55,9 +55,7 @@ class CausalLanguageModelling(TextTask[TextBatch]):
         )
 
     def objective(self, model: nn.Module, config: TrainingConfig) -> TextObjective:
-        """Return the cross-entropy of the next token. Raises ConfigError for R-Drop, which is for pairs."""
-        if config.r_drop:
-            raise ConfigError(f"r_drop needs a task on pairs, such as 'translation', got r_drop = {config.r_drop:g}")
+        """Return the cross-entropy of the next token."""
         return TextObjective(cast(TransformerLM, model), config)
 
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:

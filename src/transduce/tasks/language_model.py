@@ -49,7 +49,7 @@ class SpanFill:
 class FilledText:
     """A text whose gaps are filled."""
 
-    text: str  # with the best fill of each gap
+    text: str  # with the best fill of each gap; of missing spans, the best output
     fills: tuple[tuple[SpanFill, ...], ...]  # of each gap, the most probable first
 
 
@@ -58,7 +58,7 @@ class TextScore:
     """Cross-entropy of a text under a model."""
 
     nats: float
-    tokens: int  # predicted: those of the text and EOS of each document
+    tokens: int  # predicted: those of the text, of a causal model also EOS of each document
     bytes: int  # of the text in UTF-8
 
     @property
@@ -154,7 +154,7 @@ class LanguageModel(ABC):
     def score(self, documents: Iterable[Sequence[str]], *, stride: int | None = None) -> TextScore:
         """Return the cross-entropy of documents, each given by its lines. Raises DataError if there is no text.
 
-        ``stride``: by how many tokens the window of a causal model slides.
+        ``stride``: by how many tokens the window of a causal model slides; a masked one has none (ConfigError).
         """
         nats, n_tokens, n_bytes = 0.0, 0, 0
         for lines in documents:

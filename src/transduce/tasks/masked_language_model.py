@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from transduce.errors import DataError
+from transduce.errors import ConfigError, DataError
 from transduce.model import AttentionHook
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
@@ -32,7 +32,11 @@ class MaskedLanguageModel(LanguageModel):
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
-        """Return the language model of a model folder that has been read."""
+        """Return the language model of a model folder that has been read.
+
+        Raises CheckpointError if its vocabulary has no mask token.
+        """
+        loaded.require_language_model_tokens()
         return cls(loaded.model, loaded.tokenizers.src, max_length=loaded.model.window)
 
     @property
@@ -83,15 +87,17 @@ class MaskedLanguageModel(LanguageModel):
         """Return the log-probability of each of n tokens given all others in its window, (n,), in float64.
 
         Each token is masked in turn, near the middle of its window; their sum is the pseudo-log-likelihood of Salazar
-        et al. (2020). ``stride`` has no effect.
+        et al. (2020). Raises ConfigError for a ``stride``: the window follows the token.
         """
+        if stride is not None:
+            raise ConfigError("a masked model hides each token in turn, its window does not slide; omit the stride")
         whole, width = torch.tensor([BOS_ID, *ids]), min(self.max_length, len(ids) + 1)
         targets = range(1, len(whole))
-        starts = [min(max(0, position - width // 2), len(whole) - width) for position in targets]
+        windows = [(position, min(max(0, position - width // 2), len(whole) - width)) for position in targets]
         result = torch.empty(len(ids), dtype=torch.float64)
         per_batch = max(1, TOKENS_PER_BATCH // width)
         for begin in range(0, len(ids), per_batch):
-            of_batch = list(zip(targets, starts, strict=True))[begin : begin + per_batch]
+            of_batch = windows[begin : begin + per_batch]
             ids_BT = torch.stack([whole[start : start + width] for _, start in of_batch])
             masked_B = torch.tensor([position - start for position, start in of_batch])
             rows_B = torch.arange(len(of_batch))

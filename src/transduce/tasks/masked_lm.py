@@ -34,6 +34,10 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         """Build a model. Raises ConfigError unless it is a bidirectional language model."""
         return TransformerLM.from_config(_bidirectional(config))
 
+    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
+        """Return the tokens read; only some of them are targets."""
+        return src_tokens
+
     def text_batches(
         self,
         store: Store,
@@ -58,9 +62,7 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         )
 
     def objective(self, model: nn.Module, config: TrainingConfig) -> TextObjective:
-        """Return the cross-entropy of the chosen tokens. Raises ConfigError for R-Drop, which is for pairs."""
-        if config.r_drop:
-            raise ConfigError(f"r_drop needs a task on pairs, such as 'translation', got r_drop = {config.r_drop:g}")
+        """Return the cross-entropy of the chosen tokens."""
         return TextObjective(cast(TransformerLM, model), config)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> MaskedLanguageModel:

@@ -44,6 +44,7 @@ def model_card(
     """Return the Markdown text for ``README.md`` of a model folder."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
     cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
+    n_counted = task.n_counted_tokens(state.src_tokens, state.tgt_tokens)
     lines = [
         f"# A Transformer for {use.what}",
         "",
@@ -61,8 +62,7 @@ def model_card(
         f"- corpus: {_corpora(config.data, prepared)}",
         f"- {state.update:,} updates, {state.epoch + 1:,} epochs started, {state.tgt_tokens:,} target tokens, "
         f"{state.elapsed_s / 60:.1f} minutes",
-        f"- about {n_passes * cost.flops_per_token * state.tgt_tokens:.2e} floating-point operations "
-        f"(6 per weight and target token{f', in {n_passes:.3g} passes' if n_passes > 1 else ''})",
+        *_operations(n_passes * cost.flops_per_token, n_counted, n_passes),
         f"- batches of at most {training.max_tokens_per_batch:,} tokens per side x {training.n_accumulate}, "
         f"{training.precision}, seed {training.seed}",
         f"- {_method(config)}",
@@ -74,6 +74,13 @@ def model_card(
         name = prepared.text_names[split] + (f" ({len(text[0]):,} sentences)" if text else "")
         lines += ["", f"## Scores on {split}: {name}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
+
+
+def _operations(flops_per_token: float, n_tokens: int | None, n_passes: float) -> list[str]:
+    if n_tokens is None:
+        return []
+    passes = f", in {n_passes:.3g} passes" if n_passes > 1 else ""
+    return [f"- about {flops_per_token * n_tokens:.2e} floating-point operations (6 per weight and token{passes})"]
 
 
 def _vocabulary(config: RunConfig) -> str:

@@ -74,6 +74,13 @@ class ModelFolder:
         if self.task != task:
             raise CheckpointError(f"{where} holds a model for {self.task}, not for {task}; its card says how to use it")
 
+    def require_language_model_tokens(self) -> None:
+        """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
+        if not self.tokenizers.src.language_model_ids:
+            raise CheckpointError(
+                f"the vocabulary of the model for {self.task} has no mask token and no sentinels; train it again"
+            )
+
 
 def write_model_folder(
     folder: Path,

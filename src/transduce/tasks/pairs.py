@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -84,6 +85,8 @@ class PairTask(Task[Batch]):
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
         reports = _new_reports(text)
         with new_prepared(config, folder, names, reports) as temporary:
+            if config.also_dev and not text.has("dev"):
+                raise ConfigError("data.also_dev needs a first dev text, which decides which checkpoint is the best")
             more = {name: self.text(config.for_dev_of(name), data_folder) for name in config.also_dev}
             for split in filter(text.has, EVALUATION_SPLITS):  # first: an error is reported before hours of work
                 self._write_text(text, split, temporary / str(split))
@@ -177,6 +180,8 @@ class PairTask(Task[Batch]):
 
         try:
             tokenizers = self.train_tokenizers(lines, text.config)
+            if not any(report.n_read for report in reports.values()):  # the vocabulary of another model
+                deque(lines(0), maxlen=0)  # counts what cleaning drops
         except DataError as error:
             if any(report.n_kept for report in reports.values()):
                 raise
@@ -204,7 +209,7 @@ class PairTask(Task[Batch]):
 def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
     """Return the tokenizers of the model folder that ``config`` names, or None.
 
-    Raises CheckpointError if it cannot be used, ConfigError if they do not fit ``config.masks``.
+    Raises CheckpointError if it cannot be used, ConfigError if they do not fit ``masks`` or ``bpe_dropout``.
     """
     if config.tokenizer_from is None:
         return None
@@ -214,6 +219,8 @@ def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
             f"the tokenizer of {config.tokenizer_from} was trained {'with' if tokenizers.src.has_masks else 'without'}"
             f" masks; set data.masks = {str(tokenizers.src.has_masks).lower()}"
         )
+    if config.bpe_dropout and not tokenizers.src.merges:
+        raise ConfigError(f"data.bpe_dropout needs a BPE tokenizer; that of {config.tokenizer_from} merges nothing")
     return tokenizers
 
 

@@ -33,6 +33,7 @@ from transduce.files import (
     write_json,
     write_manifest,
 )
+from transduce.tasks.model_folder import read_tokenizers
 from transduce.tasks.registry import task_named
 from transduce.text import Tokenizers
 
@@ -156,8 +157,11 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
     was made with other settings than ``expected``.
     """
     config, text_names = _read_description(folder)
+    same_vocabulary = _OF_VOCABULARIES if expected is not None and _has_vocabulary_of(folder, config, expected) else ()
     for name in DataConfig.model_fields if expected is not None else ():
         got, want = getattr(config, name), getattr(expected, name)
+        if name in same_vocabulary:
+            continue
         if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
             continue  # corpus weights apply when epochs are sampled, not to the store
         if name != "max_dropped_share" and got != want:  # that limit was checked in preparation
@@ -170,6 +174,18 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
     dev = task.open_store(folder / "dev", tokenizers) if "dev" in text_names else None
     train = task.open_store(folder / "train", tokenizers)
     return Prepared(folder, config, tokenizers, train, dev, text_names)
+
+
+# Settings that have no effect when the vocabulary is that of another model.
+_OF_VOCABULARIES = ("tokenizer_from", "tokenizer", "alphabet", "min_pair_count", "vocab_size")
+
+
+def _has_vocabulary_of(folder: Path, config: DataConfig, expected: DataConfig) -> bool:
+    """Whether a prepared folder has the vocabulary of the model that ``expected.tokenizer_from`` names."""
+    if expected.tokenizer_from is None or expected.tokenizer_from == config.tokenizer_from:
+        return False
+    theirs = read_tokenizers(Path(expected.tokenizer_from))
+    return Tokenizers.load(folder).src.fingerprint == theirs.src.fingerprint
 
 
 def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:

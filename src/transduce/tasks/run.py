@@ -32,6 +32,7 @@ from transduce.tasks.run_file import (
     require_made_by,
     require_run,
     resume_config,
+    with_start_of,
 )
 from transduce.tasks.run_folder import (
     METRICS_FILE,
@@ -171,6 +172,8 @@ class _Run:
         checkpoint = newest_complete(folder / CHECKPOINTS, self.log)
         if existing is not None and checkpoint is not None:
             self._require_same_run(existing, checkpoint)
+        if existing is not None:
+            config = with_start_of(existing.config, config)
         if existing is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else settings may change freely
             config = resume_config(folder, config)
         # Fail before hours of preparation, where possible.
@@ -194,7 +197,7 @@ class _Run:
             self.log("no dev text: there is no validation and no best checkpoint, and patience has no effect")
         torch_version = existing.torch if existing is not None else str(torch.__version__)
         ancestry = existing.ancestry if existing is not None else ()
-        if existing is None and config.training.init_from is not None:
+        if checkpoint is None and config.training.init_from is not None:
             path = Path(config.training.init_from)
             saved = read_saved_weights(path)
             require_same_vocabulary(saved, prepared.tokenizers, path)

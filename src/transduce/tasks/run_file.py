@@ -22,7 +22,7 @@ from transduce.training import checkpoint_folders, read_run_settings, read_state
 
 __all__ = [
     "CHECKPOINTS", "RUN_FILE", "RunSettings", "changes_since", "holds_run", "read_run_config", "read_run_file",
-    "require_made_by", "require_run", "resume_config",
+    "require_made_by", "require_run", "resume_config", "with_start_of",
 ]  # fmt: skip
 
 RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
@@ -179,15 +179,25 @@ def require_made_by(checkpoint: Path, settings: RunSettings, folder: Path) -> bo
 
 
 def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
-    """Return ``requested`` with the vocabulary sizes of the run in ``folder``.
+    """Return ``requested`` with the vocabulary sizes of the run in ``folder``, and with the model that it started from.
 
     Raises ConfigError, naming the field, if one that must not change on resume differs.
     """
     original = read_run_config(folder)
     requested = requested.model_copy(update={"model": requested.model.with_vocabulary(*original.model.vocab_sizes)})
+    requested = with_start_of(original, requested)
     for name, old, new in differences(original, requested):
         raise ConfigError(f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume")
     return requested
+
+
+def with_start_of(original: RunConfig, requested: RunConfig) -> RunConfig:
+    """Return ``requested`` with the model that ``original`` starts from, unless it names one itself."""
+    if requested.training.init_from is not None or requested.data.tokenizer_from is not None:
+        return requested
+    training = requested.training.model_copy(update={"init_from": original.training.init_from})
+    data = requested.data.model_copy(update={"tokenizer_from": original.data.tokenizer_from})
+    return requested.model_copy(update={"training": training, "data": data})
 
 
 def _newest_copy(folder: Path) -> tuple[Path, RunSettings] | None:

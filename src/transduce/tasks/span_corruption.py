@@ -34,6 +34,14 @@ class SpanCorruption(TextTask[Batch]):
         """Build a model. Raises ConfigError unless it is a Transformer."""
         return Transformer(_transformer(config))
 
+    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+        """Return None: the encoder reads several times as many tokens as the decoder writes."""
+        return None
+
+    def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
+        """Return the number of tokens of the longest segment."""
+        return data.max_length
+
     def text_batches(
         self,
         store: Store,

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from transduce.config import BeamSearchConfig, SearchConfig
 from transduce.data import pad_rows
-from transduce.data.spans import spans_of
+from transduce.data.spans import restored, spans_of
 from transduce.errors import ConfigError, DataError
 from transduce.model import AttentionHook, EncoderDecoder, for_inference
 from transduce.search import Hypothesis
-from transduce.tasks.batch_search import require_sequence, run_search
+from transduce.tasks.batch_search import MAX_SOURCE_TOKENS, max_positions, require_sequence, run_search
 from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
 from transduce.tasks.model_folder import ModelFolder
-from transduce.text import BOS_ID, EOS_ID, Tokenizer
+from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from transduce.text.gaps import GapCodec
 
 __all__ = ["SpanLanguageModel"]
@@ -37,15 +37,20 @@ class SpanLanguageModel(LanguageModel):
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
-        """Return the language model of a model folder that has been read."""
-        return cls(loaded.model, loaded.tokenizers.src, loaded.search, max_length=loaded.model.config.n_positions)
+        """Return the language model of a model folder that has been read.
 
-    @torch.no_grad()
+        Raises CheckpointError if its vocabulary has no sentinels.
+        """
+        loaded.require_language_model_tokens()
+        max_length = min(MAX_SOURCE_TOKENS, max_positions(loaded.model))
+        return cls(loaded.model, loaded.tokenizers.src, loaded.search, max_length=max_length)
+
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
         """Fill the gaps of each text, written ``<mask>``, each with text of any length.
 
         The text has the fills of the best output of a beam search; the probability of a fill is the share of the
-        outputs found that have it. Raises TypeError for a single string, DataError for too many gaps.
+        outputs found that have it, so its first fill may be another. Raises TypeError for a single string, DataError
+        for too many gaps or a text that is too long.
         """
         require_sequence(texts, "fill takes a list of texts", "for one text, fill([text])[0]")
         return [self._filled(text, n_best) for text in texts]
@@ -54,24 +59,26 @@ class SpanLanguageModel(LanguageModel):
         source, gaps = self._source(text)
         if not gaps:
             return FilledText(self.codec.decode(source).removesuffix("\n"), ())
-        outputs = self._outputs(source, n_best)
+        best, *_ = outputs = self._outputs(source, self.search.beam_size)
+        filled = restored(source, best.ids, set(self.tokenizer.language_model_ids))
+        if n_best > len(outputs):
+            outputs = self._outputs(source, n_best)
         spans = [spans_of(each.ids, set(self.tokenizer.language_model_ids)) for each in outputs]
-        total = math.fsum(math.exp(each.log_prob) for each in outputs)
+        highest = max(each.log_prob for each in outputs)
+        weights = [math.exp(each.log_prob - highest) for each in outputs]
         fills = []
         for gap in gaps:
             shares: dict[str, float] = defaultdict(float)
-            for each, of_output in zip(outputs, spans, strict=True):
-                shares[self._span_text(of_output.get(gap, []))] += math.exp(each.log_prob) / total
+            for weight, of_output in zip(weights, spans, strict=True):
+                shares[self.tokenizer.piece(of_output.get(gap, []))] += weight / math.fsum(weights)
             ranked = sorted(shares.items(), key=lambda item: -item[1])[:n_best]
             fills.append(tuple(SpanFill(span, share) for span, share in ranked))
-        best = [token for id in source for token in (spans[0].get(id, []) if id in gaps else [id])]
-        return FilledText(self.codec.decode(best).removesuffix("\n"), tuple(fills))
+        return FilledText(self.codec.decode(filled).removesuffix("\n"), tuple(fills))
 
-    @torch.no_grad()
     def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of the text with its gaps as sentinels, and those of what is missing."""
         source, _ = self._source(text)
-        (best, *_) = self._outputs(source, 1)
+        best, *_ = self._outputs(source, self.search.beam_size)
         return [*source, EOS_ID], [BOS_ID, *best.ids, EOS_ID]
 
     def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
@@ -80,27 +87,35 @@ class SpanLanguageModel(LanguageModel):
         self.model(src_BS, tgt_BT, attention_hook=attention_hook)
 
     def _source(self, text: str) -> tuple[list[int], list[int]]:
-        """Return the ids of a text without EOS, and the sentinels of its gaps. Raises DataError for too many gaps."""
+        """Return the ids of a text without EOS, and the sentinels of its gaps.
+
+        Raises DataError for too many gaps or a text that is too long.
+        """
         codec, sentinels = GapCodec(self.codec), self.tokenizer.language_model_ids[1:]
         n_gaps = codec.n_gaps(text)
         if n_gaps >= len(sentinels):
             raise DataError(f"the text has {n_gaps:,} gaps, at most {len(sentinels) - 1} can be filled: {text[:50]!r}")
-        gaps = sentinels[:n_gaps]
-        return codec.encode(text, gaps), gaps
+        source = codec.encode(text, sentinels[:n_gaps])
+        if len(source) >= self.max_length:
+            raise DataError(
+                f"the text has {len(source) + 1:,} tokens, EOS included, the model reads at most {self.max_length:,};"
+                f" shorten it: {text[:50]!r}"
+            )
+        return source, sentinels[:n_gaps]
 
-    def _outputs(self, source: Sequence[int], n_best: int) -> list[Hypothesis]:
+    @torch.no_grad()
+    def _outputs(self, source: Sequence[int], beam_size: int) -> list[Hypothesis]:
         """Return the outputs of a beam search, the best first."""
-        beam_size = max(self.search.beam_size, n_best)
-        search = BeamSearchConfig(
-            beam_size=beam_size, n_best=beam_size, alpha=self.search.alpha,
-            max_extra_tokens=self.search.max_extra_tokens,
-        )  # fmt: skip
-        max_lengths_1 = torch.tensor([len(source) + search.max_extra_tokens], device=self.device)
-        (hypotheses,) = run_search(self._fast, pad_rows([[*source, EOS_ID]]).to(self.device), max_lengths_1, search)
+        search = self.search
+        mask_id, *_ = self.tokenizer.language_model_ids
+        (hypotheses,) = run_search(
+            self._fast,
+            pad_rows([[*source, EOS_ID]]).to(self.device),
+            torch.tensor([min(len(source) + search.max_extra_tokens, self.max_length)], device=self.device),
+            BeamSearchConfig(beam_size=beam_size, n_best=beam_size, alpha=search.alpha),
+            suppressed_ids=[UNK_ID, mask_id],
+        )
         return hypotheses
-
-    def _span_text(self, span: Sequence[int]) -> str:
-        return "".join(self.tokenizer.pieces(span))
 
     def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
         raise ConfigError(

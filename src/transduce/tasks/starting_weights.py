@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,6 +23,10 @@ from transduce.text import Tokenizers
 __all__ = ["TakenWeights", "require_same_vocabulary", "take_weights"]
 
 MAX_NAMED = 8  # weights in a message
+# Settings that weights of the same shape depend on.
+USES_OF_WEIGHTS = (
+    "n_heads", "d_k", "d_v", "compatibility", "norm", "norm_eps", "activation", "positions", "scale_embeddings",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class TakenWeights:
     taken: tuple[str, ...]  # names on disk
     drawn: tuple[str, ...]  # these have no counterpart, or one of another shape
     unused: tuple[str, ...]  # weights of the other model without a place here
+    differing: tuple[tuple[str, Any, Any], ...] = ()  # settings: name, value there, value here
 
     def lines(self, folder: Path) -> list[str]:
         """Describe it for people."""
@@ -39,6 +45,9 @@ class TakenWeights:
             if names:
                 more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
                 lines.append(f"{what}: {', '.join(names[:MAX_NAMED])}{more}")
+        if self.differing:
+            listed = ", ".join(f"{name} {there!r} there and {here!r} here" for name, there, here in self.differing)
+            lines.append(f"warning: the models use their weights differently: {listed}")
         return lines
 
 
@@ -71,7 +80,11 @@ def take_weights(model: NamedOnDisk, config: ModelConfig, tokenizers: Tokenizers
                 break
     drawn = tuple(name for name in model.canonical() if name not in taken)
     unused = tuple(name for name in saved.weights if name not in taken.values())
-    return TakenWeights(tuple(taken), drawn, unused)
+    values = (
+        (name, getattr(saved.config, name, None), getattr(config, name, None)) for name in USES_OF_WEIGHTS
+    )  # None: a system without this setting
+    differing = tuple((name, there, here) for name, there, here in values if there != here)
+    return TakenWeights(tuple(taken), drawn, unused, differing)
 
 
 # A shared vocabulary may have one embedding for both sides, or one for each.

@@ -84,6 +84,13 @@ class Task(ABC, Generic[BatchT]):
         """Return the number of weights and the cost of a model without building it."""
         return cost_of(config)
 
+    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+        """Return the number of tokens for which ``Cost.flops_per_token`` counts, of a run; None if it does not apply.
+
+        By default target tokens: each stands for one source token, too.
+        """
+        return tgt_tokens
+
     def model_config(self, config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
         """Return the architecture with the vocabulary sizes of the tokenizers."""
         return config.with_vocabulary(tokenizers.src.size, tokenizers.tgt.size)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, Split, TrainingConfig
+from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split, TrainingConfig
 from transduce.corpora.plain_text import Document, PlainText
 from transduce.data import Store
 from transduce.data.documents import TextBatch, open_documents, write_documents
@@ -33,6 +33,7 @@ from transduce.training.gradients import BatchT
 __all__ = ["TargetScore", "TextObjective", "TextTask", "TextValidation", "texts_of"]
 
 FOR_PAIRS = ("masks", "bpe_dropout", "recombination")  # settings of data
+EVALUATION_TOKENS = 8192  # per batch of the final evaluation, unless a segment is longer
 EVALUATION_SEED = 0  # of the masks and spans of dev and test
 
 
@@ -57,6 +58,9 @@ class TextObjective:
     """Cross-entropy of the targets of a text, at all positions or some. Radford et al. (2018), Devlin et al. (2019)."""
 
     def __init__(self, model: TransformerLM, config: TrainingConfig) -> None:
+        """Raises ConfigError for R-Drop, which is for pairs."""
+        if config.r_drop:
+            raise ConfigError(f"r_drop needs a task on pairs, such as 'translation', got r_drop = {config.r_drop:g}")
         self.model, self.config = model, config
 
     def __call__(self, batch: TextBatch, update: int = 0) -> LossSum:
@@ -154,6 +158,11 @@ class TextTask(Task[BatchT]):
             raise DataError(f"{prepared.folder} has no {split} text")
         return self.open_store(prepared.folder / split, prepared.tokenizers)
 
+    def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
+        """Return the number of positions of the longest segment: the window of a language model."""
+        assert isinstance(model, LanguageModelConfig)
+        return model.n_positions
+
     @abstractmethod
     def text_batches(
         self,
@@ -169,7 +178,9 @@ class TextTask(Task[BatchT]):
         """Return batches of segments of documents."""
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
-        """Return the training batches."""
+        """Return the training batches. Raises ConfigError for training in both directions, which is for pairs."""
+        if config.training.both_ways_epochs:
+            raise ConfigError(f"both_ways_epochs needs a task on pairs, such as 'translation', not {self.name!r}")
         max_tokens, seed = config.training.max_tokens_per_batch, config.training.seed
         weights = config.data.weights
         return self.text_batches(
@@ -229,7 +240,7 @@ class TextTask(Task[BatchT]):
             self.split_store(prepared, split),
             config,
             prepared.config,
-            max_tokens=training.max_tokens_per_batch,
+            max_tokens=max(EVALUATION_TOKENS, 2 * self.longest_segment(config, prepared.config)),
             seed=EVALUATION_SEED,
             device=device,
         )

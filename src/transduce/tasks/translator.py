@@ -87,7 +87,13 @@ class Translator:
     ) -> None:
         self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
         self.precision = precision
-        self._batch_search = BatchSearch((model, *others), tokenizers.src, precision=precision, shortlist=shortlist)
+        self._batch_search = BatchSearch(
+            (model, *others),
+            tokenizers.src,
+            precision=precision,
+            shortlist=shortlist,
+            suppressed_ids=tokenizers.tgt.language_model_ids,  # of a vocabulary that began with a language model
+        )
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
         self._segmenter = Segmenter(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from transduce.errors import DataError
 from transduce.text.documents import DocumentCodec
@@ -28,7 +27,7 @@ class GapCodec:
 
     def n_gaps(self, text: str) -> int:
         """Return the number of gaps of a text."""
-        return text.count(MASK_TOKEN)
+        return sum(line.count(MASK_TOKEN) for line in _normalised_lines(text))
 
     def encode(self, text: str, gap_ids: Sequence[int]) -> list[int]:
         """Return the ids of a document, without BOS and EOS; the n-th gap is the n-th of ``gap_ids``.
@@ -39,13 +38,14 @@ class GapCodec:
         if self.n_gaps(text) != len(gap_ids):
             raise DataError(f"the text has {self.n_gaps(text):,} gaps for {len(gap_ids):,} ids: {text[:50]!r}")
         remaining, ids = iter(gap_ids), list[int]()
-        for line in text.removesuffix("\n").split("\n"):
-            first, *others = normalise(line).split(MASK_TOKEN)
+        for line in _normalised_lines(text):
+            first, *others = line.split(MASK_TOKEN)
             ids += self.tokenizer.encode(first.rstrip()) if first.strip() else []
             before = first
             for part in others:
                 is_after_space = not before or before.endswith(" ")
-                ids += [self._space_id] if is_after_space and self._space_id is not None else []
+                space_id = self.tokenizer.space_id
+                ids += [space_id] if is_after_space and space_id is not None else []
                 ids.append(next(remaining))
                 if part.strip():
                     stripped = part.strip()
@@ -55,8 +55,6 @@ class GapCodec:
             ids.append(self.documents.newline_id)
         return ids
 
-    @cached_property
-    def _space_id(self) -> int | None:
-        """The token of a space, if it is the only one that starts a word: with characters or bytes as tokens."""
-        starts = self.tokenizer.word_start_ids
-        return starts[0] if len(starts) == 1 else None
+
+def _normalised_lines(text: str) -> list[str]:
+    return list(map(normalise, text.removesuffix("\n").split("\n")))

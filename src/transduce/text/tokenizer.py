@@ -65,6 +65,7 @@ class Tokenizer:
         self.size = self._library.get_vocab_size()
         # Whether the vocabulary is closed: word-level, for linearised trees, not for text.
         self.is_closed: bool = values["model"]["type"] == "WordLevel"
+        self._is_wordpiece: bool = values["model"]["type"] == "WordPiece"
         self._cache = WordCache(self._encode_words)
 
     def encode(self, text: str, *, max_tokens: int | None = None) -> list[int]:
@@ -124,8 +125,20 @@ class Tokenizer:
         >>> tokenizer.pieces(tokenizer.encode("s")), tokenizer.pieces(tokenizer.encode_continuation("s"))
         (['▁', 's'], ['s'])
         """
-        words = self._library.pre_tokenizer.pre_tokenize_str(text)
-        return [token.id for word, _ in words for token in self._library.model.tokenize(word)]
+        words = [word for word, _ in self._library.pre_tokenizer.pre_tokenize_str(text)]
+        is_inside = self._is_wordpiece and text[:1].isalnum()  # other characters start a word of their own
+        ids = self._pieces_inside(words[0]) if is_inside else []
+        return ids + [token.id for word in words[is_inside:] for token in self._library.model.tokenize(word)]
+
+    def _pieces_inside(self, word: str) -> list[int]:
+        """Return the ids of the longest pieces that continue a word; each byte is such a piece."""
+        ids, position = list[int](), 0
+        while position < len(word):
+            ends = range(len(word), position, -1)
+            found = ((self._library.token_to_id(CONTINUATION + word[position:end]), end) for end in ends)
+            id, position = next((id, end) for id, end in found if id is not None)
+            ids.append(id)
+        return ids
 
     @cached_property
     def _starts_word(self) -> NDArray[np.bool_]:
@@ -158,6 +171,11 @@ class Tokenizer:
         tokens = [self._library.id_to_token(id) for id in self._checked(ids)]
         return [_readable(token) for token in tokens if token is not None]
 
+    def piece(self, ids: Iterable[int]) -> str:
+        """Return several tokens in readable form, as ``pieces`` gives each: a character of several tokens is whole."""
+        tokens = [self._library.id_to_token(id) for id in self._checked(ids)]
+        return _readable("".join(token.removeprefix(CONTINUATION) for token in tokens if token is not None))
+
     def words(self, text: str) -> list[str]:
         """Return the pre-tokenized words, each with the space before it, in the byte-level alphabet."""
         normalizer, pre_tokenizer = self._library.normalizer, self._library.pre_tokenizer
@@ -186,6 +204,12 @@ class Tokenizer:
         if self.is_closed:
             return [UNK_ID, *TokenKinds.from_vocabulary(self.vocabulary).tags]  # a parser reads <unk> as a word
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
+
+    @cached_property
+    def space_id(self) -> int | None:
+        """The token of a space, if it is the only one that starts a word: with characters or bytes as tokens."""
+        starts = self.word_start_ids
+        return starts[0] if len(starts) == 1 else None
 
     @cached_property
     def language_model_ids(self) -> list[int]:

@@ -370,8 +370,12 @@ function render() {
   const view = currentView();
   hovered = null;
   theme = themeColours();
-  element("source").textContent = view.example.source;
-  element("translation").textContent = view.example.translation;
+  const isPair = Object.hasOwn(view.example.maps, "cross"); // else the text of a language model, on one side
+  for (const side of ["source", "translation"]) {
+    element(side).textContent = view.example[side];
+    element(`${side}-line`).hidden = view.example[side] === "" && !isPair;
+    element(`${side}-label`).textContent = isPair ? (side === "source" ? "Source" : "Translation") : "Text";
+  }
   element("explanation").textContent = view.kind.explains;
   element("marks").textContent = describeMarks([...view.queries, ...view.keys]);
   renderChoosers(view);

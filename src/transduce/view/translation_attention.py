@@ -66,12 +66,18 @@ def attention_of_text(model: LanguageModel, text: str) -> AttentionMaps:
     """
     read_ids, written_ids = model.read_and_written(text)
     limit = min(MAX_TOKENS, model.max_length)
-    _require_at_most(max(len(read_ids), len(written_ids)), limit, "the text")
+    _require_at_most(max(len(read_ids), len(written_ids) - 1), limit, "the text")
     weights_of = _recorded(lambda hook: model.forward(read_ids, written_ids, hook))
     pieces = model.tokenizer.pieces
     read, inputs, predicted = pieces(read_ids), pieces(written_ids[:-1]), pieces(written_ids[1:])
-    written = model.codec.decode(written_ids)
-    return AttentionMaps(text, written, tuple(read), tuple(inputs), tuple(predicted), **weights_of)
+    return AttentionMaps(
+        source=text if read_ids else "",
+        translation=model.codec.decode(written_ids).removesuffix("\n"),
+        src_tokens=tuple(read),
+        tgt_tokens=tuple(inputs),
+        tgt_predicted=tuple(predicted),
+        **weights_of,
+    )
 
 
 def _recorded(forward: Callable[[AttentionHook], object]) -> dict[AttentionKind, Weights]:
