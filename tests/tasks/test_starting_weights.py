@@ -123,8 +123,6 @@ d_k = 16
 d_v = 16
 {model}
 [data]
-corpus = "grammar"
-n_pairs = 120
 vocab_size = 500
 {data}
 [training]
@@ -133,19 +131,28 @@ max_tokens_per_batch = 500
 warmup_steps = 4
 checkpoint_every_updates = 3
 validate_every_updates = 3
-validation_sentences = 4
+validation_bleu = false
 average_last = 1
 """
 MASKED_RECIPE = {
     "model": 'system = "language-model"\nn_layers = 2\nis_causal = false\nn_positions = 32',
-    "data": 'task = "masked-lm"\nlanguage = "en"',
+    "data": 'task = "masked-lm"\ncorpus = "grammar"\nlanguage = "en"\nn_pairs = 120',
 }
-TRANSLATION_RECIPE = {"model": "n_encoder_layers = 2\nn_decoder_layers = 1", "data": ""}
+PAIRS = [(f"the dog sees {n} cats", f"der Hund sieht {n} Katzen") for n in range(60)]  # no test set, which takes time
 
 
 def recipe(path: Path, texts: dict[str, str]) -> Path:
     path.write_text(RECIPE.format(**texts), encoding="utf-8")
     return path
+
+
+def translation_recipe(folder: Path) -> Path:
+    """A recipe of a translator, and its text."""
+    for name, pairs in (("train", PAIRS), ("dev", PAIRS[:3])):
+        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    files = "\n".join(f"{name}_tsv = {json.dumps(str(folder / f'{name}.tsv'))}" for name in ("train", "dev"))
+    data = f'corpus = "files"\n{files}'
+    return recipe(folder / "translation.toml", {"model": "n_encoder_layers = 2\nn_decoder_layers = 1", "data": data})
 
 
 def start_from(model: Path) -> list[str]:
@@ -159,7 +166,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A masked language model, a translator that starts from it, and one that starts from that."""
     folder = tmp_path_factory.mktemp("runs")
     train(read_recipe(recipe(folder / "masked.toml", MASKED_RECIPE)), folder / "masked")
-    translation = recipe(folder / "translation.toml", TRANSLATION_RECIPE)
+    translation = translation_recipe(folder)
     log: list[str] = []
     train(read_recipe(translation, start_from(folder / "masked" / "model")), folder / "first", log=log.append)
     assert any(line.startswith("took ") and "masked" in line for line in log)

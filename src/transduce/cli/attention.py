@@ -48,7 +48,8 @@ def attention(
     translation = maps.translation if maps.cross is not None else ""  # else the text itself, or nothing
     if out == STANDARD:
         print(attention_page([maps], title=title))
-        echo(translation or "attention page: stdout")
+        if maps.cross is not None:
+            echo(translation)
         return
     write_attention_page(out, [maps], title=title)
     print("\n".join(filter(None, (translation, f"attention page: {out}"))))
