@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from said import naming, says
+from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
+from transduce.files import write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.paper import Experiment, Experiments, Stopped
 from transduce.recipes import read_recipe, with_settings
@@ -23,8 +25,14 @@ from transduce.training import Record, UpdateRecord
 
 
 @pytest.fixture
-def experiment(micro_recipe: Path) -> Experiment:
-    settings = ["training.max_updates=6", "training.checkpoint_every_updates=2", "training.validation_bleu=false"]
+def experiment(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    """A short run, evaluated on a few sentences."""
+    few = tmp_path_factory.mktemp("text") / "few.tsv"
+    write_lines(few, (f"{pair.en}\t{pair.de}" for pair in generate_pairs("dev", n_pairs=40, seed=1)))
+    settings = [
+        "training.max_updates=6", "training.checkpoint_every_updates=2", "training.validation_bleu=false",
+        *(f"data.{split}_tsv={json.dumps(str(few))}" for split in ("dev", "test")),
+    ]  # fmt: skip
     return Experiment("base-seed1", read_recipe(micro_recipe, settings))
 
 

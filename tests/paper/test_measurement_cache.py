@@ -134,7 +134,7 @@ def test_validated_names_the_first_wrong_field() -> None:
 def test_an_experiment_measures_arrays_once_for_each_setting(micro_recipe: Path, tmp_path: Path) -> None:
     log: list[str] = []
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append)
-    experiment = Experiment("base-seed1", read_recipe(micro_recipe, ["training.max_updates=2"]))
+    experiment = Experiment("base-seed1", experiments.shortened(read_recipe(micro_recipe)))
     folders: list[Path] = []
 
     def measure(model_folder: Path) -> MeasuredArrays:
@@ -143,7 +143,7 @@ def test_an_experiment_measures_arrays_once_for_each_setting(micro_recipe: Path,
 
     first = experiments.cached_arrays(experiment, "maps", measure, settings={"text": "a"})
     assert folders == [experiments.model_folder(experiment)]
-    shutil.rmtree(tmp_path / "work")
+    shutil.rmtree(experiments.run_folder(experiment))
     again = experiments.cached_arrays(experiment, "maps", measure, settings={"text": "a"})
     assert (len(folders), again.values) == (1, first.values)
     np.testing.assert_array_equal(again.arrays["eye"], first.arrays["eye"])
