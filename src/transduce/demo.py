@@ -81,13 +81,13 @@ def _grammar_config() -> RunConfig:
         model=TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=256, d_ff=512, n_heads=4, p_drop=0.0),
         data=DataConfig(corpus="grammar", vocab_size=4000),
         training=TrainingConfig(
-            max_updates=1300,
+            max_updates=1600,
             max_tokens_per_batch=1500,
             warmup_steps=200,
             lr_factor=0.4,
-            validate_every_updates=260,
+            validate_every_updates=320,
             validation_sentences=200,
-            checkpoint_every_updates=26,
+            checkpoint_every_updates=32,
         ),
     )
 

@@ -33,7 +33,7 @@ def demo(
         float | None,
         Option(
             callback=options.check_minutes,
-            help="Train for this many minutes. Default: 1,300 updates; 15 minutes for real text.",
+            help="Train for this many minutes. Default: 1,600 updates; 15 minutes for real text.",
         ),
     ] = None,
     seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed.")] = 1,

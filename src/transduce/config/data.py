@@ -69,6 +69,7 @@ class DataConfig(Record):
     corpus: Corpora = "grammar"
     direction: Direction = "en-de"  # source and target language
     n_pairs: Pairs = 30_000  # training pairs of the grammar corpus
+    max_pairs: Pairs | None = None  # read only the first pairs or trees of each training corpus
     corpus_seed: Seed = 1  # of the grammar corpus, BPE-dropout and subtree substitution
     train_src: FileName | None = None  # file of source lines (plain, .gz or .xz)
     train_tgt: FileName | None = None  # file of target lines, aligned with train_src
@@ -140,6 +141,8 @@ class DataConfig(Record):
             raise ValueError(f"{named[0]} needs a task of language models, as in 'causal-lm', got task = {self.task!r}")
         if self.train_text is not None and "files" not in self.weights:
             raise ValueError(f"train_text needs corpus = 'files', got corpus = {quoted(self.corpus)}")
+        if self.train_text is not None and self.max_pairs is not None:
+            raise ValueError("max_pairs counts pairs or trees, but train_text has documents; give a shorter file")
         if self.language is not None and self.language not in (*self.direction.split("-"), "both"):
             raise ValueError(
                 f"language should be a side of direction = {self.direction!r}, or 'both', got {self.language!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from transduce.config import SPLITS, DataConfig, Split, nearest_name
@@ -58,8 +58,12 @@ class ParallelText(PairedText):
     def train_pairs(self, corpus: str) -> UncleanedPairs:
         """Stream the uncleaned (source, target) training lines of a corpus in a fixed order, detokenised if necessary.
 
-        Bytes that are not UTF-8 become lone surrogates, a line that is not a pair becomes None.
+        Only the first ``max_pairs``, if configured. Bytes that are not UTF-8 become lone surrogates, a line that is not
+        a pair becomes None.
         """
+        return islice(self._all_train_pairs(corpus), self.config.max_pairs)
+
+    def _all_train_pairs(self, corpus: str) -> UncleanedPairs:
         match corpus:
             case "grammar":
                 return self._grammar_pairs("train")

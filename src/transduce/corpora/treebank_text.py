@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from transduce.config import DataConfig, Split
@@ -108,8 +108,9 @@ class TreebankText(PairedText):
         return map(self._pair, self.trees(split))
 
     def train_trees(self, corpus: str) -> Iterator[Tree]:
-        """Yield the training trees of a corpus, without what evaluation ignores."""
-        return self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
+        """Yield the training trees of a corpus, the first ``max_pairs`` if configured, without what evaluation ignores."""
+        trees = self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
+        return islice(trees, self.config.max_pairs)
 
     def trees(self, split: Split) -> Iterator[Tree]:
         """Yield the trees of dev or test, without what evaluation ignores."""

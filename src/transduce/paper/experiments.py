@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
-from transduce.config import DataConfig, Precision, RunConfig, config_from_mapping
+from transduce.config import SPLITS, DataConfig, Precision, RunConfig, config_from_mapping
 from transduce.config.migrations import config_of_format_1
 from transduce.corpora import data_folders, generate_pairs
 from transduce.errors import ConfigError, DataError, TrainingError
@@ -52,12 +52,15 @@ Scale = Literal["cpu", "gpu", "paper"]
 MeasuredT = TypeVar("MeasuredT")
 LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
-# Fields of [data] that name trees on this machine: records leave them out, since they are shared.
-PATHS = frozenset({"train_trees", "dev_trees", "test_trees", "treebank"})
+# Fields of [data] that name files on this machine: records leave them out, since they are shared.
+PATHS = frozenset(
+    {f"{split}_{kind}" for split in SPLITS for kind in ("trees", "tsv", "text")} | {"treebank", "tokenizer_from"}
+)
 # Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
 NOT_COMPARED = {
     *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
     *(("data", name) for name in PATHS),
+    ("training", "init_from"),
 }
 
 
@@ -67,6 +70,8 @@ class Experiment:
 
     name: str
     config: RunConfig
+    starts_from: Experiment | None = None  # the run starts from the weights of this one, with its tokenizer
+    tokenizer_of: Experiment | None = None  # the text is prepared with the tokenizer of this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ class RunRecord:
     dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
     test_text: str | None
     test_scores: dict[str, Any] | None
+    starts_from: str | None = None  # name of the record whose weights the run has started from
+    tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
 
 
 class Follower(Protocol):
@@ -244,15 +251,15 @@ class Experiments:
 
     def _train(self, experiment: Experiment) -> RunRecord:
         """Train a model, score it and write its record."""
-        folder = self.run_folder(experiment)
+        folder, config = self.run_folder(experiment), self._located(experiment)
         self.log(f"{experiment.name}: training")
-        flops = sustained_flops(self.device, experiment.config.training.precision)
-        with self._follow(experiment.config) if self._follow else nullcontext() as follower:
+        flops = sustained_flops(self.device, config.training.precision)
+        with self._follow(config) if self._follow else nullcontext() as follower:
             result = train(
-                experiment.config,
+                config,
                 folder,
                 resume=holds_run(folder),
-                store=self._store(experiment.config.data),
+                store=self._store(config.data),
                 device=self.device,
                 also=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
@@ -290,6 +297,10 @@ class Experiments:
         """Return the run folder of an experiment."""
         return self.work / self.scale / experiment.name
 
+    def store_with_tokenizer_of(self, model_folder: Path, data: DataConfig) -> Path:
+        """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""
+        return self._store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
+
     def shortened(self, config: RunConfig) -> RunConfig:
         """Shorten a run to seconds for tests: six updates on the built-in corpus, evaluated on 12 sentences."""
         folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
@@ -318,6 +329,12 @@ class Experiments:
             config = config_from_mapping(RunConfig, record.config, where="config").model_dump()
         except (TypeError, ConfigError) as error:
             raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
+        for name, other in (("starts_from", experiment.starts_from), ("tokenizer_of", experiment.tokenizer_of)):
+            if getattr(record, name) != _name_of(other):
+                raise ConfigError(
+                    f"{path} has {name} = {getattr(record, name)!r}, but the experiment now has {_name_of(other)!r}; to"
+                    f" run it again, delete that file and {self.run_folder(experiment)}"
+                )
         for table, fields in experiment.config.model_dump().items():
             for name, value in fields.items():
                 recorded = config[table].get(name)
@@ -327,6 +344,18 @@ class Experiments:
                         f" again, delete that file and {self.run_folder(experiment)}"
                     )
         return replace(record, config=config)
+
+    def _located(self, experiment: Experiment) -> RunConfig:
+        """Return the configuration of a run with the paths of the models that it needs; train them if missing."""
+        config = experiment.config
+        if experiment.starts_from is not None:
+            folder = str(self.model_folder(experiment.starts_from))
+            settings = {"data.tokenizer_from": folder, "training.init_from": folder}
+        elif experiment.tokenizer_of is not None:
+            settings = {"data.tokenizer_from": str(self.model_folder(experiment.tokenizer_of))}
+        else:
+            return config
+        return with_settings(config, [f"{name}={json.dumps(folder)}" for name, folder in settings.items()])
 
     def _store(self, data: DataConfig) -> Path:
         """Return the token store of a text, shared by all experiments on it; prepare it if missing."""
@@ -340,7 +369,8 @@ class Experiments:
         return store
 
     def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
-        config, prepared = experiment.config, open_prepared(self._store(experiment.config.data))
+        config = self._located(experiment)
+        prepared = open_prepared(self._store(config.data))
         newest = newest_complete(folder / CHECKPOINTS, self.log)
         if newest is None:
             raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
@@ -363,10 +393,14 @@ class Experiments:
                 scores[split] = split_scores.as_json()
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
-        data_config = config.data.model_copy(update=dict.fromkeys(PATHS))
+        shared = {
+            "model": model_config,
+            "data": config.data.model_copy(update=dict.fromkeys(PATHS)),
+            "training": config.training.model_copy(update={"init_from": None}),
+        }
         return RunRecord(
             name=experiment.name,
-            config=config.model_copy(update={"model": model_config, "data": data_config}).model_dump(),
+            config=config.model_copy(update=shared).model_dump(),
             data_fingerprint=prepared.fingerprint,
             weights_sha256=sha256_of_file(model_folder / WEIGHTS_FILE),
             updates=state.update,
@@ -384,7 +418,13 @@ class Experiments:
             dev_scores=scores["dev"],
             test_text=prepared.text_names.get("test"),
             test_scores=scores["test"],
+            starts_from=_name_of(experiment.starts_from),
+            tokenizer_of=_name_of(experiment.tokenizer_of),
         )
+
+
+def _name_of(experiment: Experiment | None) -> str | None:
+    return None if experiment is None else experiment.name
 
 
 def _has_model_of(folder: Path, record: RunRecord) -> bool:
