@@ -158,7 +158,7 @@ def train_ours(text: Path, store: Path, precision: str, n_updates: int, on_updat
 
     trainer: Trainer[Any] = Trainer(
         model=model,
-        objective=task.objective(model, config.training),
+        objective=task.objective(model, config),
         batches=task.batches(prepared.train, config, torch.device("cpu")),
         learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=config.training),
         config=config.training.model_copy(

@@ -102,7 +102,7 @@ class OurRun:
         config, task, folder = self.config, task_of(self.config), Path(self.whole.folder)
         return Trainer(
             model=self.model,
-            objective=task.objective(self.model, config.training),
+            objective=task.objective(self.model, config),
             batches=task.batches(self.prepared.train, config, CPU),
             learning_rate=lambda step: scheduled_rate(step, d_model=config.model.d_model, config=config.training),
             config=config.training,

@@ -29,7 +29,7 @@ def test_from_a_recipe_to_the_first_update(micro_recipe: Path, tmp_path: Path) -
     model = task.build_model(config, prepared.tokenizers)
     batches = task.batches(prepared.train, run, torch.device("cpu"))
     batch = batches.batch(0, 0)
-    objective = task.objective(model, run.training)
+    objective = task.objective(model, run)
     loss = objective(batch, 0)
     gradients = GradientAccumulator(model, objective, batches, run.training, DistributedContext())
     gradient = gradients.accumulate([(0, 0)], update=0)

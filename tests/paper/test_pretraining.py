@@ -61,7 +61,9 @@ def test_records_name_the_run_they_start_from_and_no_file(folder: Path) -> None:
     assert records["pretraining-short-1000-pairs-pretrained-seed2"]["tokenizer_of"] is None
     assert records["pretraining-short-1000-pairs-scratch-seed2"]["starts_from"] is None
     assert records["pretraining-short-1000-pairs-scratch-seed2"]["tokenizer_of"] == spans
-    assert records["pretraining-short-forgetting-back-seed1"]["starts_from"] == "pretraining-short-forgetting-help-seed1"
+    assert (
+        records["pretraining-short-forgetting-back-seed1"]["starts_from"] == "pretraining-short-forgetting-help-seed1"
+    )
     for record in records.values():
         assert record["config"]["data"]["tokenizer_from"] is None
         assert record["config"]["training"]["init_from"] is None
@@ -79,13 +81,11 @@ def test_runs_with_one_tokenizer_differ_only_in_their_start(folder: Path) -> Non
         for is_pretrained in (False, True)
     )
     start = read_saved_weights(experiments.model_folder(pretraining_experiment(experiments, is_short=True)))
-    assert scratch.tokenizers.src.fingerprint == pretrained.tokenizers.src.fingerprint == start.tokenizers.src.fingerprint
-    assert [ancestor.task for ancestor in pretrained.ancestry][-1:] == ["span-corruption"] or pretrained.ancestry
-    distances = [
-        sum(float((each.weights[name] - start.weights[name]).square().sum()) for name in start.weights if "layers" not in name)
-        for each in (pretrained, scratch)
-    ]
-    assert distances[0] < 0.1 * distances[1]  # six updates move the weights only a little
+    assert (
+        scratch.tokenizers.src.fingerprint == pretrained.tokenizers.src.fingerprint == start.tokenizers.src.fingerprint
+    )
+    assert [ancestor.task for ancestor in pretrained.ancestry] == ["span-corruption", "translation"]
+    assert [ancestor.task for ancestor in scratch.ancestry] == ["translation"]
 
 
 def test_a_record_of_another_start_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_gap_is_filled_by_the_most_probable_token(masked: MaskedLanguageModel)
     with torch.no_grad():
         states = masked.model(torch.tensor([ids]))
         probabilities = masked.model.output.logits(states)[ids.index(masked.mask_id)].double()
-    probabilities[masked._no_text] = -math.inf
+    probabilities[masked.no_text] = -math.inf
     best = probabilities.softmax(0).topk(3)
     assert [each.token for each in filled.fills[0]] == masked.tokenizer.pieces(best.indices.tolist())
     assert [each.probability for each in filled.fills[0]] == pytest.approx(best.values.tolist())

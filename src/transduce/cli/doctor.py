@@ -18,8 +18,8 @@ def doctor(
         list[str] | None,
         Argument(
             metavar="WHAT",
-            help="A run, model, prepared, checkpoint or corpus folder, a corpus name, a recipe, a .tsv or .ptb file,"
-            " or two text files. Default: the installation.",
+            help="A run, model, prepared, checkpoint or corpus folder, a corpus name, a recipe, a .tsv, .ptb"
+            " or .jsonl file, or two text files. Default: the installation.",
             show_default=False,
         ),
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from typer import Option
@@ -10,15 +11,16 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, typed_lines
 from transduce.config import MAX_BEAM_SIZE, MAX_SEED
+from transduce.errors import ConfigError
 
 __all__ = ["generate"]
 
-MAX_TOKENS = 1_000_000
+MAX_TOKENS, MAX_SAMPLES = 1_000_000, 1000
 PROMPTS_PER_CHUNK = 32
 
 
@@ -41,53 +43,83 @@ def generate(
         int | None,
         Option(min=1, max=MAX_BEAM_SIZE, help="Search with this many beams instead of sampling.", show_default=False),
     ] = None,
+    samples: Annotated[int, Option(min=1, max=MAX_SAMPLES, help="Write this many texts for each prompt.")] = 1,
+    best_of: Annotated[
+        int | None,
+        Option(
+            min=1,
+            max=MAX_SAMPLES,
+            help="Sample this many responses to each prompt and write the one that --reward-model rates highest.",
+            show_default=False,
+        ),
+    ] = None,
+    reward_model: Annotated[
+        Path | None, Option(help="The folder of a reward model, for --best-of.", show_default=False)
+    ] = None,
     seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed; the same gives the same text.")] = 1,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    r"""Continue prompts from stdin, one per line, with a language model.
+    r"""Continue prompts from stdin, one per line, with a language model; a fine-tuned one responds to them.
 
     Line ends in a prompt are written as \n, and so are those of the text. On a terminal, type prompts.
     """
     with command_imports():
         from transduce.search.sampling import Sampling
-        from transduce.tasks import LanguageModel
+        from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n
         from transduce.text.chunks import chunks
 
     require_writable("stdout", STANDARD)
     sampling = Sampling(temperature, top_k, top_p)
-    require_model_folder(folder, text_usage="transduce generate MODEL < {}")
+    if (best_of is None) != (reward_model is None):
+        raise ConfigError("--best-of and --reward-model belong together; give both")
+    if best_of is not None and (beam is not None or samples > 1):
+        raise ConfigError("--best-of samples by itself; leave out --beam and --samples")
+    require_model_folders([folder], reward_model, text_usage="transduce generate MODEL < {}")
     model = LanguageModel.load(folder, device=chosen_device(device))
+    responds = isinstance(model, ResponseModel)
+    rater = None if reward_model is None else RewardModel.load(reward_model, device=chosen_device(device))
+    if rater is not None and not responds:
+        raise ConfigError(
+            f"{folder} continues text; --best-of needs a model that responds to prompts (task = 'sft', ...)"
+        )
     is_typed = is_interactive()
+    is_streamed = is_typed and not json and beam is None and samples == 1 and rater is None
     lines = typed_lines("text", history="generate") if is_typed else piped_lines()
     prompts = (line.replace("\\n", "\n") for line in lines)
     number = 0
     for chunk in chunks(prompts, 1 if is_typed else PROMPTS_PER_CHUNK, len):
-        is_streamed = is_typed and not json
-        if is_streamed:
+        if is_streamed and not responds:
             print(shown(chunk[0]), end="", flush=True)
-        continued = model.generate(
-            chunk,
-            max_tokens=max_tokens,
-            sampling=sampling,
-            beam_size=beam,
-            seed=seed,
-            first_number=number,
-            on_text=(lambda text: print(shown(text), end="", flush=True)) if is_streamed and beam is None else None,
-        )
+        repeated = [prompt for prompt in chunk for _ in range(samples)]
+        if rater is not None and best_of is not None:
+            assert isinstance(model, ResponseModel)
+            continued = best_of_n(
+                model, rater, chunk, n=best_of, max_tokens=max_tokens, sampling=sampling, seed=seed, first_number=number
+            )
+        else:
+            continued = model.generate(
+                repeated,
+                max_tokens=max_tokens,
+                sampling=sampling,
+                beam_size=beam,
+                seed=seed,
+                first_number=number,
+                on_text=(lambda text: print(shown(text), end="", flush=True)) if is_streamed else None,
+            )
         for each in continued:
             number += 1
             if json:
                 print_json(
                     {
-                        "line": number, "prompt": each.prompt, "text": each.text, "log_prob": each.log_prob,
-                        "tokens": each.tokens,
+                        "line": 1 + (number - 1) // samples, "prompt": each.prompt, "text": each.text,
+                        "log_prob": each.log_prob, "tokens": each.tokens,
                     }
                 )  # fmt: skip
             elif is_streamed:
-                print("" if beam is None else shown(each.text))
+                print()
             else:
-                print(shown(each.prompt + each.text))
+                print(shown(each.text if responds else each.prompt + each.text))
             sys.stdout.flush()
 
 

@@ -66,7 +66,9 @@ class TrainingProgress(_Display):
         elif record.is_logged:
             from transduce.metrics import perplexity
 
-            echo(f"{update}  {figures}  perplexity {perplexity(record.nll_nats, 1):.2f}  {left}")
+            measured = "  ".join(f"{name} {value:.3g}" for name, value in record.measures.items())
+            measured = measured or f"perplexity {perplexity(record.nll_nats, 1):.2f}"
+            echo(f"{update}  {figures}  {measured}  {left}")
 
     def _fraction_done(self, record: UpdateRecord) -> float:
         done = record.update / self.config.max_updates

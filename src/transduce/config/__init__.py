@@ -1,7 +1,7 @@
 """The configuration of a run: frozen, strict records with the paper's names.
 
-``RunConfig`` has one record for each part of a run: model, data, training, search. The defaults are the paper's base
-model and its recipe (sections 3, 5 and 6.1); everything that deviates from the paper is off by default.
+``RunConfig`` has one record for each part of a run: model, data, training, search, alignment. The defaults are the
+paper's base model and its recipe (sections 3, 5 and 6.1); everything that deviates from the paper is off by default.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from typing import Self
 
 from pydantic import model_validator
 
-from transduce.config.data import CORPUS_PATTERN, DIRECTION_PATTERN, MAX_PAIRS, SPLITS, DataConfig, Split
+from transduce.config.alignment import AlignmentConfig
+from transduce.config.data import (
+    ALIGNMENT_TASKS,
+    CORPUS_PATTERN,
+    DIRECTION_PATTERN,
+    MAX_PAIRS,
+    SPLITS,
+    DataConfig,
+    Split,
+)
 from transduce.config.model import (
     AnyModelConfig,
     ByteNetConfig,
@@ -35,13 +44,16 @@ from transduce.config.search import (
 from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
-    "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE", "MAX_MINUTES", "MAX_PAIRS",
-    "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig",
-    "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
-    "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "ModelConfig", "Precision", "RecurrentConfig",
-    "RunConfig", "SearchConfig", "Split", "TrainingConfig", "TransformerConfig", "config_from_mapping",
-    "nearest_name",
+    "ALIGNMENT_TASKS", "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",
+    "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AlignmentConfig", "AnyModelConfig",
+    "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig",
+    "GreedySearchConfig", "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "ModelConfig", "Precision",
+    "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig", "TransformerConfig",
+    "config_from_mapping", "nearest_name",
 ]  # fmt: skip
+
+
+CAUSAL_TASKS = ("causal-lm", *ALIGNMENT_TASKS)
 
 
 class RunConfig(Record):
@@ -51,11 +63,12 @@ class RunConfig(Record):
     data: DataConfig = DataConfig()
     training: TrainingConfig = TrainingConfig()
     search: AnySearchConfig = BeamSearchConfig()
+    alignment: AlignmentConfig = AlignmentConfig()
 
     @model_validator(mode="after")
     def _model_fits_the_task(self) -> Self:
         task, system = self.data.task, self.model.system
-        wanted = {"causal-lm": True, "masked-lm": False}.get(task)  # model.is_causal
+        wanted = {"masked-lm": False}.get(task, True if task in CAUSAL_TASKS else None)  # model.is_causal
         if wanted is None:
             if isinstance(self.model, LanguageModelConfig) and task in ("translation", "parsing", "span-corruption"):
                 raise ValueError(

@@ -31,6 +31,8 @@ RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+# Supervised fine-tuning, reward model, direct preference optimisation, proximal policy optimisation, REINFORCE.
+ALIGNMENT_TASKS = ("sft", "reward", "dpo", "ppo", "reinforce")
 
 CorpusName = Annotated[
     str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
@@ -94,6 +96,10 @@ class DataConfig(Record):
     train_text: FileName | None = None
     dev_text: FileName | None = None  # likewise, for validation; default: the first corpus that has dev
     test_text: FileName | None = None  # likewise, for the final evaluation; default: the first corpus that has test
+    # Prompts with responses, the best first (tab-separated or .jsonl), for alignment, with corpus = "files".
+    train_prompts: FileName | None = None
+    dev_prompts: FileName | None = None  # likewise, for validation
+    test_prompts: FileName | None = None  # likewise, for the final evaluation
     language: LanguageName | None = None  # the side of the corpora that is read, as in "en"; or "both", each by itself
     # The two vocabularies of section 5.1, over bytes; or single characters or bytes, as small language models use them.
     tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
@@ -148,6 +154,19 @@ class DataConfig(Record):
                 f"language should be a side of direction = {self.direction!r}, or 'both', got {self.language!r}"
             )
         return self
+
+    @model_validator(mode="after")
+    def _prompts_are_named(self) -> Self:
+        named = [split for split in SPLITS if self.prompts_of(split) is not None]
+        if named and self.task not in ALIGNMENT_TASKS:
+            raise ValueError(f"{named[0]}_prompts needs a task of alignment, as in 'sft', got task = {self.task!r}")
+        if self.train_prompts is not None and "files" not in self.weights:
+            raise ValueError(f"train_prompts needs corpus = 'files', got corpus = {quoted(self.corpus)}")
+        return self
+
+    def prompts_of(self, split: Split) -> str | None:
+        """Return the configured file of prompts with responses of a split."""
+        return {"train": self.train_prompts, "dev": self.dev_prompts, "test": self.test_prompts}[split]
 
     def text_of(self, split: Split) -> str | None:
         """Return the configured file or folder of plain text of a split."""

@@ -33,6 +33,8 @@ class TrainingConfig(Record):
     adam_beta1: Fraction = 0.9  # section 5.3
     adam_beta2: Fraction = 0.98  # section 5.3
     adam_eps: Factor = 1e-9  # section 5.3
+    # Where epsilon is added: to the corrected second moment's root, or, gentler at first, to that of the raw moment.
+    adam_eps_form: Literal["torch", "tensorflow"] = "torch"
     # Decoupled weight decay of matrices, scaled by the learning rate (Loshchilov and Hutter, 2019).
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Norm | None = None  # maximum gradient norm; the paper does not clip

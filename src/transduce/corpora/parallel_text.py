@@ -173,13 +173,13 @@ def grammar_pairs(config: DataConfig, split: Split) -> Iterator[GrammarPair]:
     return generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
 
 
-def require_text(path: Path) -> None:
+def require_text(path: Path, *, may_be_json: bool = False) -> None:
     """Require a regular text file. Raises DataError for anything else; a pipe is not opened, which would block."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device, and text is read more than once"
         raise DataError(f"{path} cannot be used: it is {kind}; give a regular file")
     open_binary(path).close()
-    reason = foreign_format(path)
+    reason = None if may_be_json else foreign_format(path)
     if reason is not None:
         raise DataError(f"{path} {reason}")
 

@@ -108,7 +108,7 @@ class TreebankText(PairedText):
         return map(self._pair, self.trees(split))
 
     def train_trees(self, corpus: str) -> Iterator[Tree]:
-        """Yield the training trees of a corpus, the first ``max_pairs`` if configured, without what evaluation ignores."""
+        """Yield the training trees of a corpus, at most ``max_pairs``, without what evaluation ignores."""
         trees = self._grammar_trees("train") if corpus == BUILT_IN else read_trees(self._train_files[corpus])
         return islice(trees, self.config.max_pairs)
 

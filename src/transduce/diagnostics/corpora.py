@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from pathlib import Path
 
-from transduce.config import SPLITS, DataConfig, RunConfig, Split, nearest_name
+from transduce.config import ALIGNMENT_TASKS, SPLITS, DataConfig, RunConfig, Split, nearest_name
 from transduce.corpora import (
     BUILT_IN,
     CATALOGUE,
@@ -25,6 +25,7 @@ from transduce.corpora.checks import TextPart, column_part, remarks_between, rem
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.plain_text import PlainText
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
+from transduce.diagnostics.rankings import examine_prompts_of
 from transduce.diagnostics.text import as_finding, examine_column_file, examine_line_pairs, examine_two_files
 from transduce.diagnostics.treebanks import examine_trees_of
 from transduce.errors import ConfigError, DataError
@@ -143,7 +144,8 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
     of_texts = dict.fromkeys(("causal-lm", "masked-lm", "span-corruption"), _examine_plain_text_of)
-    examine_data = {"parsing": examine_trees_of, **of_texts}
+    of_prompts = dict.fromkeys(ALIGNMENT_TASKS, examine_prompts_of)
+    examine_data = {"parsing": examine_trees_of, **of_texts, **of_prompts}
     yield from examine_data.get(config.data.task, _examine_text_of)(config.data, path, data_folder)
 
 

@@ -12,6 +12,7 @@ from transduce.corpora.checks import TextPart, remarks_between, two_file_part
 from transduce.corpora.formats import foreign_format
 from transduce.diagnostics import corpora, text, treebanks
 from transduce.diagnostics.finding import Finding, good, guard, problem
+from transduce.diagnostics.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
 
 __all__ = ["examine"]
 
@@ -31,9 +32,10 @@ N_NAMES_SHOWN = 5
 def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[Finding]:
     """Examine each named folder, file or corpus. Two consecutive text files are source and target.
 
-    The first such pair is checked for overlap with later ones, which may be its dev and test text.
+    The first such pair is checked for overlap with later ones, which may be its dev and test text; the first file of
+    rankings likewise.
     """
-    remaining, parts = list(names), list[TextPart]()
+    remaining, parts, rankings = list(names), list[TextPart](), list[Path]()
     while remaining:
         name = remaining.pop(0)
         path = Path(name)
@@ -44,13 +46,17 @@ def examine(names: Sequence[str], data_folder: Path | None = None) -> Iterator[F
             if foreign_format(path) is None and foreign_format(tgt) is None:
                 parts.append(two_file_part(path, tgt))
         else:
+            if is_ranking_file(path):
+                rankings.append(path)
             yield from guard(name, _examine_one(name, path, data_folder))
+    if len(rankings) > 1:
+        yield from guard(rankings[0], examine_shared_prompts(rankings))
     if len(parts) > 1:
         yield from guard(parts[0].name, map(text.as_finding, remarks_between(parts[:1], parts[1:])))
 
 
 def _is_text_in_one_language(path: Path) -> bool:
-    is_other = path.suffix == ".toml" or treebanks.is_treebank_file(path)
+    is_other = path.suffix == ".toml" or treebanks.is_treebank_file(path) or is_ranking_file(path)
     return path.is_file() and not is_other and not text.is_tab_separated(path)
 
 
@@ -74,6 +80,8 @@ def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
         yield from corpora.examine_recipe(path, data_folder)
     elif treebanks.is_treebank_file(path):
         yield from treebanks.examine_tree_file(path)
+    elif is_ranking_file(path):
+        yield from examine_ranking_file(path)
     elif text.is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")
         yield from text.examine_column_file(path)

@@ -13,7 +13,7 @@ from transduce.model.ensemble import Ensemble, EnsembleState
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.inference import fast_precision, for_inference, has_int8_products
 from transduce.model.initialisation import ShapesOnly
-from transduce.model.language_model import TransformerLM
+from transduce.model.language_model import RewardLM, TransformerLM, ValuedLM
 from transduce.model.make import make_model
 from transduce.model.output import LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
 from transduce.model.padding import EncoderOutput
@@ -36,6 +36,7 @@ __all__ = [
     "LinearOutput",
     "MultiHeadOutput",
     "OutputLayer",
+    "RewardLM",
     "ScalarOutput",
     "ShapesOnly",
     "Stack",
@@ -43,6 +44,7 @@ __all__ = [
     "TiedOutput",
     "Transformer",
     "TransformerLM",
+    "ValuedLM",
     "cost_of",
     "describe",
     "fast_precision",

@@ -1,13 +1,16 @@
 """Decoder-only and bidirectional language models: one stack of figure 1 over tokens, without a source.
 
+``ValuedLM`` and ``RewardLM`` have further outputs, for alignment.
+
 Shapes: B sequences, T positions, S key positions, N real positions or rows of a decoding batch, D d_model,
 V vocabulary.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from transduce.config import LanguageModelConfig
@@ -17,13 +20,13 @@ from transduce.model.embedding import SinusoidalPositions, TokenEmbedding, make_
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import TokenFrontEnd
 from transduce.model.initialisation import initialise
-from transduce.model.output import LinearOutput, TiedOutput, VocabularyOutput
+from transduce.model.output import LinearOutput, ScalarOutput, TiedOutput, VocabularyOutput
 from transduce.model.padding import causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.model.weights import NamedOnDisk
 
-__all__ = ["TransformerLM"]
+__all__ = ["RewardLM", "TransformerLM", "ValuedLM"]
 
 
 class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
@@ -57,20 +60,22 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
     def from_config(cls, config: LanguageModelConfig) -> Self:
         """Build the model of a configuration."""
         embedding = TokenEmbedding(config.vocab_size, config.d_model, is_scaled=config.scale_embeddings)
-        output: VocabularyOutput
-        if config.tied_embeddings:
-            output = TiedOutput(embedding, has_bias=config.output_bias)
-        else:
-            output = LinearOutput(config.d_model, config.vocab_size, has_bias=config.output_bias)
         return cls(
             StackConfig.from_config(config, config.n_layers),
             vocab_size=config.vocab_size,
             is_causal=config.is_causal,
             positions=make_positions(config),
             embedding=embedding,
-            output=output,
+            output=cls.output_of(config, embedding),
             window=config.n_positions,
         )
+
+    @staticmethod
+    def output_of(config: LanguageModelConfig, embedding: TokenEmbedding) -> VocabularyOutput:
+        """Build the output layer of a configuration."""
+        if config.tied_embeddings:
+            return TiedOutput(embedding, has_bias=config.output_bias)
+        return LinearOutput(config.d_model, config.vocab_size, has_bias=config.output_bias)
 
     def forward(
         self, ids_BT: Tensor, *, attention_hook: AttentionHook | None = None, auxiliary: AuxiliaryLosses | None = None
@@ -95,3 +100,43 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
         x_NTD, positions = self.source.extend(ids_NT, state.positions, n_new_N)
         states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
         return self.output.logits(states_NTD), state
+
+
+class ValuedLM(TransformerLM):
+    """A causal language model that also estimates a return at each position: policy and value function of PPO.
+
+    Both share the layers. The estimate is 0 before training. Ziegler et al. (2019).
+    """
+
+    def __init__(self, config: StackConfig, **settings: Any) -> None:
+        super().__init__(config, **settings)
+        self.value = ScalarOutput(config.d_model)
+        nn.init.zeros_(self.value.linear.weight)
+        nn.init.zeros_(self.value.linear.bias)
+
+
+class RewardLM(TransformerLM):
+    """A causal language model with a scalar output, read at the last token of a response. Ouyang et al. (2022).
+
+    The weights of the output are drawn with standard deviation 1 / sqrt(d_model + 1). Ziegler et al. (2019).
+    """
+
+    output: ScalarOutput  # type: ignore[assignment]
+
+    def __init__(self, config: StackConfig, **settings: Any) -> None:
+        super().__init__(config, **settings)
+        nn.init.normal_(self.output.linear.weight, std=(config.d_model + 1) ** -0.5)
+        nn.init.zeros_(self.output.linear.bias)
+
+    @staticmethod
+    def output_of(config: LanguageModelConfig, embedding: TokenEmbedding) -> ScalarOutput:  # type: ignore[override]
+        """Build the scalar output."""
+        return ScalarOutput(config.d_model)
+
+    @torch.no_grad()
+    def normalise(self, rewards_B: Tensor) -> None:
+        """Change scale and offset of the output so that these rewards would have mean 0 and standard deviation 1."""
+        linear, deviation = self.output.linear, rewards_B.std(correction=0).clamp_min(1e-6)
+        linear.bias.sub_(rewards_B.mean())
+        linear.weight.div_(deviation)
+        linear.bias.div_(deviation)

@@ -21,13 +21,13 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
-from transduce.config import SPLITS, DataConfig, Precision, RunConfig, config_from_mapping
+from transduce.config import ALIGNMENT_TASKS, SPLITS, DataConfig, Precision, RunConfig, config_from_mapping
 from transduce.config.migrations import config_of_format_1
 from transduce.corpora import data_folders, generate_pairs
+from transduce.corpora.grammar.instructions import generate_instructions
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
-from transduce.model import cost_of
 from transduce.paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 from transduce.recipes import with_settings
 from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
@@ -54,13 +54,15 @@ LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
 # Fields of [data] that name files on this machine: records leave them out, since they are shared.
 PATHS = frozenset(
-    {f"{split}_{kind}" for split in SPLITS for kind in ("trees", "tsv", "text")} | {"treebank", "tokenizer_from"}
+    {f"{split}_{kind}" for split in SPLITS for kind in ("trees", "tsv", "text", "prompts")}
+    | {"treebank", "tokenizer_from"}
 )
 # Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
 NOT_COMPARED = {
     *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
     *(("data", name) for name in PATHS),
     ("training", "init_from"),
+    ("alignment", "reward_model"),
 }
 
 
@@ -72,6 +74,7 @@ class Experiment:
     config: RunConfig
     starts_from: Experiment | None = None  # the run starts from the weights of this one, with its tokenizer
     tokenizer_of: Experiment | None = None  # the text is prepared with the tokenizer of this one
+    rated_by: Experiment | None = None  # the reward model of a policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class RunRecord:
     test_scores: dict[str, Any] | None
     starts_from: str | None = None  # name of the record whose weights the run has started from
     tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
+    rated_by: str | None = None  # name of the record of the reward model
 
 
 class Follower(Protocol):
@@ -307,6 +311,10 @@ class Experiments:
         folder.mkdir(parents=True, exist_ok=True)
         if config.data.task == "parsing":
             few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
+        elif config.data.task in ALIGNMENT_TASKS:
+            instructions = generate_instructions("dev", n=12, seed=1)
+            lines = [f"{each.prompt}\t{each.response}\t{each.response[:-2]}" for each in instructions]
+            few, kind, max_extra_tokens = folder / "few-rankings.tsv", "prompts", 1
         elif config.data.language is not None:
             few, kind, lines, max_extra_tokens = folder / "few.txt", "text", [pair.en for pair in pairs], 1
         else:
@@ -329,11 +337,12 @@ class Experiments:
             config = config_from_mapping(RunConfig, record.config, where="config").model_dump()
         except (TypeError, ConfigError) as error:
             raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
-        for name, other in (("starts_from", experiment.starts_from), ("tokenizer_of", experiment.tokenizer_of)):
-            if getattr(record, name) != _name_of(other):
+        for name in ("starts_from", "tokenizer_of", "rated_by"):
+            recorded, other = getattr(record, name), _name_of(getattr(experiment, name))
+            if recorded != other:
                 raise ConfigError(
-                    f"{path} has {name} = {getattr(record, name)!r}, but the experiment now has {_name_of(other)!r}; to"
-                    f" run it again, delete that file and {self.run_folder(experiment)}"
+                    f"{path} has {name} = {recorded!r}, but the experiment now has {other!r}; to run it again, delete"
+                    f" that file and {self.run_folder(experiment)}"
                 )
         for table, fields in experiment.config.model_dump().items():
             for name, value in fields.items():
@@ -347,15 +356,13 @@ class Experiments:
 
     def _located(self, experiment: Experiment) -> RunConfig:
         """Return the configuration of a run with the paths of the models that it needs; train them if missing."""
-        config = experiment.config
-        if experiment.starts_from is not None:
-            folder = str(self.model_folder(experiment.starts_from))
-            settings = {"data.tokenizer_from": folder, "training.init_from": folder}
-        elif experiment.tokenizer_of is not None:
-            settings = {"data.tokenizer_from": str(self.model_folder(experiment.tokenizer_of))}
-        else:
-            return config
-        return with_settings(config, [f"{name}={json.dumps(folder)}" for name, folder in settings.items()])
+        needed = {
+            "training.init_from": experiment.starts_from,
+            "data.tokenizer_from": experiment.starts_from or experiment.tokenizer_of,
+            "alignment.reward_model": experiment.rated_by,
+        }
+        folders = {name: str(self.model_folder(other)) for name, other in needed.items() if other is not None}
+        return with_settings(experiment.config, [f"{name}={json.dumps(folder)}" for name, folder in folders.items()])
 
     def _store(self, data: DataConfig) -> Path:
         """Return the token store of a text, shared by all experiments on it; prepare it if missing."""
@@ -378,7 +385,7 @@ class Experiments:
         model_folder = folder / "model"
         sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
         model_config = config.model.with_vocabulary(*sizes)
-        cost = cost_of(model_config)
+        cost = task_of(config).cost(model_config)
         n_tokens = task_of(config).n_counted_tokens(state.src_tokens, state.tgt_tokens)
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
@@ -397,6 +404,7 @@ class Experiments:
             "model": model_config,
             "data": config.data.model_copy(update=dict.fromkeys(PATHS)),
             "training": config.training.model_copy(update={"init_from": None}),
+            "alignment": config.alignment.model_copy(update={"reward_model": None}),
         }
         return RunRecord(
             name=experiment.name,
@@ -420,6 +428,7 @@ class Experiments:
             test_scores=scores["test"],
             starts_from=_name_of(experiment.starts_from),
             tokenizer_of=_name_of(experiment.tokenizer_of),
+            rated_by=_name_of(experiment.rated_by),
         )
 
 

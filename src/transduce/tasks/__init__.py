@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from transduce.tasks.average import average_run, dev_perplexity
 from transduce.tasks.causal_lm import CausalLanguageModelling as _CausalLanguageModelling  # noqa: F401  (it registers itself)
+from transduce.tasks.dpo import DirectPreferenceOptimisation as _DPO  # noqa: F401  (likewise)
 from transduce.tasks.evaluation import Evaluation, evaluate
 from transduce.tasks.language_model import Continuation, FilledText, LanguageModel, TextScore
 from transduce.tasks.masked_lm import MaskedLanguageModelling as _MaskedLanguageModelling  # noqa: F401  (likewise)
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
+from transduce.tasks.ppo import PolicyOptimisation as _PPO  # noqa: F401  (likewise)
 from transduce.tasks.preparation import Prepared, new_prepared, open_prepared, prepare
 from transduce.tasks.registry import TASKS, register, task_named, task_of
 from transduce.tasks.reranking import Reranker, log_probabilities
+from transduce.tasks.response_model import ResponseModel, RewardModel, best_of_n
+from transduce.tasks.reward import RewardModelling as _RewardModelling  # noqa: F401  (it registers itself)
 from transduce.tasks.run import RunResult, train
 from transduce.tasks.run_file import read_run_config, resume_config
+from transduce.tasks.sft import SupervisedFineTuning as _SupervisedFineTuning  # noqa: F401  (it registers itself)
 from transduce.tasks.span_corruption import SpanCorruption as _SpanCorruption  # noqa: F401  (it registers itself)
 from transduce.tasks.task import Task
 from transduce.tasks.translation import Translation as _Translation  # noqa: F401  (it registers itself)
@@ -23,8 +28,8 @@ from transduce.tasks.translator import Translator
 
 __all__ = [
     "TASKS", "Continuation", "Evaluation", "FilledText", "LanguageModel", "NewRecipe", "OwnText", "Parse", "Parser",
-    "ParsingScores", "Prepared", "Reranker", "RunResult", "ScoredText", "Task", "TextScore", "Translation",
-    "Translator", "average_run", "dev_perplexity", "evaluate", "evaluate_parser", "log_probabilities",
-    "new_prepared", "new_recipe", "open_prepared", "prepare", "read_run_config", "register", "resume_config",
-    "tagged_words", "task_named", "task_of", "train",
+    "ParsingScores", "Prepared", "Reranker", "ResponseModel", "RewardModel", "RunResult", "ScoredText", "Task",
+    "TextScore", "Translation", "Translator", "average_run", "best_of_n", "dev_perplexity", "evaluate",
+    "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe", "open_prepared", "prepare", "read_run_config",
+    "register", "resume_config", "tagged_words", "task_named", "task_of", "train",
 ]  # fmt: skip

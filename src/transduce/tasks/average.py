@@ -51,7 +51,7 @@ def average_run(
     write_model_folder(
         model_folder,
         config=config.model,
-        weights=average_weights(checkpoints),
+        weights=task.finished_weights(average_weights(checkpoints), prepared, config, torch.device(device)),
         tokenizers=prepared.tokenizers,
         search=config.search,
         direction=config.data.direction,

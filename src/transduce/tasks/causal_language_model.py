@@ -217,7 +217,7 @@ class CausalLanguageModel(LanguageModel):
             n_best=1,
             bos_id=last,  # what the state has not read
             eos_id=EOS_ID,
-            suppressed_ids=[id for id in self._no_text if id != EOS_ID],
+            suppressed_ids=[id for id in self.no_text if id != EOS_ID],
         )
         ids = [*best.ids, *([EOS_ID] if best.is_finished else [])]
         return Continuation(prompt.text, self._text_after(prompt, ids), best.log_prob, len(ids), best.is_finished)
@@ -236,7 +236,7 @@ class CausalLanguageModel(LanguageModel):
 
     def _without_special(self, logits_NV: Tensor) -> Tensor:
         """Block tokens that are no text, except the end of the document."""
-        blocked = [id for id in self._no_text if id != EOS_ID]
+        blocked = [id for id in self.no_text if id != EOS_ID]
         logits_NV = logits_NV.clone()
         logits_NV[:, blocked] = -math.inf
         return logits_NV

@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split, TrainingConfig
+from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store
 from transduce.data.documents import CausalBatches, TextBatch
 from transduce.errors import ConfigError
@@ -54,9 +54,9 @@ class CausalLanguageModelling(TextTask[TextBatch]):
             store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights
         )
 
-    def objective(self, model: nn.Module, config: TrainingConfig) -> TextObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
         """Return the cross-entropy of the next token."""
-        return TextObjective(cast(TransformerLM, model), config)
+        return TextObjective(cast(TransformerLM, model), config.training)
 
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
         """Return the function from the cross-entropy of the dev text to its bits per byte."""

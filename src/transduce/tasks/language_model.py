@@ -87,6 +87,7 @@ class LanguageModel(ABC):
     """
 
     task: ClassVar[str]  # the task that its models are trained for
+    further_tasks: ClassVar[tuple[str, ...]] = ()  # whose models are used in the same way
     kinds: ClassVar[dict[str, type[LanguageModel]]] = {}  # by task
 
     def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
@@ -96,7 +97,7 @@ class LanguageModel(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        LanguageModel.kinds[cls.task] = cls
+        LanguageModel.kinds |= dict.fromkeys((cls.task, *cls.further_tasks), cls)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -180,7 +181,7 @@ class LanguageModel(ABC):
         """Run the model over the ids of a text; the hook receives the attention weights."""
 
     @property
-    def _no_text(self) -> list[int]:
+    def no_text(self) -> list[int]:
         """The ids of tokens that are no text."""
         return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.language_model_ids]
 

@@ -73,8 +73,8 @@ class MaskedLanguageModel(LanguageModel):
         gaps = [position for position, id in enumerate(ids) if id == self.mask_id]
         states_ND = self.model(torch.tensor([ids], device=self.device))
         logits_MV = self.model.output.logits(states_ND[gaps])
-        logits_MV[:, self._no_text] = -math.inf
-        best = logits_MV.double().softmax(dim=1).topk(min(n_best, logits_MV.shape[1] - len(self._no_text)), dim=1)
+        logits_MV[:, self.no_text] = -math.inf
+        best = logits_MV.double().softmax(dim=1).topk(min(n_best, logits_MV.shape[1] - len(self.no_text)), dim=1)
         fills = []
         for position, of_gap, probabilities in zip(gaps, best.indices.tolist(), best.values.tolist(), strict=True):
             ids[position] = of_gap[0]

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, TrainingConfig
+from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig
 from transduce.data import Store
 from transduce.data.documents import TextBatch
 from transduce.data.masking import MaskedBatches
@@ -61,9 +61,9 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
             weights=weights,
         )
 
-    def objective(self, model: nn.Module, config: TrainingConfig) -> TextObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
         """Return the cross-entropy of the chosen tokens."""
-        return TextObjective(cast(TransformerLM, model), config)
+        return TextObjective(cast(TransformerLM, model), config.training)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> MaskedLanguageModel:
         """Load a language model."""

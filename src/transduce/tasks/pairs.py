@@ -13,7 +13,7 @@ from typing import ClassVar, assert_never, cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, RunConfig, Split, TrainingConfig
+from transduce.config import DataConfig, RunConfig, Split
 from transduce.corpora import CleaningReport, PairedText
 from transduce.corpora.checks import Remark, remark_on_dropped
 from transduce.data import Batch, PairBatches, PairDropout, PairStore, Store, StoreSummary, open_pairs, write_pairs
@@ -140,9 +140,9 @@ class PairTask(Task[Batch]):
             bidirectional_epochs=training.both_ways_epochs,
         )
 
-    def objective(self, model: nn.Module, config: TrainingConfig) -> PairObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the label-smoothed cross-entropy of the target given the source. Section 5.4."""
-        return PairObjective(cast(EncoderDecoder, model), config)
+        return PairObjective(cast(EncoderDecoder, model), config.training)
 
     def validator(
         self,

@@ -234,11 +234,13 @@ class _Run:
             taken = take_weights(cast(NamedOnDisk, model), config.model, prepared.tokenizers, read_saved_weights(path))
             for line in taken.lines(path) if self.distributed.is_first else ():
                 self.log(line)
+        if checkpoint is None:
+            task.start_model(model, prepared, config)
         if self.is_sharded:
             shard(model)
         trainer: Trainer[Any] = Trainer(
             model=model,
-            objective=task.objective(model, training),
+            objective=task.objective(model, config),
             batches=task.batches(prepared.train, config, self.device),
             learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,

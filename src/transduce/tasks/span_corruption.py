@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, ModelConfig, TrainingConfig, TransformerConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, TransformerConfig
 from transduce.data import Batch, Store
 from transduce.data.spans import SpanBatches
 from transduce.errors import ConfigError
@@ -65,9 +65,9 @@ class SpanCorruption(TextTask[Batch]):
             weights=weights,
         )
 
-    def objective(self, model: nn.Module, config: TrainingConfig) -> PairObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the cross-entropy of the missing spans."""
-        return PairObjective(cast(EncoderDecoder, model), config)
+        return PairObjective(cast(EncoderDecoder, model), config.training)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> SpanLanguageModel:
         """Load a language model."""

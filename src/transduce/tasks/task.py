@@ -6,15 +6,15 @@ To add a task, ``register`` an instance of a subclass; recipes name it in ``data
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, Split, TrainingConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store, open_store
 from transduce.metrics import TokenisedBleu
 from transduce.model import Cost, cost_of, make_model
@@ -95,12 +95,21 @@ class Task(ABC, Generic[BatchT]):
         """Return the architecture with the vocabulary sizes of the tokenizers."""
         return config.with_vocabulary(tokenizers.src.size, tokenizers.tgt.size)
 
+    def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
+        """Change a new model before its first update, after it took weights of another one. Nothing by default."""
+
+    def finished_weights(
+        self, weights: Mapping[str, Tensor], prepared: Prepared, config: RunConfig, device: torch.device
+    ) -> Mapping[str, Tensor]:
+        """Return the weights, by name on disk, that the model folder of a finished run gets. By default, these."""
+        return weights
+
     @abstractmethod
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
         """Return the training batches."""
 
     @abstractmethod
-    def objective(self, model: nn.Module, config: TrainingConfig) -> Objective[BatchT]:
+    def objective(self, model: nn.Module, config: RunConfig) -> Objective[BatchT]:
         """Return the training objective."""
 
     def validator(

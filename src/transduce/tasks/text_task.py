@@ -7,12 +7,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split, TrainingConfig
+from transduce.config import (
+    AnyModelConfig,
+    DataConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    RunConfig,
+    Split,
+    TrainingConfig,
+)
 from transduce.corpora.plain_text import Document, PlainText
 from transduce.data import Store
 from transduce.data.documents import TextBatch, open_documents, write_documents
@@ -200,7 +208,7 @@ class TextTask(Task[BatchT]):
         if prepared.dev is None:
             return None
         return TextValidation(
-            lambda: self.objective(model(), config.training),
+            lambda: self.objective(model(), config),
             self.text_batches(
                 prepared.dev,
                 config.model,
@@ -235,7 +243,7 @@ class TextTask(Task[BatchT]):
         """Return the cross-entropy of the targets of dev or test in fp32; masks and spans have a fixed seed."""
         device, (config, _) = torch.device(device), read_model_config(model_folder)
         loaded = read_model_folder(model_folder, device=device)
-        training = TrainingConfig(eps_ls=0.0)
+        run = RunConfig(model=cast(AnyModelConfig, config), data=prepared.config, training=TrainingConfig(eps_ls=0.0))
         batches = self.text_batches(
             self.split_store(prepared, split),
             config,
@@ -244,7 +252,7 @@ class TextTask(Task[BatchT]):
             seed=EVALUATION_SEED,
             device=device,
         )
-        validation = TextValidation(lambda: self.objective(loaded.model, training), batches, training, device=device)
+        validation = TextValidation(lambda: self.objective(loaded.model, run), batches, run.training, device=device)
         with torch.no_grad():
             result = validation()
         assert result is not None

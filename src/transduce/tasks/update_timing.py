@@ -37,7 +37,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
         model = task.build_model(model_config, tokenizers).to(device)
         Trainer(
             model=model,
-            objective=task.objective(model, training),
+            objective=task.objective(model, config),
             batches=task.batches(prepared.train, config, device),
             learning_rate=lambda step: learning_rate(step, d_model=model_config.d_model, config=training),
             config=training,

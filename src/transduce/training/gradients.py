@@ -29,9 +29,11 @@ __all__ = [
     "BatchSource",
     "Gradient",
     "GradientAccumulator",
+    "Measuring",
     "Objective",
     "Stateful",
     "TrainableBatch",
+    "hash_seed",
 ]
 
 BatchIndex = tuple[int, int]  # epoch, and index of the batch in its plan
@@ -65,6 +67,14 @@ class Stateful(Protocol):
 
     def load_state(self, state: Mapping[str, Tensor], /) -> None:
         """Load a result of ``state``. Raises CheckpointError if it does not fit."""
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """An objective that measures more than its loss, such as the reward of a policy."""
+
+    def measures(self) -> dict[str, float]:
+        """Return the means of what was measured since the last call."""
 
 
 class BatchSource(Protocol[BatchT_co]):
@@ -195,7 +205,7 @@ class GradientAccumulator(Generic[BatchT]):
 
     def _backward(self, shard: BatchShard, *, update: int, n_tgt_tokens: int, is_last: bool) -> Tensor:
         """Add the gradient of a shard to the weights; return its loss and negative log-likelihood, (2,)."""
-        torch.manual_seed(_hash_seed(self.config.seed, update, shard.number))
+        torch.manual_seed(hash_seed(self.config.seed, update, shard.number))
         # DDP and FSDP average over the processes; this factor turns the mean into a sum.
         scale = float(self.distributed.n)
         batch = self.batch_of(shard)
@@ -215,7 +225,7 @@ class GradientAccumulator(Generic[BatchT]):
         return norm
 
 
-def _hash_seed(*numbers: int) -> int:
+def hash_seed(*numbers: int) -> int:
     """Hash several numbers into one seed (FNV-1a over 64 bits)."""
     hashed = 0xCBF29CE484222325
     for number in numbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, assert_never, cast
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn, optim
 
 from transduce.config import TrainingConfig
 
-__all__ = ["MuonAndAdam", "make_optimiser", "moment_names"]
+__all__ = ["MuonAndAdam", "make_optimiser", "moment_names", "tensorflow_eps"]
 
 # torch's names for the optimiser state of a weight.
 ADAM_MOMENTS, MUON_MOMENTS = ("step", "exp_avg", "exp_avg_sq"), ("momentum_buffer",)
@@ -24,6 +25,18 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Optimizer:
             return MuonAndAdam(model, config)
         case _:
             assert_never(config.optimiser)
+
+
+def tensorflow_eps(eps: float, beta2: float, step: int) -> float:
+    """Return the epsilon with which torch's Adam makes TensorFlow's update at a step, counted from 1.
+
+    torch adds epsilon to sqrt(v / (1 - beta2^t)), TensorFlow to sqrt(v) ("epsilon hat" of Kingma and Ba, 2015, section
+    2), so that its first updates are smaller.
+
+    >>> tensorflow_eps(1e-5, 0.75, 1)
+    2e-05
+    """
+    return eps / math.sqrt(1 - beta2**step)
 
 
 def moment_names(optimiser: optim.Optimizer, weight: Tensor) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class UpdateRecord:
     tgt_tokens_per_s: float  # since the last logged record
     elapsed_s: float  # training time of all sessions
     is_logged: bool
+    measures: Mapping[str, float] = field(default_factory=dict)  # of the objective, means since the last logged record
 
     kind = "update"
 
@@ -150,10 +151,11 @@ def _is_before(record: dict[str, Any], state: TrainState, *, n_skipped: int) -> 
 def as_json(record: Record) -> dict[str, Any]:
     """Return a record as JSON values, its kind first. NaN and Inf, which JSON lacks, become null.
 
-    Each score becomes a top-level key; ``signature`` is that of the first.
+    Each score and each measure of the objective becomes a top-level key; ``signature`` is that of the first.
     """
     fields: dict[str, Any] = {"kind": record.kind, **asdict(record)}
     fields.pop("is_logged", None)
+    fields |= fields.pop("measures", {})
     if isinstance(record, ValidationRecord):
         fields |= {name: score["value"] for name, score in fields["scores"].items()}
         fields["signature"] = next((score["signature"] for score in fields.pop("scores").values()), None)

@@ -44,7 +44,8 @@ class TensorBoardEvents:
         match record:
             case UpdateRecord(is_logged=True):
                 names = ("loss_nats", "nll_nats", "learning_rate", "gradient_norm", "tgt_tokens_per_s")
-                self._write_scalars(record.update, {f"train/{name}": getattr(record, name) for name in names})
+                values = {name: getattr(record, name) for name in names} | dict(record.measures)
+                self._write_scalars(record.update, {f"train/{name}": value for name, value in values.items()})
             case ValidationRecord():
                 scores = {"dev/nll_nats": record.nll_nats, "dev/perplexity": record.perplexity}
                 scores |= {f"dev/{name}": score.value for name, score in record.scores.items()}

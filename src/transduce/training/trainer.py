@@ -34,13 +34,14 @@ from transduce.training.gradients import (
     BatchT,
     Gradient,
     GradientAccumulator,
+    Measuring,
     Objective,
     Stateful,
 )
 from transduce.training.memory import is_out_of_memory, return_freed_pages
 from transduce.training.memory_preflight import memory_preflight, out_of_memory
 from transduce.training.nonfinite_dump import describe, dump_nonfinite
-from transduce.training.optimiser import make_optimiser
+from transduce.training.optimiser import make_optimiser, tensorflow_eps
 from transduce.training.parallel import local_tensor
 from transduce.training.records import (
     CheckpointRecord,
@@ -184,6 +185,8 @@ class Trainer(Generic[BatchT]):
         learning_rate = self.learning_rate(after.update + 1)
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
+            if self.config.adam_eps_form == "tensorflow" and "betas" in group:
+                group["eps"] = tensorflow_eps(self.config.adam_eps, self.config.adam_beta2, after.update + 1)
         self.optimiser.step()
         self.state = replace(
             after,
@@ -281,6 +284,7 @@ class Trainer(Generic[BatchT]):
             tgt_tokens_per_s=self._rate_tokens / max(now - self._window_started, 1e-9),
             elapsed_s=self._elapsed_s(),
             is_logged=is_logged,
+            measures=self.objective.measures() if is_logged and isinstance(self.objective, Measuring) else {},
         )
         if is_logged:
             self.state = replace(state, window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)

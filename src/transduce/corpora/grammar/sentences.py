@@ -34,6 +34,7 @@ __all__ = [
     "Sentence",
     "Statement",
     "YesNoQuestion",
+    "english_text",
     "realize",
 ]
 
@@ -292,12 +293,23 @@ def realize(sentence: Sentence) -> GrammarPair:
     GrammarPair(en='Does he sleep?', de='Schläft er?', tree='(TOP (SQ (VBZ Does) (NP (PRP he)) (VP (VB sleep)) (. ?)))')
     """
     mark = sentence.mark
-    tree = f"(TOP {sentence.english()[:-1]} (. {mark})))"
-    leaves = _LEAF.findall(tree)
-    first = leaves[0]
-    leaves[0] = first[0].upper() + first[1:]
-    tree = tree.replace(f" {first})", f" {leaves[0]})", 1)
-    text = " ".join(leaves[:-1]).replace(" ,", ",").replace(" 's", "'s").replace("can not", "cannot")
-    german = sentence.german()
-    german = f"{german[0].upper()}{german[1:]}".replace(",,", ",").removesuffix(",")
-    return GrammarPair(text + mark, german + mark, tree)
+    bracket = sentence.english()
+    tree = f"(TOP {bracket[:-1]} (. {mark})))"
+    first = _LEAF.findall(tree)[0]
+    tree = tree.replace(f" {first})", f" {_capitalised(first)})", 1)
+    german = _capitalised(sentence.german()).replace(",,", ",").removesuffix(",")
+    return GrammarPair(english_text(bracket, mark), german + mark, tree)
+
+
+def english_text(bracket: str, mark: str) -> str:
+    """Return the text of a Penn bracket, with a final mark.
+
+    >>> english_text("(NP (DT a) (NN dog))", ".")
+    'A dog.'
+    """
+    text = " ".join(_LEAF.findall(bracket)).replace(" ,", ",").replace(" 's", "'s").replace("can not", "cannot")
+    return _capitalised(text) + mark
+
+
+def _capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]

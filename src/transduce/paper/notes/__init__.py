@@ -2,8 +2,8 @@
 
 One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
 ``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` a model that also computes on
-padding; ``softmax_losses`` trains language models over whole words of real text, once. ``calibration`` and
-``two_level_softmax`` can be used by themselves.
+padding; ``softmax_losses`` trains language models over whole words of real text, once.
+``two_level_softmax`` can be used by itself.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
 from transduce.loss import Smoothing
+from transduce.metrics.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce.paper.experiments import Experiment, Experiments, RunRecord
-from transduce.paper.notes.calibration import Bin, expected_calibration_error, overconfidence, reliability
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
 from transduce.paper.report import Cell, Claim, Table, agreement, picture

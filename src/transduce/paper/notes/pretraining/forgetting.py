@@ -62,8 +62,9 @@ ABOUT = """\
 {finding}
 
 A translator of captions ({captions_updates:,} updates) is trained on help pages for {help_updates:,} updates, then on
-captions again for {back_updates:,}. With *replay* an epoch also reads {replay:.0%} of the pairs of the other corpus. All
-have the vocabulary of the captions. BLEU on the first {n:,} sentences of each dev set, and perplexity on all of it; means
+captions again for {back_updates:,}. With *replay* an epoch also reads {replay:.0%} of the pairs of the other corpus.
+All have the vocabulary of the captions. BLEU on the first {n:,} sentences of each dev set, and perplexity on all of it;
+means
 of the seeds {seeds}. {machines}."""
 
 
@@ -81,9 +82,7 @@ def forgetting_experiment(experiments: Experiments, key: str, seed: int, *, is_s
 def study_forgetting(experiments: Experiments, *, is_short: bool) -> Study:
     """Train all stages, or read their records; score each on both corpora."""
     seeds = SEEDS[:1] if is_short else SEEDS
-    runs = {
-        key: [forgetting_experiment(experiments, key, seed, is_short=is_short) for seed in seeds] for key in STAGES
-    }
+    runs = {key: [forgetting_experiment(experiments, key, seed, is_short=is_short) for seed in seeds] for key in STAGES}
     records = {key: [experiments.run(each) for each in of_seeds] for key, of_seeds in runs.items()}
     corpora = ("grammar",) if is_short else (CAPTIONS, HELP)
     n = 3 if is_short else N_SENTENCES
@@ -96,8 +95,8 @@ def study_forgetting(experiments: Experiments, *, is_short: bool) -> Study:
     }
     old = corpora[0]
     summary = (
-        f"training on help pages takes BLEU on captions from {bleu['captions'][old]:.1f} to {bleu['help'][old]:.1f}, with"
-        f" replay to {bleu['help-replay'][old]:.1f}"
+        f"training on help pages takes BLEU on captions from {bleu['captions'][old]:.1f} to {bleu['help'][old]:.1f},"
+        f" with replay to {bleu['help-replay'][old]:.1f}"
     )
     about = ABOUT.format(
         finding=f"{summary[0].upper()}{summary[1:]}.",
@@ -124,9 +123,7 @@ def _scores(
     return {row["corpus"]: row for row in rows}
 
 
-def _scores_on(
-    experiments: Experiments, experiment: Experiment, folder: Path, corpus: str, n: int
-) -> dict[str, float]:
+def _scores_on(experiments: Experiments, experiment: Experiment, folder: Path, corpus: str, n: int) -> dict[str, float]:
     config = with_settings(experiment.config, [f"data.corpus={corpus}"])
     prepared = open_prepared(experiments.store_with_tokenizer_of(folder, config.data))
     text = prepared.text("dev")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import DataConfig, LanguageModelConfig
+from transduce.config import DataConfig
 from transduce.corpora import BUILT_IN, TreebankText
 from transduce.model import TransformerLM
 from transduce.model.initialisation import initialise
@@ -26,7 +25,14 @@ from transduce.tasks import LanguageModel
 from transduce.text import BOS_ID, Tokenizer
 from transduce.trees import Tree
 
-__all__ = ["TaggedSentence", "majority_accuracy", "probe_accuracy", "states_of_words", "study_probe", "tagged_sentences"]
+__all__ = [
+    "TaggedSentence",
+    "majority_accuracy",
+    "probe_accuracy",
+    "states_of_words",
+    "study_probe",
+    "tagged_sentences",
+]
 
 TRAINED = ("masked-lm", "causal-lm")  # models of the chapter on the three kinds
 UNTRAINED = "random weights"  # those of the masked model before training
@@ -72,7 +78,7 @@ def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
             )
             return _measured(folder, train, test, has_untrained=is_masked, device=experiments.device)
 
-        settings = {"corpus": corpus, "train_words": n_words[0], "test_words": n_words[1]}
+        settings: dict[str, int | str] = {"corpus": corpus, "train_words": n_words[0], "test_words": n_words[1]}
         for row in experiments.cached_measurement(experiment, "parts_of_speech", measure, settings=settings):
             about = row
             accuracy_of.setdefault(task if row["is_trained"] else UNTRAINED, []).append(row["accuracy"])
@@ -90,7 +96,9 @@ def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
             half_width_of_share(accuracy, about["test_words"]) for each in accuracy_of.values() for accuracy in each
         ),
     )
-    rows: list[tuple[Cell, ...]] = [(layer, *cells) for layer, cells in enumerate(zip(*accuracy_of.values(), strict=True))]
+    rows: list[tuple[Cell, ...]] = [
+        (layer, *cells) for layer, cells in enumerate(zip(*accuracy_of.values(), strict=True))
+    ]
     columns = ("layer", *accuracy_of)
     table = Table("-pretraining-probe", columns, tuple(rows), formats=dict.fromkeys(accuracy_of, ".1%"))
     return Study(f"a linear probe finds parts of speech: {summary}", (text, table))

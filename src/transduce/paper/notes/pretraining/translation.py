@@ -38,9 +38,9 @@ ABOUT = """\
 {finding}
 
 A Transformer of 4 + 2 layers of width 256 is trained on missing spans (T5's task) of English and German news, read as
-unrelated texts ({n_updates:,} updates, {minutes:.0f} minutes; perplexity per target {perplexity:.1f}). Then it learns to
-translate from the first pairs of Multi30k, and so does a model with random weights, for as many updates; both have the
-vocabulary of the news. Mean of the seeds {seeds}; BLEU on {test_text}; ± is half of the 95 % interval of a
+unrelated texts ({n_updates:,} updates, {minutes:.0f} minutes; perplexity per target {perplexity:.1f}). Then it learns
+to translate from the first pairs of Multi30k, and so does a model with random weights, for as many updates; both have
+the vocabulary of the news. Mean of the seeds {seeds}; BLEU on {test_text}; ± is half of the 95 % interval of a
 difference, by Student's t and the standard deviation pooled over the pairs of seeds. {machines}."""
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from said import naming
-from transduce.paper.notes.calibration import expected_calibration_error, overconfidence, reliability
+from transduce.metrics.calibration import expected_calibration_error, overconfidence, reliability
 
 
 def test_an_example_computed_by_hand() -> None:

@@ -1,0 +1,124 @@
+"""Objectives on rankings of responses: the reward model, and direct preference optimisation (DPO).
+
+All pairs of a ranking are one training example: the loss is their mean, so that a prompt with many responses does not
+count for more. Ouyang et al. (2022), section 3.5.
+
+Shapes: J responses of a ranking, P pairs; B sequences (responses) of a batch, R tokens of the longest one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transduce.alignment.losses import dpo_losses, ranking_losses
+from transduce.alignment.rollouts import rewards_of
+from transduce.alignment.sequences import policy_outputs, sequences_of
+from transduce.data.responses import RankingBatch
+from transduce.errors import CheckpointError
+from transduce.loss import LossSum
+
+__all__ = ["DirectPreference", "PreferenceObjective", "RewardObjective", "frozen_copy", "load_into", "saved_copy"]
+
+
+class PreferenceObjective(ABC):
+    """The mean loss over the pairs of each ranking, summed over rankings."""
+
+    def __call__(self, batch: RankingBatch, update: int = 0) -> LossSum:
+        """Return the loss of one batch; its number of tokens is that of its rankings."""
+        scores_B = self.scores(batch)
+        losses = [self.pair_losses(of_ranking).mean() for of_ranking in torch.split(scores_B, batch.sizes)]
+        loss = torch.stack(losses).sum()
+        return LossSum(loss, loss.detach(), len(losses))
+
+    @abstractmethod
+    def scores(self, batch: RankingBatch) -> Tensor:
+        """Return the score of each response of each ranking, (B,); the better one should have the larger."""
+
+    @abstractmethod
+    def pair_losses(self, scores_J: Tensor) -> Tensor:
+        """Return the losses of the pairs of one ranking, (P,)."""
+
+
+class RewardObjective(PreferenceObjective):
+    """Binary classification of pairs by the difference of their rewards. Ouyang et al. (2022), equation 1."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def scores(self, batch: RankingBatch) -> Tensor:
+        """Return the rewards, (B,)."""
+        return rewards_of(self.model, batch.prompts, batch.responses)
+
+    def pair_losses(self, scores_J: Tensor) -> Tensor:
+        """Return - log sigmoid of the differences, (P,)."""
+        return ranking_losses(scores_J)
+
+
+class DirectPreference(PreferenceObjective):
+    """The policy as its own reward model, relative to a reference. Rafailov et al. (2023), equation 7.
+
+    The reference is the model at the start of the run; checkpoints keep it.
+    """
+
+    def __init__(self, model: nn.Module, *, beta: float, blocked_ids: Sequence[int]) -> None:
+        self.model, self.beta, self.blocked_ids = model, beta, list(blocked_ids)
+        self.reference = frozen_copy(model)
+
+    def scores(self, batch: RankingBatch) -> Tensor:
+        """Return log(pi / pi_ref) of each response, (B,)."""
+        device = next(self.model.parameters()).device
+        sequences = sequences_of(batch.prompts, batch.responses, device)
+
+        def log_probs(model: Any) -> Tensor:
+            outputs = policy_outputs(model, sequences, temperature=1.0, blocked_ids=self.blocked_ids)
+            return outputs.log_probs_BR.sum(dim=1)
+
+        with torch.no_grad():
+            reference_B = log_probs(self.reference)
+        return log_probs(self.model) - reference_B
+
+    def pair_losses(self, scores_J: Tensor) -> Tensor:
+        """Return the losses of the pairs, (P,)."""
+        return dpo_losses(scores_J, beta=self.beta)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the weights of the reference."""
+        return saved_copy("reference", self.reference)
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Load the weights of the reference. Raises CheckpointError if they do not fit."""
+        load_into("reference", self.reference, state)
+
+
+def frozen_copy(model: nn.Module) -> nn.Module:
+    """Return a copy of a model that is not trained, without dropout."""
+    return deepcopy(model).requires_grad_(False).eval()
+
+
+def saved_copy(name: str, model: nn.Module) -> dict[str, Tensor]:
+    """Return the weights of a model under a common name, for ``load_into``."""
+    return {f"{name}.{key}": weight for key, weight in _weights(model).items()}
+
+
+@torch.no_grad()
+def load_into(name: str, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Load the result of ``saved_copy``. Raises CheckpointError if a weight is missing or has another shape."""
+    for key, weight in _weights(model).items():
+        saved = state.get(f"{name}.{key}")
+        if saved is None or saved.shape != weight.shape:
+            got = "none" if saved is None else tuple(saved.shape)
+            raise CheckpointError(
+                f"the state of the objective should have {name}.{key} {tuple(weight.shape)}, got {got}"
+            )
+        weight.copy_(saved)
+
+
+def _weights(model: Any) -> Mapping[str, Tensor]:
+    canonical: Callable[[], Mapping[str, Tensor]] = model.canonical
+    return canonical()

@@ -1,0 +1,136 @@
+"""Training a policy on its own responses: proximal policy optimisation (PPO), and REINFORCE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from transduce.alignment.policies import PPO, PolicyObjective, Reinforce
+from transduce.alignment.rollouts import rewards_of
+from transduce.config import AlignmentConfig, ModelConfig, RunConfig
+from transduce.data import Store
+from transduce.data.responses import PromptBatch, PromptBatches
+from transduce.errors import ConfigError
+from transduce.model import Cost, RewardLM, TransformerLM, ValuedLM, cost_of
+from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.registry import register
+from transduce.tasks.response_task import PolicyTask, blocked_ids, causal_config
+from transduce.text import Tokenizers
+
+__all__ = ["PolicyOptimisation", "ReinforceTask"]
+
+
+class PolicyOptimisation(PolicyTask[PromptBatch]):
+    """PPO against a reward model, held near the model that the run starts from. Ouyang et al. (2022), equation 2."""
+
+    name = "ppo"
+    objective_class: ClassVar[type[PolicyObjective]] = PPO
+
+    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
+        """Build policy and value function. Raises ConfigError unless it is a causal language model."""
+        return ValuedLM.from_config(causal_config(config, self.name))
+
+    def cost(self, config: ModelConfig) -> Cost:
+        """Return the cost with that of the value function."""
+        cost, n = cost_of(config), config.d_model + 1
+        return replace(
+            cost,
+            parameters=cost.parameters + n,
+            parameters_without_embeddings=cost.parameters_without_embeddings + n,
+        )
+
+    def batches(self, store: Store, config: RunConfig, device: torch.device) -> PromptBatches:
+        """Return the prompts of each rollout, and the parts of it that the policy is trained on.
+
+        Raises ConfigError if settings do not fit each other or the reward model.
+        """
+        alignment = config.alignment
+        self.require_window(store, config)
+        self.require_room(config)
+        _reward_model(alignment, store.summary.tokenizer_fingerprint, torch.device("cpu"))
+        return PromptBatches(
+            store,
+            rollout_size=alignment.rollout_size,
+            batch_size=alignment.batch_size,
+            n_passes=self.n_passes(alignment),
+            n_samples=alignment.n_samples,
+            seed=config.training.seed,
+        )
+
+    def require_room(self, config: RunConfig) -> None:
+        """Raise ConfigError if no prompt could have a response of the configured length."""
+        window = causal_config(config.model, self.name).n_positions
+        if config.alignment.max_response >= window:
+            raise ConfigError(
+                f"alignment.max_response = {config.alignment.max_response:,} leaves no room for a prompt in the window"
+                f" of the model, model.n_positions = {window:,}"
+            )
+
+    def n_passes(self, alignment: AlignmentConfig) -> int:
+        """Return how often each response is trained on."""
+        return alignment.n_passes
+
+    def objective(self, model: nn.Module, config: RunConfig) -> PolicyObjective:
+        """Return the objective, which draws the responses and has the reward model rate them."""
+        device = next(model.parameters()).device
+        reward_model = _reward_model(config.alignment, None, device)
+        return self.objective_class(
+            model,
+            lambda prompts, responses: rewards_of(reward_model, prompts, responses),
+            config.alignment,
+            seed=config.training.seed,
+            blocked_ids=blocked_ids(config.model),
+        )
+
+
+class ReinforceTask(PolicyOptimisation):
+    """REINFORCE with a leave-one-out baseline, on the same rewards. Ahmadian et al. (2024)."""
+
+    name = "reinforce"
+    objective_class: ClassVar[type[PolicyObjective]] = Reinforce
+
+    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
+        """Build a policy. Raises ConfigError unless it is a causal language model."""
+        return TransformerLM.from_config(causal_config(config, self.name))
+
+    def cost(self, config: ModelConfig) -> Cost:
+        """Return the cost of the policy."""
+        return cost_of(config)
+
+    def n_passes(self, alignment: AlignmentConfig) -> int:
+        """Return 1: the gradient is unbiased for responses of the current policy only.
+
+        Raises ConfigError for a single response to each prompt, which has no baseline, or several batches of a rollout.
+        """
+        if alignment.n_samples < 2:
+            raise ConfigError(f"task = 'reinforce' needs alignment.n_samples of at least 2, got {alignment.n_samples}")
+        if alignment.batch_size != alignment.rollout_size:
+            raise ConfigError(
+                f"task = 'reinforce' makes one update of a rollout: alignment.batch_size = {alignment.batch_size}"
+                f" should be rollout_size = {alignment.rollout_size}"
+            )
+        return 1
+
+
+def _reward_model(alignment: AlignmentConfig, tokenizer_fingerprint: str | None, device: torch.device) -> RewardLM:
+    """Return the reward model of a configuration.
+
+    Raises ConfigError if none is named, or if it has another tokenizer than ``tokenizer_fingerprint``, if given.
+    """
+    if alignment.reward_model is None:
+        raise ConfigError("alignment.reward_model should name the folder of a reward model (task = 'reward')")
+    folder = Path(alignment.reward_model)
+    loaded = read_model_folder(folder, device=device)
+    loaded.require_task("reward", folder)
+    if tokenizer_fingerprint is not None and loaded.tokenizers.fingerprint != tokenizer_fingerprint:
+        raise ConfigError(f"{folder} has another tokenizer than this run; train both --from the same model")
+    model: RewardLM = loaded.model
+    return model.requires_grad_(False).eval()
+
+
+register(PolicyOptimisation())
+register(ReinforceTask())

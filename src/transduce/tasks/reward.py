@@ -1,0 +1,240 @@
+"""Reward modelling: a scalar for a response, learnt from rankings. Ouyang et al. (2022), section 3.5.
+
+Shapes: J responses of a ranking, P pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transduce.alignment.losses import pairs_of_ranking
+from transduce.alignment.preferences import PreferenceObjective, RewardObjective
+from transduce.config import SPLITS, DataConfig, ModelConfig, RunConfig, Split
+from transduce.corpora.responses import Ranking
+from transduce.data import Store
+from transduce.data.responses import RankingBatch, RankingBatches
+from transduce.metrics import TokenisedBleu
+from transduce.metrics.calibration import expected_calibration_error, reliability
+from transduce.model import Cost, RewardLM, cost_of
+from transduce.tasks.preparation import Prepared
+from transduce.tasks.ranked_samples import rank_samples
+from transduce.tasks.registry import register
+from transduce.tasks.response_model import RewardModel
+from transduce.tasks.response_task import ResponseTask, causal_config
+from transduce.tasks.task import Use
+from transduce.text import Tokenizers
+from transduce.training import DistributedContext, Score, Validation
+from transduce.training.checkpoint import load_weights, weights_of
+
+__all__ = ["PairScore", "RankingTask", "RewardModelling", "pair_score"]
+
+N_NORMALISING = 128  # rankings whose responses get rewards of mean 0 and standard deviation 1
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """How well scores of responses predict which one of a pair was ranked higher."""
+
+    accuracy: float
+    calibration_error: float  # expected, of the predicted probability (Guo et al., 2017)
+    loss: float  # nats per pair
+    pairs: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON values that the command line prints."""
+        return asdict(self)
+
+
+def pair_score(differences_P: Tensor) -> PairScore:
+    """Return the score, given the score of the better response minus that of the worse one, of each pair.
+
+    >>> pair_score(torch.tensor([2.0, -1.0])).accuracy
+    0.5
+    """
+    probability_P = differences_P.double().sigmoid().numpy()
+    confidence_P = np.maximum(probability_P, 1 - probability_P)
+    bins = reliability(confidence_P, probability_P > 0.5)
+    loss = -torch.nn.functional.logsigmoid(differences_P.double()).mean()
+    return PairScore(
+        float((probability_P > 0.5).mean()), expected_calibration_error(bins), float(loss), len(differences_P)
+    )
+
+
+@torch.no_grad()
+def differences_of_pairs(objective: PreferenceObjective, batches: RankingBatches) -> Tensor:
+    """Return the score of the better response minus that of the worse one, of all pairs of an epoch, (P,)."""
+    differences: list[Tensor] = []
+    for index in range(batches.n_batches(0)):
+        batch = batches.batch(0, index)
+        for scores_J in torch.split(objective.scores(batch), batch.sizes):
+            better_P, worse_P = pairs_of_ranking(len(scores_J), scores_J.device)
+            differences.append((scores_J[better_P] - scores_J[worse_P]).float().cpu())
+    return torch.cat(differences)
+
+
+class RankingTask(ResponseTask[RankingBatch]):
+    """A task on rankings: own ones, or of responses of the model that the run starts from to built-in instructions."""
+
+    min_responses: ClassVar[int] = 2
+
+    def built_in_rows(
+        self, config: DataConfig, split: Split, instructions: Iterable[Ranking], log: Callable[[str], None]
+    ) -> Iterable[Ranking]:
+        """Return responses of the model that the run starts from, ranked."""
+        log(f"{split}: drawing responses of {config.tokenizer_from} and ranking them")
+        return rank_samples(config.tokenizer_from, instructions, seed=config.corpus_seed + SPLITS.index(split))
+
+    def batches(self, store: Store, config: RunConfig, device: torch.device) -> RankingBatches:
+        """Return batches of whole rankings."""
+        self.require_window(store, config)
+        training = config.training
+        return RankingBatches(
+            store, max_tokens=training.max_tokens_per_batch, seed=training.seed, weights=config.data.weights
+        )
+
+
+class RankingValidation:
+    """The loss of the dev rankings per ranking, and the share of their pairs in the right order."""
+
+    def __init__(self, objective: Callable[[], PreferenceObjective], batches: RankingBatches) -> None:
+        self._objective, self._batches = objective, batches
+
+    def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
+        """Validate once; None if interrupted."""
+        if should_stop():
+            return None
+        score = pair_score(differences_of_pairs(self._objective(), self._batches))
+        return Validation(score.loss, {"accuracy": Score(score.accuracy)})
+
+
+class RewardModelling(RankingTask):
+    """A reward model: a language model with a scalar output at the last token."""
+
+    name = "reward"
+    doing = "rating"
+
+    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> RewardLM:
+        """Build a model. Raises ConfigError unless it is a causal language model."""
+        return RewardLM.from_config(causal_config(config, self.name))
+
+    def cost(self, config: ModelConfig) -> Cost:
+        """Return the cost with a scalar in place of the output projection."""
+        return reward_cost(config)
+
+    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+        """Return the number of tokens that were read."""
+        return src_tokens
+
+    def objective(self, model: nn.Module, config: RunConfig) -> RewardObjective:
+        """Return the binary classification of all pairs of a ranking."""
+        return RewardObjective(model)
+
+    def validator(
+        self,
+        model: Callable[[], nn.Module],
+        prepared: Prepared,
+        config: RunConfig,
+        *,
+        device: torch.device,
+        distributed: DistributedContext | None = None,
+    ) -> RankingValidation | None:
+        """Return the validation: accuracy on the pairs of dev."""
+        if prepared.dev is None:
+            return None
+        return RankingValidation(
+            lambda: RewardObjective(model()),
+            RankingBatches(prepared.dev, max_tokens=config.training.max_tokens_per_batch, seed=0),
+        )
+
+    def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
+        """Give the rewards of some training responses mean 0 and standard deviation 1. Ziegler et al. (2019)."""
+        _normalise(cast(RewardLM, model), prepared, config)
+
+    def finished_weights(
+        self, weights: Mapping[str, Tensor], prepared: Prepared, config: RunConfig, device: torch.device
+    ) -> Mapping[str, Tensor]:
+        """Normalise the rewards again. Ziegler et al. (2019)."""
+        model = self.build_model(config.model, prepared.tokenizers).to(device)
+        load_weights(model, weights, where=prepared.folder)
+        _normalise(model, prepared, config)
+        return {name: weight.cpu() for name, weight in weights_of(model).items()}
+
+    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> RewardModel:
+        """Load a reward model."""
+        return RewardModel.load(model_folder, device=device)
+
+    def evaluate(
+        self,
+        model_folder: Path,
+        prepared: Prepared,
+        split: Split,
+        *,
+        device: str | torch.device = "cpu",
+        also: Collection[TokenisedBleu] = (),
+    ) -> PairScore:
+        """Return accuracy and calibration on the pairs of dev or test."""
+        model = self.load(model_folder, device=device).model
+        store = self.split_store(prepared, split)
+        longest = int(max(store.columns["responses"].lengths_R) + 64 * prepared.config.max_length)
+        batches = RankingBatches(store, max_tokens=max(8192, longest), seed=0)
+        return pair_score(differences_of_pairs(RewardObjective(model), batches))
+
+    def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
+        """Return the scores for the model card."""
+        return [
+            f"- pairs of responses in the right order: {scores.accuracy:.1%} of {scores.pairs:,}",
+            f"- expected calibration error of the probability of the better one: {scores.calibration_error:.3f}",
+            f"- loss: {scores.loss:.3f} nats per pair (guessing: {math.log(2):.3f})",
+        ]
+
+    def use(self, data: DataConfig) -> Use:
+        """Describe the use of a reward model."""
+        return Use(
+            "rating responses",
+            "generate RESPONSE_MODEL --best-of 8 --reward-model",
+            "RewardModel.load(folder).rate([...])",
+        )
+
+
+def reward_cost(config: ModelConfig) -> Cost:
+    """Return the cost of a language model with a scalar output."""
+    cost = cost_of(config)
+    size, width = config.vocab_sizes[1], config.d_model
+    language_model = causal_config(config, "reward")
+    untied = 0 if language_model.tied_embeddings else size * width
+    bias = size if language_model.output_bias else 0
+    return replace(
+        cost,
+        parameters=cost.parameters - untied - bias + width + 1,
+        parameters_without_embeddings=cost.parameters_without_embeddings - bias + width + 1,
+        flops_per_token=cost.flops_per_token - 6 * size * width,
+    )
+
+
+@torch.no_grad()
+def _normalise(model: RewardLM, prepared: Prepared, config: RunConfig) -> None:
+    is_training = model.training
+    model.eval()
+    batches = RankingBatches(
+        prepared.train, max_tokens=config.training.max_tokens_per_batch, seed=0, weights=config.data.weights
+    )
+    objective, rewards, n_rankings = RewardObjective(model), list[Tensor](), 0
+    for index in range(batches.n_batches(0)):
+        batch = batches.batch(0, index)
+        rewards.append(objective.scores(batch))
+        n_rankings += len(batch.sizes)
+        if n_rankings >= N_NORMALISING:
+            break
+    model.normalise(torch.cat(rewards))
+    model.train(is_training)
+
+
+register(RewardModelling())
