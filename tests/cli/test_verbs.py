@@ -442,9 +442,12 @@ def test_every_verb_and_flag_is_known() -> None:
         "fill": ["--device", "--json", "--n-best"],
         "generate": [
             "--beam",
+            "--best-of",
             "--device",
             "--json",
             "--max-tokens",
+            "--reward-model",
+            "--samples",
             "--seed",
             "--temperature",
             "--top-k",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,26 @@ from transduce.text import BOS_ID, EOS_ID
 
 SMALL = (
     "model.system=language-model", "model.n_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2",
-    "model.d_k=16", "model.d_v=16", "model.p_drop=0.0", "model.norm=pre", "model.n_positions=192", "data.corpus=grammar",
-    "data.n_pairs=60", "data.vocab_size=400", "data.max_length=192", "training.max_updates=4",
+    "model.d_k=16", "model.d_v=16", "model.p_drop=0.0", "model.norm=pre", "model.n_positions=192",
+    "data.corpus=grammar", "data.n_pairs=60", "data.vocab_size=400", "data.max_length=192", "training.max_updates=4",
     "training.max_tokens_per_batch=1024", "training.warmup_steps=4", "training.eps_ls=0.0", "training.average_last=1",
     "training.validate_every_updates=4", "training.checkpoint_every_updates=2", "training.log_every_updates=2",
 )  # fmt: skip
 ROLLOUTS = ("alignment.rollout_size=8", "alignment.batch_size=4", "alignment.n_passes=2", "alignment.max_response=6")
 
 
-def config_of(task: str, *settings: str) -> RunConfig:
-    language = ["data.language=en"] if task == "causal-lm" else []
-    return with_settings(preset("tiny"), [*SMALL, f"data.task={task}", *language, *settings])
+HELD_OUT = "Negate: The dog sleeps.\tThe dog does not sleep.\tThe dog.\nPast: He sings.\tHe sang.\tHe sung.\n"
+
+
+def config_of(task: str, folder: Path, *settings: str) -> RunConfig:
+    """The run of a task; dev and test are two prompts, in a file in ``folder``."""
+    if task == "causal-lm":
+        own = ["data.language=en"]
+    else:
+        path = folder / "held-out.tsv"
+        path.write_text(HELD_OUT, encoding="utf-8")
+        own = [f"data.{split}_prompts='{path}'" for split in ("dev", "test")]
+    return with_settings(preset("tiny"), [*SMALL, f"data.task={task}", *own, *settings])
 
 
 def from_model(folder: Path) -> tuple[str, str]:
@@ -47,7 +56,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
     def run(name: str, task: str, *settings: str) -> None:
         runs[name] = folder / name
-        train(config_of(task, *settings), runs[name])
+        train(config_of(task, folder, *settings), runs[name])
 
     run("base", "causal-lm")
     run("sft", "sft", *from_model(folder / "base" / "model"), "training.max_updates=30", "training.lr_factor=3.0")
@@ -89,12 +98,13 @@ def test_a_prompt_ends_where_the_response_begins(stages: Mapping[str, Path]) -> 
         assert tokenizer.decode(response[:-1]) == instruction.response
 
 
-def test_rankings_are_responses_of_the_model(stages: Mapping[str, Path]) -> None:
+def test_rankings_are_responses_of_the_model(stages: Mapping[str, Path], tmp_path: Path) -> None:
     prepared = open_prepared(stages["reward"] / "store")
     for row in range(len(prepared.train)):
         assert len(responses_of(prepared.train, row)) >= 2
     again = prepare(
-        config_of("reward", *from_model(stages["sft"] / "model"), "data.n_pairs=20").data, stages["sft"] / "again"
+        config_of("reward", tmp_path, *from_model(stages["sft"] / "model"), "data.n_pairs=20").data,
+        tmp_path / "again",
     )
     assert again.fingerprint == prepared.fingerprint
 
@@ -141,7 +151,7 @@ def test_ppo_resumes_bit_exactly(stages: Mapping[str, Path], tmp_path: Path, sto
         *from_model(stages["sft"] / "model"), *ROLLOUTS, f"alignment.reward_model='{stages['reward'] / 'model'}'",
         "training.max_updates=6",
     )  # fmt: skip
-    config, updates = config_of("ppo", *settings), [0]
+    config, updates = config_of("ppo", tmp_path, *settings), [0]
 
     def count(record: Any) -> None:
         updates[0] = max(updates[0], record.update)
@@ -187,7 +197,7 @@ def test_settings_that_do_not_fit(
     given = [f"alignment.reward_model='{stages['reward'] / 'model'}'"] if "reward_model" not in message else []
     start = [] if "--from" in message else from_model(stages["sft"] / "model")
     with pytest.raises(ConfigError, match=message):
-        train(config_of("sft", *start, *given, *settings), tmp_path / "run")
+        train(config_of("sft", tmp_path, *start, *given, *settings), tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +216,9 @@ def test_damaged_rankings_name_their_line(
 ) -> None:
     path = tmp_path / "rankings.jsonl"
     path.write_text("\n".join(lines))
-    config = config_of("sft", *from_model(stages["sft"] / "model"), "data.corpus=files", f"data.train_prompts='{path}'")
+    config = config_of(
+        "sft", tmp_path, *from_model(stages["sft"] / "model"), "data.corpus=files", f"data.train_prompts='{path}'"
+    )
     with pytest.raises(TransduceError, match=message):
         train(config, tmp_path / "run")
 
@@ -216,7 +228,7 @@ def test_own_rankings(stages: Mapping[str, Path], tmp_path: Path) -> None:
     path, log = tmp_path / "rankings.tsv", list[str]()
     path.write_text("say a\ta\tb\ta\nsay b\tb\tb\nsay c\tc\\nd\te\n")
     config = config_of(
-        "reward", *from_model(stages["sft"] / "model"), "data.corpus=files", f"data.train_prompts='{path}'"
+        "reward", tmp_path, *from_model(stages["sft"] / "model"), "data.corpus=files", f"data.train_prompts='{path}'"
     )
     train(config, tmp_path / "run", log=log.append)
     assert any("2 prompts, 1 with fewer than 2 different responses" in line for line in log)
@@ -233,7 +245,32 @@ def test_a_model_of_another_kind_is_refused(stages: Mapping[str, Path], tmp_path
     with pytest.raises(TransduceError, match="sft"):
         RewardModel.load(stages["sft"] / "model")
     config = config_of(
-        "ppo", *from_model(stages["sft"] / "model"), f"alignment.reward_model='{stages['sft'] / 'model'}'"
+        "ppo", tmp_path, *from_model(stages["sft"] / "model"), f"alignment.reward_model='{stages['sft'] / 'model'}'"
     )
     with pytest.raises(TransduceError, match="for sft, not for reward"):
         train(config, tmp_path / "run")
+
+
+def test_generate_prints_responses(stages: Mapping[str, Path], transduce: Callable[..., Any]) -> None:
+    sft, reward = stages["sft"] / "model", stages["reward"] / "model"
+    prompts = b"Negate: The dog sleeps.\nPast: He sings.\n"
+    texts = transduce("generate", sft, "--max-tokens", "5", stdin=prompts).out.splitlines()
+    lines = transduce("generate", sft, "--max-tokens", "5", "--json", stdin=prompts).out.splitlines()
+    assert [json.loads(line)["text"].replace("\n", "\\n") for line in lines] == texts
+    assert [json.loads(line)["prompt"] for line in lines] == prompts.decode().splitlines()
+    several = transduce(
+        "generate", sft, "--max-tokens", "5", "--samples", "3", "--json", stdin=prompts
+    ).out.splitlines()
+    assert [json.loads(line)["line"] for line in several] == [1, 1, 1, 2, 2, 2]
+    assert len({json.loads(line)["text"] for line in several[:3]}) > 1
+    best = transduce("generate", sft, "--max-tokens", "5", "--best-of", "3", "--reward-model", reward, stdin=prompts)
+    assert len(best.out.splitlines()) == 2
+    for arguments in (
+        [sft, "--best-of", "3"],
+        [sft, "--best-of", "3", "--reward-model", reward, "--beam", "2"],
+        [sft, "--best-of", "3", "--reward-model", sft],
+        [stages["base"] / "model", "--best-of", "3", "--reward-model", reward],
+        [reward],
+    ):
+        outcome = transduce("generate", *arguments, stdin=prompts)
+        assert (outcome.code, len(outcome.err.splitlines())) == (1, 1), outcome.err

@@ -23,7 +23,7 @@ from transduce.data.collate import pad_rows
 from transduce.data.columns import Ids
 from transduce.data.documents import TextBatch
 from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, DataError
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 
 __all__ = [
@@ -57,13 +57,21 @@ def write_responses(
             else:
                 yield {PROMPT: list(prompt), RESPONSES: [id for each in responses for id in (*each, UNK_ID)]}
 
-    return write_store(
-        folder,
-        {corpus: rows(encoded) for corpus, encoded in corpora.items()},
-        {PROMPT: Ids(vocab_size=tokenizer.size), RESPONSES: Ids(vocab_size=tokenizer.size)},
-        tokenizer_fingerprint=fingerprint,
-        left_out=left_out,
-    )
+    try:
+        return write_store(
+            folder,
+            {corpus: rows(encoded) for corpus, encoded in corpora.items()},
+            {PROMPT: Ids(vocab_size=tokenizer.size), RESPONSES: Ids(vocab_size=tokenizer.size)},
+            tokenizer_fingerprint=fingerprint,
+            left_out=left_out,
+        )
+    except DataError as error:
+        if left_out.n_too_long:
+            raise DataError(
+                f"no prompt is left: {left_out.n_too_long:,} are longer than data.max_length = {max_length:,} tokens,"
+                " with their longest response; raise it, and the model's window with it"
+            ) from error
+        raise
 
 
 def open_responses(folder: Path, *, fingerprint: str | None = None) -> Store:

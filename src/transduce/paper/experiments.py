@@ -139,6 +139,7 @@ class Experiments:
         self.records, self.work, self.scale = records, work, scale
         self.data_folder, self.device, self.log = data_folder, torch.device(device), log
         self._follow, self.should_stop, self._while_training = follow, should_stop, while_training
+        self._flops: dict[Precision, float] = {}  # FLOP/s of large matrix products, measured once
 
     def record_path(self, experiment: Experiment) -> Path:
         """Return the path of an experiment's record, whether or not it exists."""
@@ -257,7 +258,10 @@ class Experiments:
         """Train a model, score it and write its record."""
         folder, config = self.run_folder(experiment), self._located(experiment)
         self.log(f"{experiment.name}: training")
-        flops = sustained_flops(self.device, config.training.precision)
+        precision = config.training.precision
+        if precision not in self._flops:
+            self._flops[precision] = sustained_flops(self.device, precision)
+        flops = self._flops[precision]
         with self._follow(config) if self._follow else nullcontext() as follower:
             result = train(
                 config,

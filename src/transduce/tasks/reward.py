@@ -1,6 +1,6 @@
 """Reward modelling: a scalar for a response, learnt from rankings. Ouyang et al. (2022), section 3.5.
 
-Shapes: J responses of a ranking, P pairs.
+Shapes: J responses of a ranking, P pairs, R rows of the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Judging models of the alignment chapter: by the quality that the reward model has only learnt to guess."""
+"""Judging models of the alignment chapter: by the quality that the reward model has only learnt to guess.
+
+Shapes: B sequences (responses), R tokens of the longest response.
+"""
 
 from __future__ import annotations
 

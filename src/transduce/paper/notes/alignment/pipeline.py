@@ -25,7 +25,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "training.checkpoint_every_updates=250",
     ),
     "sft": (
-        *ON_PROMPTS, "data.task=sft", "data.n_pairs=6000", "training.max_updates=800",
+        *ON_PROMPTS, "data.task=sft", "data.n_pairs=12000", "training.max_updates=1600",
         "training.max_tokens_per_batch=2048", "training.warmup_steps=100", "training.lr_factor=0.15",
         "training.eps_ls=0.0", "training.validate_every_updates=200", "training.checkpoint_every_updates=200",
     ),
@@ -49,7 +49,12 @@ STAGES: dict[str, tuple[str, ...]] = {
         "alignment.unfinished_score=-3.0",
     ),
 }  # fmt: skip
-SHORT = ("alignment.rollout_size=8", "alignment.batch_size=4", "alignment.n_passes=1", "alignment.max_response=4")
+SHORT = (
+    "model.n_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2", "model.d_k=16", "model.d_v=16",
+    "model.n_positions=256", "data.max_length=256", "data.n_pairs=40", "training.max_tokens_per_batch=4000",
+    "alignment.rollout_size=8", "alignment.batch_size=4",
+    "alignment.n_passes=1", "alignment.max_response=4",
+)  # fmt: skip
 
 
 class Stage:

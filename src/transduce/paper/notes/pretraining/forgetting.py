@@ -13,6 +13,7 @@ import torch
 
 from transduce.paper.experiments import Experiment, Experiments, machines
 from transduce.paper.notes.pretraining.study import Study
+from transduce.paper.notes.pretraining.translation import SHORT
 from transduce.paper.report import Cell, Table
 from transduce.recipes import preset, with_settings
 from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared
@@ -76,7 +77,8 @@ def forgetting_experiment(experiments: Experiments, key: str, seed: int, *, is_s
     config = with_settings(preset("tiny"), settings)
     before = None if stage.before is None else forgetting_experiment(experiments, stage.before, seed, is_short=is_short)
     name = f"pretraining-{'short-' if is_short else ''}forgetting-{key}-seed{seed}"
-    return Experiment(name, experiments.shortened(config) if is_short else config, starts_from=before)
+    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
+    return Experiment(name, config, starts_from=before)
 
 
 def study_forgetting(experiments: Experiments, *, is_short: bool) -> Study:

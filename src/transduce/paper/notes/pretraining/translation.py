@@ -12,7 +12,7 @@ from transduce.paper.notes.pretraining.study import Study
 from transduce.paper.report import Cell, Table
 from transduce.recipes import preset, with_settings
 
-__all__ = ["pretraining_experiment", "study_translation", "translator_experiment"]
+__all__ = ["SHORT", "pretraining_experiment", "study_translation", "translator_experiment"]
 
 UPDATES = {1_000: 300, 5_000: 600, 29_000: 1_500}  # by training pairs
 SEEDS = (1, 2)
@@ -20,6 +20,10 @@ MODEL = (
     "model.n_encoder_layers=4", "model.n_decoder_layers=2", "model.d_model=256", "model.d_ff=1024", "model.n_heads=4",
     "model.d_k=64", "model.d_v=64", "model.norm=pre", "training.eps_ls=0.1", "training.precision=bf16",
     "training.lr_factor=0.35",
+)  # fmt: skip
+SHORT = (
+    "model.n_encoder_layers=1", "model.n_decoder_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2",
+    "model.d_k=16", "model.d_v=16",
 )  # fmt: skip
 ON_FREE_TEXT = (
     "model.p_drop=0.1", "data.task=span-corruption", "data.corpus=newstest", "data.language=both",
@@ -48,7 +52,7 @@ def pretraining_experiment(experiments: Experiments, *, is_short: bool = False) 
     """Return the run on missing spans of free text."""
     config = with_settings(preset("tiny"), [*MODEL, *ON_FREE_TEXT])
     name = f"pretraining-{'short-' if is_short else ''}spans-seed1"
-    return Experiment(name, experiments.shortened(config) if is_short else config)
+    return Experiment(name, with_settings(experiments.shortened(config), SHORT) if is_short else config)
 
 
 def translator_experiment(
@@ -61,7 +65,7 @@ def translator_experiment(
     start = pretraining_experiment(experiments, is_short=is_short)
     kind = "pretrained" if is_pretrained else "scratch"
     name = f"pretraining-{'short-' if is_short else ''}{n_pairs}-pairs-{kind}-seed{seed}"
-    config = experiments.shortened(config) if is_short else config
+    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
     if is_pretrained:
         return Experiment(name, config, starts_from=start)
     return Experiment(name, config, tokenizer_of=start)
@@ -70,7 +74,7 @@ def translator_experiment(
 def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
     """Train both translators for each number of pairs, or read their records."""
     start = experiments.run(pretraining_experiment(experiments, is_short=is_short))
-    all_n_pairs = tuple(UPDATES)[: 2 if is_short else None]
+    all_n_pairs = tuple(UPDATES)[: 1 if is_short else None]
     runs = {
         (n_pairs, is_pretrained): [
             experiments.run(

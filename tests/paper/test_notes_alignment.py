@@ -1,0 +1,75 @@
+"""The chapter on alignment: its short form end to end, its runs beside the recipes, and its finding on known points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transduce.config import RunConfig
+from transduce.paper import Experiments
+from transduce.paper.notes.alignment import Point, _finding, make_alignment
+from transduce.paper.notes.alignment.judging import best_of_n_kl, win_rate
+from transduce.paper.notes.alignment.pipeline import (
+    STAGES,
+    Stage,
+    base,
+    direct_preference,
+    fine_tuned,
+    policy,
+    reward_model,
+)
+from transduce.paper.report import Table
+from transduce.recipes import read_recipe
+
+RECIPES = Path(__file__).parents[2] / "recipes" / "alignment"
+
+
+def flat(config: RunConfig) -> dict[str, object]:
+    return {f"{table}.{name}": value for table, fields in config.model_dump().items() for name, value in fields.items()}
+
+
+@pytest.mark.parametrize("stage", list(STAGES))
+def test_the_runs_are_those_of_the_recipes(stage: str, tmp_path: Path) -> None:
+    run = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 1, is_short=False).of(stage)
+    assert flat(run.config) == flat(read_recipe(RECIPES / f"{stage}.toml"))
+
+
+def test_each_stage_starts_from_the_one_before(tmp_path: Path) -> None:
+    stage = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 2, is_short=False)
+    assert fine_tuned(stage).starts_from == base(stage)
+    assert base(stage).name == "alignment-base-seed1"
+    for run in (reward_model(stage), direct_preference(stage, 0.1), policy(stage, 0.05)):
+        assert run.starts_from == fine_tuned(stage)
+        assert run.name.endswith("-seed2")
+    assert policy(stage, 0.05).rated_by == reward_model(stage)
+    assert policy(stage, 0.05).name != policy(stage, 0.2).name
+
+
+def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
+    part, again = (
+        make_alignment(Experiments(tmp_path / "runs", tmp_path / work, scale="cpu"), is_short=True)
+        for work in ("work", "elsewhere")
+    )
+    tables = {section.name: section for section in part.sections if isinstance(section, Table)}
+    assert tables["-alignment"].column("model")[:3] == ["SFT", "DPO, beta 0.1", "PPO, beta 0.05"]
+    first = tables["-alignment"].rows[0]
+    assert first[tables["-alignment"].columns.index("KL, nats")] == pytest.approx(0, abs=1e-4)
+    assert first[tables["-alignment"].columns.index("wins")] == 0.5
+    assert [each for each in again.sections if isinstance(each, Table)] == list(tables.values())
+    assert not (tmp_path / "elsewhere" / "cpu").exists()
+    part.drawings["notes-alignment"](tmp_path / "notes-alignment.svg")
+    assert "KL from the fine-tuned model" in (tmp_path / "notes-alignment.svg").read_text()
+
+
+def test_over_optimisation_is_a_higher_reward_with_a_lower_quality() -> None:
+    near, far = Point("PPO, beta 0.2", 1.0, 1.0, 0.95, 0.9), Point("PPO, beta 0", 9.0, 2.0, 0.80, 0.6)
+    assert _finding([near, far]).startswith("Over-optimisation appears")
+    still_good = Point("PPO, beta 0", 9.0, 2.0, 0.96, 0.9)
+    assert _finding([near, still_good]).startswith("Over-optimisation does not appear")
+
+
+def test_best_of_n_and_wins() -> None:
+    assert best_of_n_kl(1) == 0
+    assert win_rate([1.0, 0.0, 0.5], [0.0, 1.0, 0.5]) == 0.5
+    assert win_rate([1.0], [0.9]) == 1.0
