@@ -59,4 +59,4 @@ def _short() -> Experiment:
     return Experiment("attention-short", config)
 
 
-AT_CPU_SCALE = four_layers  # the model of --scale cpu: four_layers or six_layers
+AT_CPU_SCALE = six_layers  # the model of --scale cpu: four_layers or six_layers
