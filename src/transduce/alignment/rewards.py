@@ -27,8 +27,8 @@ def token_rewards(scores_B: Tensor, log_ratios_BT: Tensor, mask_BT: Tensor, *, b
     Their sum is the score minus beta times a one-sample estimate of KL(pi || pi_ref). Ouyang et al. (2022), equation 2.
 
     >>> ratios_BT, mask_BT = torch.tensor([[0.5, 1.0, 9.0]]), torch.tensor([[True, True, False]])
-    >>> token_rewards(torch.tensor([2.0]), ratios_BT, mask_BT, beta=0.1).round(decimals=2).tolist()
-    [[-0.05..., 1.89..., 0.0]]
+    >>> token_rewards(torch.tensor([2.0]), ratios_BT, mask_BT, beta=0.5).tolist()
+    [[-0.25, 1.5, -0.0]]
     """
     penalties_BT = -beta * log_ratios_BT * mask_BT
     last_B1 = mask_BT.sum(dim=1, keepdim=True) - 1
