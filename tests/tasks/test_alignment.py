@@ -19,6 +19,7 @@ from transduce.search.sampling import Sampling
 from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, prepare, train
 from transduce.tasks.model_folder import read_saved_weights
 from transduce.text import BOS_ID, EOS_ID
+from transduce.training import DistributedContext
 
 SMALL = (
     "model.system=language-model", "model.n_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2",
@@ -274,3 +275,28 @@ def test_generate_prints_responses(stages: Mapping[str, Path], transduce: Callab
     ):
         outcome = transduce("generate", *arguments, stdin=prompts)
         assert (outcome.code, len(outcome.err.splitlines())) == (1, 1), outcome.err
+
+
+def test_prompts_alone_are_enough_for_ppo(stages: Mapping[str, Path], tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n".join(json.dumps({"prompt": f"Negate: {who} sleeps."}) for who in ("He", "She", "Anna")))
+    files = "data.corpus=files", f"data.train_prompts='{path}'"
+    rewarded = f"alignment.reward_model='{stages['reward'] / 'model'}'"
+    start = from_model(stages["sft"] / "model")
+    train(config_of("ppo", tmp_path, *start, *files, *ROLLOUTS, rewarded), tmp_path / "run")
+    assert len(open_prepared(tmp_path / "run" / "store").train) == 3
+    with pytest.raises(TransduceError, match="no "):
+        train(config_of("sft", tmp_path, *start, *files), tmp_path / "sft")
+
+
+def test_a_prompt_without_room_for_a_response_is_refused(stages: Mapping[str, Path], tmp_path: Path) -> None:
+    rewarded = f"alignment.reward_model='{stages['reward'] / 'model'}'"
+    settings = *from_model(stages["sft"] / "model"), *ROLLOUTS, rewarded, "alignment.max_response=180"
+    with pytest.raises(ConfigError, match="the longest prompt has"):
+        train(config_of("ppo", tmp_path, *settings), tmp_path / "run")
+
+
+def test_a_policy_is_trained_in_one_process(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="one process"):
+        train(config_of("ppo", tmp_path), tmp_path / "run", distributed=DistributedContext(rank=0, n=2))
+    assert not (tmp_path / "run").exists()

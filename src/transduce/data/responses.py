@@ -27,8 +27,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 
 __all__ = [
-    "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches", "open_responses", "prompt_of",
-    "responses_of", "write_responses",
+    "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches", "longest_prompt",
+    "open_responses", "prompt_of", "responses_of", "write_responses",
 ]  # fmt: skip
 
 PROMPT, RESPONSES = "prompt", "responses"  # the columns
@@ -82,6 +82,11 @@ def open_responses(folder: Path, *, fingerprint: str | None = None) -> Store:
 def prompt_of(store: Store, row: int) -> list[int]:
     """Return the prompt of a row, BOS first."""
     return [BOS_ID, *store.columns[PROMPT].row(row).tolist()]
+
+
+def longest_prompt(store: Store) -> int:
+    """Return the number of tokens of the longest prompt, BOS included."""
+    return 1 + int(store.columns[PROMPT].lengths_R.max())
 
 
 def responses_of(store: Store, row: int) -> list[list[int]]:

@@ -13,7 +13,7 @@ from transduce.alignment.policies import PPO, PolicyObjective, Reinforce
 from transduce.alignment.rollouts import rewards_of
 from transduce.config import AlignmentConfig, ModelConfig, RunConfig
 from transduce.data import Store
-from transduce.data.responses import PromptBatch, PromptBatches
+from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
 from transduce.model import Cost, RewardLM, TransformerLM, ValuedLM, cost_of
 from transduce.tasks.model_folder import read_model_folder
@@ -28,6 +28,8 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
     """PPO against a reward model, held near the model that the run starts from. Ouyang et al. (2022), equation 2."""
 
     name = "ppo"
+    min_responses = 0
+    is_parallel = False
     objective_class: ClassVar[type[PolicyObjective]] = PPO
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
@@ -50,7 +52,7 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
         """
         alignment = config.alignment
         self.require_window(store, config)
-        self.require_room(config)
+        self.require_room(store, config)
         _reward_model(alignment, store.summary.tokenizer_fingerprint, torch.device("cpu"))
         return PromptBatches(
             store,
@@ -61,13 +63,14 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
             seed=config.training.seed,
         )
 
-    def require_room(self, config: RunConfig) -> None:
-        """Raise ConfigError if no prompt could have a response of the configured length."""
-        window = causal_config(config.model, self.name).n_positions
-        if config.alignment.max_response >= window:
+    def require_room(self, store: Store, config: RunConfig) -> None:
+        """Raise ConfigError if the longest prompt with the longest response does not fit into the model's window."""
+        window, longest = causal_config(config.model, self.name).n_positions, longest_prompt(store)
+        if longest + config.alignment.max_response > window:
             raise ConfigError(
-                f"alignment.max_response = {config.alignment.max_response:,} leaves no room for a prompt in the window"
-                f" of the model, model.n_positions = {window:,}"
+                f"the longest prompt has {longest:,} tokens, BOS included; with alignment.max_response ="
+                f" {config.alignment.max_response:,} it does not fit into the window of the model, model.n_positions ="
+                f" {window:,}; lower max_response, or leave out long prompts by data.max_length"
             )
 
     def n_passes(self, alignment: AlignmentConfig) -> int:

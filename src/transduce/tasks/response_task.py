@@ -149,7 +149,7 @@ class ResponseTask(Task[BatchT]):
                 n_left_out[0] += 1
             else:
                 responses = [encode_response(codec, response) for response in ranking.responses]
-                yield encode_prompt(codec, ranking.prompt), responses
+                yield encode_prompt(codec, ranking.prompt), responses or [[]]  # none: an empty one
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""

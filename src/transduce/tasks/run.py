@@ -112,6 +112,8 @@ def train(
     """
     distributed = distributed or DistributedContext()
     task_of(config)  # raises before anything is written
+    if distributed.n > 1 and not task_of(config).is_parallel:
+        raise ConfigError(f"task = {config.data.task!r} runs in one process; start it without torchrun")
     if is_sharded and distributed.n == 1:
         raise ConfigError("sharding needs several processes; start them with torchrun, or leave out --shard")
     if is_sharded and config.training.optimiser == "muon":

@@ -50,6 +50,7 @@ class Task(ABC, Generic[BatchT]):
 
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
     rows: ClassVar[str] = "pairs"  # what a store has, for messages
+    is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
     doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
 
     @abstractmethod

@@ -64,9 +64,8 @@ ABOUT = """\
 
 A translator of captions ({captions_updates:,} updates) is trained on help pages for {help_updates:,} updates, then on
 captions again for {back_updates:,}. With *replay* an epoch also reads {replay:.0%} of the pairs of the other corpus.
-All have the vocabulary of the captions. BLEU on the first {n:,} sentences of each dev set, and perplexity on all of it;
-means
-of the seeds {seeds}. {machines}."""
+All have the vocabulary of the captions. BLEU on the first {n:,} sentences of each dev set, and perplexity on all of
+it; means of the seeds {seeds}. {machines}."""
 
 
 def forgetting_experiment(experiments: Experiments, key: str, seed: int, *, is_short: bool = False) -> Experiment:
