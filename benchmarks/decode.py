@@ -53,7 +53,7 @@ from machine import machine, peak_memory_mb
 from rates import ratio, summary, table
 
 from transduce.config import InferencePrecision, TransformerConfig
-from transduce.model import has_int8_products
+from transduce.model import Transformer, has_int8_products
 from transduce.recipes import preset
 
 SEED = 1
@@ -172,10 +172,14 @@ def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
 def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) -> dict[str, Callable[[], Decoder]]:
     """Return a factory of each system, called in its process; write the weights for CTranslate2 to ``folder``."""
     import ctranslate2
-    from ctranslate2_model import write_ctranslate2_model
+
+    from transduce.exchange.ctranslate2 import write_ctranslate2
 
     names = token_names(config.src_vocab_size)
-    write_ctranslate2_model(make_model(config), folder, src_tokens=names, tgt_tokens=names)
+    folder.mkdir()
+    model = make_model(config)
+    assert isinstance(model, Transformer)
+    write_ctranslate2(folder, model, src_tokens=names, tgt_tokens=names)
     supported = ctranslate2.get_supported_compute_types("cpu")
     makers: dict[str, Callable[[], Decoder]] = {
         name: partial(OurDecoder, config, precision, n_threads=n_threads)

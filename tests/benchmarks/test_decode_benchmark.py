@@ -11,6 +11,7 @@ import torch
 
 from transduce.config import ModelConfig, SearchConfig
 from transduce.data import pad_rows
+from transduce.exchange.ctranslate2 import write_ctranslate2
 from transduce.model import Transformer
 from transduce.tasks.batch_search import run_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
@@ -31,11 +32,8 @@ N_TOKENS = 12
     ],
 )
 def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
-    fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fields: dict[str, Any], tmp_path: Path
 ) -> None:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from ctranslate2_model import write_ctranslate2_model
-
     torch.manual_seed(1)
     sizes = {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 4, "d_k": 8, "d_v": 8}
     config = ModelConfig(**(sizes | fields), src_vocab_size=40, tgt_vocab_size=40)
@@ -44,12 +42,12 @@ def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
         for parameter in model.parameters():  # biases and norms too
             parameter.add_(0.1 * torch.randn_like(parameter))
     names = [*SPECIAL_TOKENS, *map(str, range(4, 40))]
-    write_ctranslate2_model(model, tmp_path / "model", src_tokens=names, tgt_tokens=names)
+    write_ctranslate2(tmp_path, model, src_tokens=names, tgt_tokens=names)
 
     src_BS = pad_rows([[*ids, EOS_ID] for ids in SOURCES])
     with torch.no_grad():
         ours = run_search(model, src_BS, torch.full((4,), N_TOKENS), SearchConfig(beam_size=1, alpha=0.0))
-    translator = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32", intra_threads=1)
+    translator = ctranslate2.Translator(str(tmp_path), compute_type="float32", intra_threads=1)
     sources = [[names[id] for id in ids] for ids in SOURCES]
     theirs = translator.translate_batch(
         sources,
@@ -65,15 +63,6 @@ def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
     for [best], score in zip(ours, scores, strict=True):
         log_prob = sum(score.log_probs if best.is_finished else score.log_probs[:-1])
         assert best.log_prob == pytest.approx(log_prob, abs=1e-4)
-
-
-def test_heads_that_do_not_divide_the_model_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from ctranslate2_model import write_ctranslate2_model
-
-    config = ModelConfig(d_model=32, n_heads=4, d_k=4, d_v=8, d_ff=8, src_vocab_size=4, tgt_vocab_size=4)
-    with pytest.raises(ValueError, match=r"\bd_k 4\b.*\bd_v 8\b.*\bd_model 32\b.*\bn_heads 4\b"):
-        write_ctranslate2_model(Transformer(config), tmp_path / "model", src_tokens=[], tgt_tokens=[])
 
 
 def test_the_benchmark_prints_one_object_with_every_setting() -> None:

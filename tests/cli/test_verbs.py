@@ -427,6 +427,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--src",
             "--text",
         ],
+        "import": ["--direction", "--json", "--out"],
         "init": [
             "--device",
             "--direction",
@@ -439,6 +440,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--tsv",
         ],
         "model": ["--json", "--length", "--vocab-size"],
+        "export": ["--json", "--license", "--out", "--text", "--to"],
         "fill": ["--device", "--json", "--n-best"],
         "generate": [
             "--beam",

@@ -17,8 +17,10 @@ from transduce.cli import (
     demo,
     doctor,
     evaluate,
+    export,
     fill,
     generate,
+    import_model,
     init,
     model,
     paper,
@@ -79,7 +81,8 @@ app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
     evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
-    generate.generate, fill.fill, perplexity.perplexity, paper.paper, doctor.doctor,
+    generate.generate, fill.fill, perplexity.perplexity, export.export, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)
+app.command("import", cls=Verb)(import_model.import_)

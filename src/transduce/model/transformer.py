@@ -43,6 +43,8 @@ class Transformer(EncoderDecoder):
     torch.Size([2, 9])
     """
 
+    config: TransformerConfig
+
     def __init__(
         self,
         config: TransformerConfig,

@@ -133,10 +133,11 @@ def _require_translating(tokenizers: Tokenizers, config: DataConfig) -> Tokenize
     """Return the tokenizers of a model folder. Raises ConfigError if a translator cannot have them."""
     if tokenizers.tgt.is_closed:
         raise ConfigError(f"{config.tokenizer_from} writes trees; a translator needs a vocabulary of text")
-    if tokenizers.is_shared != config.shared_vocabulary:
+    is_one = tokenizers.has_one_vocabulary
+    if is_one != config.shared_vocabulary:
         raise ConfigError(
-            f"{config.tokenizer_from} has {'one vocabulary' if tokenizers.is_shared else 'two vocabularies'}; set"
-            f" data.shared_vocabulary = {str(tokenizers.is_shared).lower()}"
+            f"{config.tokenizer_from} has {'one vocabulary' if is_one else 'two vocabularies'}; set"
+            f" data.shared_vocabulary = {str(is_one).lower()}"
         )
     return tokenizers
 

@@ -92,7 +92,7 @@ class Translator:
             tokenizers.src,
             precision=precision,
             shortlist=shortlist,
-            suppressed_ids=tokenizers.tgt.language_model_ids,  # of a vocabulary that began with a language model
+            suppressed_ids=tokenizers.tgt.suppressed_ids,
         )
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
@@ -248,7 +248,7 @@ class Translator:
 
         def translated(chunk: Sequence[str]) -> Iterator[Translation]:
             truncated = [line[:MAX_LINE_BYTES] for line in chunk]
-            segments_of = self._segmenter(truncated) if split else [[Segment(line, "")] for line in truncated]
+            segments_of = self._segments(truncated) if split else [[Segment(line, "")] for line in truncated]
             texts = [each.text for each in chain.from_iterable(segments_of)]
             candidates = self.translate_segments(texts, beam_config, lowers_caps=split, is_scored=is_scored)
             assert candidates is not None  # not interrupted
@@ -258,6 +258,14 @@ class Translator:
                 yield combine_segments(line, segments, parts, config.n_best, is_truncated=len(line) > MAX_LINE_BYTES)
 
         return chain.from_iterable(map(translated, chunks(lines, chunk_lines, len)))
+
+    def _segments(self, lines: Sequence[str]) -> list[list[Segment]]:
+        """Split lines into segments; a language code at the start of a line (``>>deu<<``) begins each of them."""
+        codes, rest = zip(*map(self.tokenizers.src.split_language_code, lines), strict=True) if lines else ((), ())
+        return [
+            [Segment(f"{code} {each.text}", each.space) for each in segments] if code else segments
+            for code, segments in zip(codes, self._segmenter(rest), strict=True)
+        ]
 
     @property
     def max_source_tokens(self) -> int:

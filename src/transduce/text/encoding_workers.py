@@ -16,7 +16,7 @@ import numpy as np
 
 from transduce.text.encoded_texts import EncodedTexts
 from transduce.text.pair_encoding import EncodedPairs, KeptPairs, PairDropout, PairEncoder, TextPair
-from transduce.text.tokenizer import Tokenizer, Tokenizers
+from transduce.text.tokenizer import Tokenizers, tokenizer_from
 from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
 __all__ = ["ChunkEncoder", "EncodingWorkers", "OneProcess", "chunk_encoder", "main"]
@@ -137,7 +137,7 @@ def _pack_encoder(tokenizers: Tokenizers, max_length: int, dropout: PairDropout 
 
 def _unpack_encoder(parts: Sequence[bytes]) -> PairEncoder:
     settings = json.loads(parts[0])
-    sides = [Tokenizer(part.decode()) for part in parts[1:]]
+    sides = [tokenizer_from(part.decode()) for part in parts[1:]]
     dropout = None if settings["dropout"] is None else PairDropout(**settings["dropout"])
     return PairEncoder(Tokenizers(sides[0], sides[-1]), max_length=settings["max_length"], dropout=dropout)
 

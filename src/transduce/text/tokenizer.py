@@ -34,7 +34,7 @@ from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byt
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
-__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer"]
+__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "register_kind", "tokenizer_from"]
 
 WORD_START = "▁"  # shown in place of the space before a word
 TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
@@ -57,16 +57,21 @@ class Tokenizer:
 
         ``values``: the parsed JSON, if it is known.
         """
-        self.description = description  # the JSON; saved unchanged: a newer library must not change the fingerprint
         values = json.loads(description) if values is None else values
-        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
-        self._library = LibraryTokenizer.from_str(canonical)  # not ``description``, which may have duplicate keys
-        self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+        canonical = self._adopt(description, values)
+        self._library: Any = LibraryTokenizer.from_str(canonical)  # not ``description``: it may have duplicate keys
         self.size = self._library.get_vocab_size()
         # Whether the vocabulary is closed: word-level, for linearised trees, not for text.
         self.is_closed: bool = values["model"]["type"] == "WordLevel"
         self._is_wordpiece: bool = values["model"]["type"] == "WordPiece"
         self._cache = WordCache(self._encode_words)
+
+    def _adopt(self, description: str, values: Mapping[str, Any]) -> str:
+        """Keep the description and its fingerprint; return it in canonical form."""
+        self.description = description  # the JSON; saved unchanged: a newer library must not change the fingerprint
+        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+        return canonical
 
     def encode(self, text: str, *, max_tokens: int | None = None) -> list[int]:
         """Return the ids of ``text``, without BOS and EOS.
@@ -157,11 +162,14 @@ class Tokenizer:
 
         Raises DataError for an id outside the vocabulary.
         """
-        return self._library.decode(self._without_special(ids), skip_special_tokens=False)
+        text: str = self._library.decode(self._without_special(ids), skip_special_tokens=False)
+        return text
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """Decode many rows of ids, as ``decode`` does one."""
-        return self._library.decode_batch([self._without_special(ids) for ids in batch], skip_special_tokens=False)
+        rows = [self._without_special(ids) for ids in batch]
+        texts: list[str] = self._library.decode_batch(rows, skip_special_tokens=False)
+        return texts
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return each token in readable form: ``▁`` where a word begins, ``\\xe6`` for a byte of a split character.
@@ -217,6 +225,15 @@ class Tokenizer:
         ids = list(map(self._library.token_to_id, LANGUAGE_MODEL_TOKENS))
         return [] if None in ids else [id for id in ids if id is not None]
 
+    @property
+    def suppressed_ids(self) -> list[int]:
+        """Ids that search never writes in a translation, besides padding and BOS."""
+        return self.language_model_ids
+
+    def split_language_code(self, text: str) -> tuple[str, str]:
+        """Return a code at the start of a text that chooses the output language, and the rest; our models have none."""
+        return "", text
+
     @cached_property
     def has_masks(self) -> bool:
         """Whether each mask (``masks.py``) is a token of the vocabulary."""
@@ -245,12 +262,32 @@ def _readable(token: str) -> str:
     return bytes_of(characters).decode("utf-8", "backslashreplace").replace(" ", WORD_START)
 
 
+_FURTHER_KINDS: dict[str, type[Tokenizer]] = {}  # by the type of their model: not of the ``tokenizers`` library
+
+
+def register_kind(type_of_model: str, kind: type[Tokenizer]) -> None:
+    """Make a kind of tokenizer known to ``tokenizer_from`` and ``load_tokenizer``; it checks its description itself."""
+    _FURTHER_KINDS[type_of_model] = kind
+
+
+def tokenizer_from(description: str, values: Mapping[str, Any] | None = None) -> Tokenizer:
+    """Build a tokenizer of any kind from the JSON that ``save`` writes, unchecked."""
+    values = json.loads(description) if values is None else values
+    return _FURTHER_KINDS.get(str(values["model"]["type"]), Tokenizer)(description, values)
+
+
 def load_tokenizer(path: Path) -> Tokenizer:
     """Read a tokenizer that ``Tokenizer.save`` wrote.
 
     Raises CheckpointError if the file is missing, corrupt, or not written by transduce.
     """
     values = read_json(path, error=CheckpointError, may_be_link=True)
+    model = values.get("model")
+    if isinstance(model, dict) and str(model.get("type")) in _FURTHER_KINDS:
+        try:
+            return tokenizer_from(path.read_text(encoding="utf-8"), values)
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from error
     fault = _fault(values)
     if fault is not None:
         raise CheckpointError(f"{path} {fault}")
@@ -352,8 +389,13 @@ class Tokenizers:
 
     @property
     def is_shared(self) -> bool:
-        """Whether source and target share one vocabulary."""
+        """Whether source and target share one tokenizer."""
         return self.src is self.tgt
+
+    @property
+    def has_one_vocabulary(self) -> bool:
+        """Whether the ids of source and target are the same tokens; two SentencePiece models may share a vocabulary."""
+        return self.is_shared or self.src.vocabulary == self.tgt.vocabulary
 
     @property
     def fingerprint(self) -> str:

@@ -1,0 +1,49 @@
+"""``transduce export``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Option
+
+from transduce.cli import options
+from transduce.cli.imports import command_imports
+from transduce.cli.model_folders import require_model_folder
+from transduce.cli.output import echo, print_json, print_line
+from transduce.cli.paths import require_folder, require_utf8_name
+
+__all__ = ["export"]
+
+N_LINES = 16
+
+
+def export(
+    folder: options.Model,
+    to: Annotated[Literal["hf", "ct2", "onnx"], Option(help="Hugging Face, CTranslate2, or ONNX.", show_default=False)],
+    out: Annotated[Path, Option(help="Write the export to this new folder.", show_default=False)],
+    text: Annotated[
+        Path | None,
+        Option(
+            help=f"Compare the outputs on the first {N_LINES} lines of this file. Default: random tokens.",
+            show_default=False,
+        ),
+    ] = None,
+    license_id: Annotated[str, Option("--license", help="The licence that the card names.")] = "unknown",
+    json: options.Json = False,
+) -> None:
+    """Export a model for another library, and check it there: logits, greedy outputs, tokenizer."""
+    require_model_folder(folder)
+    require_folder("--out", out)
+    require_utf8_name("--out", out)
+    with command_imports():
+        from transduce.exchange import export_model
+        from transduce.files import read_lines
+
+    texts = None if text is None else [line for line in islice(read_lines(text), N_LINES) if line.strip()]
+    report = export_model(folder, to, out, texts=texts, license_id=license_id, log=echo)
+    if json:
+        print_json(report.as_json())
+    else:
+        print_line(f"exported to {out}")

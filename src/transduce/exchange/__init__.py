@@ -1,0 +1,13 @@
+"""Models out of transduce and into it: Hugging Face, CTranslate2, ONNX, Marian.
+
+``plain_weights.py`` has the weights in the layout that all of these share; each format has a module that writes or
+reads it. ``exporting.py`` and ``importing.py`` are the two verbs.
+"""
+
+from __future__ import annotations
+
+from transduce.exchange.exporting import ExportReport, export_model
+from transduce.exchange.importing import ImportReport, import_model
+from transduce.exchange.refusals import Target
+
+__all__ = ["ExportReport", "ImportReport", "Target", "export_model", "import_model"]

@@ -1,0 +1,184 @@
+"""Cards of exported models: the front matter that model hubs read, what was measured, what is different there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig
+from transduce.exchange.refusals import CAUSAL_TASKS
+from transduce.tasks.model_folder import ModelFolder
+from transduce.text import SentencePieceTokenizer
+
+__all__ = ["export_card"]
+
+LIBRARY_NAMES = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "transformers.js"}
+SCORES_HEADING = re.compile(r"^## Scores on (?P<split>\w+): (?P<text>.+)$", re.MULTILINE)
+SCORE_ROW = re.compile(r"^\| (?P<metric>\w+) \| (?P<score>[\d.]+) \| `(?P<signature>[^`]*)` \|$", re.MULTILINE)
+
+
+def export_card(
+    measured: Mapping[str, Any], config: ModelConfig, loaded: ModelFolder, card: str, *, license_id: str
+) -> str:
+    """Return the Markdown text: front matter, use, what was measured, then the model's own card."""
+    target = str(measured["format"])
+    is_causal = loaded.task in CAUSAL_TASKS
+    title = card.splitlines()[0].removeprefix("# ") if card.startswith("# ") else "A Transformer"
+    return "\n".join(
+        [
+            *_front_matter(target, loaded, card, is_causal=is_causal, license_id=license_id),
+            "",
+            f"# {title}",
+            "",
+            "Exported by transduce.",
+            "",
+            "## Use",
+            "",
+            *_use(target, loaded, is_causal=is_causal),
+            "",
+            "## Measured at the export",
+            "",
+            *_measured(measured),
+            "",
+            "## What is different",
+            "",
+            *_differences(target, config, loaded, is_causal=is_causal),
+            "",
+            *_own_card(card),
+        ]
+    )
+
+
+def _front_matter(target: str, loaded: ModelFolder, card: str, *, is_causal: bool, license_id: str) -> Iterator[str]:
+    """Yield the YAML block; strings are quoted as JSON, which YAML reads too (else ``no`` would be a truth value)."""
+    languages = dict.fromkeys(loaded.direction.split("-"))
+    yield "---"
+    yield "language:"
+    yield from (f"- {json.dumps(language)}" for language in languages)
+    yield f"license: {json.dumps(license_id)}"
+    yield f"library_name: {LIBRARY_NAMES[target]}"
+    yield f"pipeline_tag: {'text-generation' if is_causal else 'translation'}"
+    yield "tags:"
+    yield "- transduce"
+    scores = list(_scores(card))
+    if scores:
+        yield "metrics:"
+        yield from (f"- {json.dumps(metric)}" for metric in dict.fromkeys(metric for metric, *_ in scores))
+        yield "model-index:"
+        yield f"- name: {json.dumps(f'transduce-{loaded.direction}')}"
+        yield "  results:"
+        for metric, score, signature, text in scores:
+            yield "  - task:"
+            yield "      type: translation"
+            yield "    dataset:"
+            yield f"      name: {json.dumps(text)}"
+            yield f"      type: {json.dumps(re.sub('[^A-Za-z0-9-]+', '-', text).strip('-'))}"
+            yield "    metrics:"
+            yield f"    - type: {json.dumps(metric)}"
+            yield f"      value: {score}"
+            yield f"      name: {json.dumps(signature)}"
+    yield "---"
+
+
+def _scores(card: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield metric, score, signature and text of the scores in a model's card."""
+    heading = SCORES_HEADING.search(card)
+    if heading is not None:
+        for row in SCORE_ROW.finditer(card, heading.end()):
+            yield row["metric"], row["score"], row["signature"], f"{heading['text']}, {heading['split']}"
+
+
+def _use(target: str, loaded: ModelFolder, *, is_causal: bool) -> list[str]:
+    two = not loaded.tokenizers.is_shared and not isinstance(loaded.tokenizers.src, SentencePieceTokenizer)
+    decoder = 'AutoTokenizer.from_pretrained(folder, subfolder="target")' if two else "tokenizer"
+    match target:
+        case "hf":
+            auto = "AutoModelForCausalLM" if is_causal else "AutoModelForSeq2SeqLM"
+            return [
+                "```python",
+                f"from transformers import {auto}, AutoTokenizer",
+                "",
+                "tokenizer = AutoTokenizer.from_pretrained(folder)",
+                f"model = {auto}.from_pretrained(folder)",
+                'inputs = tokenizer(["A dog runs."], return_tensors="pt", padding=True)',
+                f"print({decoder}.batch_decode(model.generate(**inputs), skip_special_tokens=True))",
+                "```",
+            ]
+        case "ct2":
+            name = "tokenizer.json" if loaded.tokenizers.is_shared else "tokenizer.src.json"
+            return [
+                "```python",
+                "import ctranslate2, tokenizers",
+                "",
+                'translator = ctranslate2.Translator(folder, compute_type="float32")  # or folder + "/int8", "int8"',
+                f'tokenizer = tokenizers.Tokenizer.from_file(folder + "/{name}")',
+                '[result] = translator.translate_batch([tokenizer.encode("A dog runs.").tokens], beam_size=4)',
+                "print(result.hypotheses[0])",
+                "```",
+                "",
+                "The text should be in NFC, with single spaces and none at its ends. EOS is appended by the model.",
+            ]
+        case _:
+            return [
+                "```js",
+                "import { pipeline } from '@huggingface/transformers';",
+                "",
+                "const translator = await pipeline('translation', folder, { dtype: 'fp32' });  // or 'q8'",
+                "console.log(await translator('A dog runs.'));",
+                "```",
+                "",
+                "`onnx/encoder_model.onnx` and `onnx/decoder_model_merged.onnx` run in onnxruntime, too; `_quantized`",
+                "are the same with int8 weights.",
+            ]
+
+
+def _measured(measured: Mapping[str, Any]) -> Iterator[str]:
+    yield from _comparison("fp32", measured)
+    if "int8" in measured:
+        yield from _comparison("int8", measured["int8"])
+    yield f"- tokenizer: {measured['odd_texts_equal']} odd texts encoded and decoded alike"
+
+
+def _comparison(precision: str, measured: Mapping[str, Any]) -> Iterator[str]:
+    ties = f", {measured['near_ties']} more differ where the two best tokens are equal" if measured["near_ties"] else ""
+    yield (
+        f"- {precision}: {measured['equal_greedy']} of {measured['sentences']} greedy outputs equal to ours{ties};"
+        f" logits or log-probabilities differ by at most {measured['max_logit_difference']:.1e}"
+    )
+
+
+def _differences(target: str, config: ModelConfig, loaded: ModelFolder, *, is_causal: bool) -> Iterator[str]:
+    assert isinstance(config, TransformerConfig | LanguageModelConfig)
+    if not is_causal:
+        yield (
+            f"- Beam search: transduce divides the log-probability by ((5 + n) / 6)^{loaded.search.alpha:g}, here it is"
+            " divided by n^p with EOS counted; greedy outputs agree."
+        )
+        yield (
+            f"- Length: transduce stops {loaded.search.max_extra_tokens} tokens beyond the length of the source; here"
+            " the limit is a fixed number."
+        )
+    if target == "hf" and config.norm == "post" and config.norm_eps != 1e-5:
+        yield f"- Layer norms there add 1e-5 to the variance, these were trained with {config.norm_eps:g}."
+    if target == "hf" and config.norm == "post" and config.positions == "learned" and not is_causal:
+        yield "- The learned positions are in the file; `save_pretrained` of Marian models leaves them out."
+    if is_causal:
+        yield "- Sinusoids are a table of the model's window; longer texts need a sliding window."
+    if loaded.task in ("ppo", "reinforce"):
+        yield "- The value head of the policy is left out."
+    if target == "ct2":
+        yield "- `ct2-transformers-converter` does not read the Hugging Face form of this model; use this folder."
+    if target == "onnx":
+        yield "- transformers.js has no beam search, and reads `</s>` in a text as the end."
+    if not is_causal:
+        yield "- Lines are translated as they are; transduce also splits them into sentences."
+
+
+def _own_card(card: str) -> list[str]:
+    """Return the model's card with its headings one level lower, without its title and use."""
+    start = card.find("## ")
+    if start < 0:
+        return []
+    return ["## The model's own card", "", re.sub("^## ", "### ", card[start:], flags=re.MULTILINE).rstrip(), ""]

@@ -1,0 +1,202 @@
+"""``transduce export``: a model folder in the format of another library, checked there in the same command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig
+from transduce.errors import ConfigError, TransduceError, quoted
+from transduce.exchange.card import export_card
+from transduce.exchange.ctranslate2 import Quantization, check_ctranslate2, token_names, write_ctranslate2
+from transduce.exchange.hugging_face import check_hugging_face, write_hugging_face
+from transduce.exchange.hugging_face_causal import check_hugging_face_causal, write_hugging_face_causal
+from transduce.exchange.libraries import library
+from transduce.exchange.onnx import check_onnx, write_onnx
+from transduce.exchange.opus_layout import check_opus_folder, compare_marian_tokenizer, write_opus_folder
+from transduce.exchange.probes import N_SENTENCES, ODD_TEXTS, Comparison, Probes, sentences_of_tokens
+from transduce.exchange.refusals import CAUSAL_TASKS, FORMAT_NAMES, Target, require_exportable
+from transduce.files import atomic_folder, write_text
+from transduce.tasks.model_folder import ModelFolder, read_model_config, read_model_folder
+from transduce.text import BOS_ID, EOS_ID, SentencePieceTokenizer, Tokenizers, normalise
+from transduce.text.documents import DocumentCodec
+
+__all__ = ["ExportReport", "export_model"]
+
+NEEDED: Mapping[Target, Sequence[str]] = {
+    "hf": ("transformers",), "ct2": ("ctranslate2",), "onnx": ("onnx", "onnxruntime"),
+}  # fmt: skip
+INT8_FOLDER = "int8"  # of CTranslate2, within the exported folder
+CARD_FILE = "README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export measured."""
+
+    target: Target
+    comparison: Comparison  # in fp32
+    quantised: Comparison | None  # in int8
+    odd_texts: int  # that the tokenizer of the export encodes and decodes as ours does
+    odd_texts_differing: tuple[str, ...] = field(default=())
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the export computes the same function on the same ids."""
+        return self.comparison.is_same_function and not self.odd_texts_differing
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON values that the command line prints."""
+        values = {"format": self.target, **self.comparison.as_json(), "odd_texts_equal": self.odd_texts}
+        return values | ({"int8": self.quantised.as_json()} if self.quantised else {})
+
+
+def export_model(
+    folder: Path,
+    target: Target,
+    out: Path,
+    *,
+    texts: Sequence[str] | None = None,
+    license_id: str = "unknown",
+    log: Callable[[str], None] = lambda line: None,
+) -> ExportReport:
+    """Write the model in ``folder`` to the new folder ``out`` for another library, and compare the two.
+
+    ``texts`` are what the outputs are compared on; by default, texts of random tokens of the vocabulary.
+    Raises ConfigError, naming the setting, for a model that the format cannot carry and for a missing library;
+    CheckpointError if the model folder cannot be used; TransduceError, leaving nothing behind, if the check fails.
+    """
+    config, task = read_model_config(folder)
+    require_exportable(config, task.name, target, where=folder)
+    for name in NEEDED[target]:
+        library(name, needed_for=f"the export to {FORMAT_NAMES[target]}")
+    loaded = read_model_folder(folder, device=torch.device("cpu"))
+    model = loaded.model.float()
+    texts = sentences_of_tokens(loaded.tokenizers.src, N_SENTENCES) if texts is None else list(texts)[:N_SENTENCES]
+    with atomic_folder(out) as temporary:
+        export = _EXPORTS[target, loaded.task in CAUSAL_TASKS]
+        report = export(temporary, loaded, model, config, texts)
+        if not report.is_good:
+            raise TransduceError(_failure(report, folder))
+        card = (folder / CARD_FILE).read_text(encoding="utf-8") if (folder / CARD_FILE).is_file() else ""
+        write_text(temporary / CARD_FILE, export_card(report.as_json(), config, loaded, card, license_id=license_id))
+    log(f"{FORMAT_NAMES[target]}: {report.comparison.in_words()}")
+    if report.quantised is not None:
+        log(f"int8: {report.quantised.in_words()}")
+    return report
+
+
+def _failure(report: ExportReport, folder: Path) -> str:
+    name = FORMAT_NAMES[report.target]
+    if report.odd_texts_differing:
+        what = f"its tokenizer there differs on {quoted(report.odd_texts_differing[0])}"
+    else:
+        what = f"it computes something else there: {report.comparison.in_words()}"
+    return f"{folder} was written for {name}, but {what}; nothing was kept"
+
+
+def _to_hugging_face(
+    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]
+) -> ExportReport:
+    suppressed = loaded.tokenizers.tgt.suppressed_ids
+    probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
+    src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
+    if isinstance(src, SentencePieceTokenizer) and isinstance(tgt, SentencePieceTokenizer):
+        write_opus_folder(out, model, loaded.tokenizers, loaded.search, direction=loaded.direction)
+        comparison = check_opus_folder(out, probes, src.original_ids, tgt.original_ids)
+        return ExportReport("hf", comparison, None, *compare_marian_tokenizer(out, src))
+    write_hugging_face(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
+    same, differing = _compare_tokenizers(out, loaded.tokenizers)
+    return ExportReport("hf", check_hugging_face(out, probes), None, same, differing)
+
+
+def _to_hugging_face_causal(
+    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]
+) -> ExportReport:
+    tokenizer = loaded.tokenizers.src
+    probes = Probes.of_language_model(model, tokenizer, texts, suppressed=tokenizer.language_model_ids)
+    lm_config = cast(LanguageModelConfig, config)
+    write_hugging_face_causal(out, model, lm_config, tokenizer, suppressed=tokenizer.language_model_ids)
+    same, differing = _compare_causal_tokenizer(out, loaded.tokenizers)
+    return ExportReport("hf", check_hugging_face_causal(out, probes), None, same, differing)
+
+
+def _to_ctranslate2(
+    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]
+) -> ExportReport:
+    suppressed = loaded.tokenizers.tgt.suppressed_ids
+    probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
+    src_tokens, tgt_tokens = (token_names(side.vocabulary) for side in (loaded.tokenizers.src, loaded.tokenizers.tgt))
+    (out / INT8_FOLDER).mkdir()
+    comparisons: list[Comparison] = []
+    precisions: tuple[tuple[Quantization, Path], ...] = (("float32", out), ("int8", out / INT8_FOLDER))
+    for quantization, where in precisions:
+        write_ctranslate2(where, model, src_tokens=src_tokens, tgt_tokens=tgt_tokens, quantization=quantization)
+        loaded.tokenizers.save(where)
+        checked = check_ctranslate2(where, probes, loaded.tokenizers, suppressed=suppressed, quantization=quantization)
+        comparisons.append(checked)
+    exact, quantised = comparisons
+    return ExportReport("ct2", exact, quantised, len(ODD_TEXTS))  # the same tokenizer file
+
+
+def _to_onnx(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]) -> ExportReport:
+    if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
+        raise ConfigError("its tokenizer is a SentencePiece model, which is no tokenizer.json; use --to hf or --to ct2")
+    suppressed = loaded.tokenizers.tgt.suppressed_ids
+    probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
+    write_onnx(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
+    transformer = cast(TransformerConfig, config)
+    exact, quantised = (
+        check_onnx(out, probes, transformer, suppressed=suppressed, precision=precision) for precision in ("fp32", "q8")
+    )
+    same, differing = _compare_tokenizers(out, loaded.tokenizers)
+    return ExportReport("onnx", exact, quantised, same, differing)
+
+
+_EXPORTS: Mapping[tuple[Target, bool], Callable[..., ExportReport]] = {
+    ("hf", False): _to_hugging_face,
+    ("hf", True): _to_hugging_face_causal,
+    ("ct2", False): _to_ctranslate2,
+    ("onnx", False): _to_onnx,
+}
+
+
+def _compare_tokenizers(folder: Path, tokenizers: Tokenizers) -> tuple[int, tuple[str, ...]]:
+    """Encode and decode odd texts by the exported ``tokenizer.json``; return how many agree, and the others."""
+    ours = tokenizers.src
+    return _compared_texts(
+        folder,
+        lambda text: [*ours.encode(normalise(text)), EOS_ID],
+        ours.decode,
+    )
+
+
+def _compare_causal_tokenizer(folder: Path, tokenizers: Tokenizers) -> tuple[int, tuple[str, ...]]:
+    codec = DocumentCodec(tokenizers.src)
+
+    def encode(text: str) -> list[int]:
+        *lines, last = text.split("\n")
+        return [BOS_ID, *codec.encode(lines), *(tokenizers.src.encode(normalise(last)) if last.strip() else [])]
+
+    return _compared_texts(folder, encode, lambda ids: codec.decode(ids[1:]))
+
+
+def _compared_texts(
+    folder: Path, encode: Callable[[str], list[int]], decode: Callable[[list[int]], str]
+) -> tuple[int, tuple[str, ...]]:
+    from tokenizers import Tokenizer as LibraryTokenizer
+
+    theirs = LibraryTokenizer.from_file(str(folder / "tokenizer.json"))
+    values = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    theirs.encode_special_tokens = values["split_special_tokens"]
+    differing = []
+    for text in ODD_TEXTS:
+        ids = encode(text)
+        if theirs.encode(text).ids != ids or theirs.decode(ids, skip_special_tokens=True) != decode(ids):
+            differing.append(text)
+    return len(ODD_TEXTS) - len(differing), tuple(differing)

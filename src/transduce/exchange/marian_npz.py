@@ -1,0 +1,279 @@
+"""Import of models that Marian has trained: ``model.npz`` with its vocabularies beside it.
+
+Vocabularies: ``source.spm`` and ``target.spm`` with a ``*.yml`` that numbers their pieces, as OPUS-MT publishes them,
+or ``*.spm`` alone, whose own numbers Marian then uses.
+
+Shapes: D d_model, F d_ff, V vocabulary, I inputs and O outputs of a projection, which Marian stores as (I, O).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.config import SearchConfig, TransformerConfig, config_from_mapping
+from transduce.errors import CheckpointError, quoted, shown
+from transduce.exchange.foreign_model import (
+    ForeignModel,
+    NumberedVocabulary,
+    TensorSource,
+    read_bounded,
+    renumbered,
+    whole_number,
+)
+from transduce.exchange.hugging_face import sine_first
+from transduce.exchange.libraries import library
+from transduce.exchange.opus_folder import sentencepiece_tokenizers
+from transduce.exchange.plain_weights import (
+    PlainAttention,
+    PlainLayer,
+    PlainModel,
+    PlainStack,
+    Projection,
+    Scale,
+    reordered,
+)
+from transduce.files.regular import require_regular
+from transduce.text import Tokenizers
+from transduce.training.machine_limits import free_memory
+
+__all__ = ["find_npz", "read_marian_npz"]
+
+SETTINGS = "special:model.yml"
+MAX_SETTINGS_BYTES = 2**20
+MARIAN_NORM_EPS = 1e-9
+ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
+# Settings that compute something else, and the values that we can use.
+REQUIRED: Mapping[str, tuple[Any, ...]] = {
+    "type": ("transformer",),
+    "transformer-preprocess": ("",),
+    "transformer-postprocess": ("dan", "an"),
+    "transformer-postprocess-emb": ("d", ""),
+    "transformer-train-position-embeddings": (False,),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-no-projection": (False,),
+    "transformer-ffn-depth": (2,),
+    "transformer-guided-alignment-layer": ("last",),
+    "input-types": ([],),
+    "factors-combine": ("sum",),
+    "lemma-dim-emb": (0,),
+    "right-left": (False,),
+    "tied-embeddings-src": (False, True),
+    "output-omit-bias": (False,),
+}
+UNIMPORTANT = ("transformer-guided-alignment-layer", "factors-combine")
+
+
+def find_npz(source: Path) -> Path | None:
+    """Return the model file: the path itself, or the only one in a folder. Raises CheckpointError for several."""
+    if source.suffix == ".npz":
+        return source
+    files = sorted(source.glob("*.npz")) if source.is_dir() else []
+    if len(files) > 1:
+        raise CheckpointError(
+            f"{source} has {len(files)} files .npz; name one of them: {files[0].name}, {files[1].name}"
+        )
+    return files[0] if files else None
+
+
+def read_marian_npz(path: Path) -> ForeignModel:
+    """Read a model file and its vocabularies.
+
+    Raises CheckpointError if one is damaged or missing, or computes something that ours does not.
+    """
+    arrays = _read_arrays(path)
+    settings = _settings(arrays.pop(SETTINGS, None), where=path)
+    for name, allowed in REQUIRED.items():
+        if name in settings and settings[name] not in allowed and name not in UNIMPORTANT:
+            raise CheckpointError(
+                f"{path}: {name} = {quoted(settings[name])} cannot be imported, only {quoted(allowed[0])}"
+            )
+    tensors = TensorSource({name: torch.from_numpy(array) for name, array in arrays.items()}, where=path)
+    tokenizers, sizes = _tokenizers(path.parent, arrays, where=path)
+    config = _config(settings, tokenizers, where=path)
+    weights = _plain(tensors, config, sizes)
+    order_D = torch.argsort(sine_first(config.d_model))
+    return ForeignModel(
+        "Marian",
+        config,
+        renumbered(reordered(weights, order_D), tokenizers),
+        tokenizers,
+        SearchConfig(),
+        None,
+    )
+
+
+def _read_arrays(path: Path) -> dict[str, Any]:
+    """Read the arrays of an npz file without pickle. Raises CheckpointError for damaged and absurdly large files."""
+    require_regular(path, error=CheckpointError, may_be_link=True)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            total = sum(member.file_size for member in archive.infolist())
+        free = free_memory()
+        if free is not None and 3 * total > free.n_bytes:  # the arrays, our copy, the model
+            raise CheckpointError(
+                f"{path} unpacks to {total / 1e9:,.1f} GB and needs thrice as much memory,"
+                f" but {free.n_bytes / 1e9:.1f} GB are free"
+            )
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
+        raise CheckpointError(f"{path} is no readable npz file: {shown(' '.join(str(error).split()))}") from error
+
+
+def _settings(encoded: Any, *, where: Path) -> dict[str, Any]:
+    """Parse the settings that Marian keeps in the file: bytes of YAML that end in NUL."""
+    yaml = library("yaml", needed_for="the import of Marian models")
+    if encoded is None:
+        raise CheckpointError(f"{where} has no {SETTINGS}; it was not written by Marian")
+    text = np.asarray(encoded).tobytes()[:MAX_SETTINGS_BYTES].rstrip(b"\0")
+    try:
+        settings = yaml.safe_load(text.decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise CheckpointError(f"{where}: {SETTINGS} is damaged: {shown(' '.join(str(error).split()))}") from error
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{where}: {SETTINGS} should be a table, got {type(settings).__name__}")
+    return settings
+
+
+def _config(settings: Mapping[str, Any], tokenizers: Tokenizers, *, where: Path) -> TransformerConfig:
+    d_model, h = (whole_number(settings, name, where=where) for name in ("dim-emb", "transformer-heads"))
+    if h < 1 or d_model % h:
+        raise CheckpointError(f"{where}: dim-emb {d_model} is not a multiple of {h} heads")
+    activation = settings.get("transformer-ffn-activation", "swish")
+    if activation not in ACTIVATIONS:
+        raise CheckpointError(
+            f"{where}: transformer-ffn-activation {quoted(activation)} is not one of {', '.join(ACTIVATIONS)}"
+        )
+    if settings.get("tied-embeddings-all", False):
+        embeddings = "three-way"
+    elif settings.get("tied-embeddings", False):
+        embeddings = "target"
+    else:
+        raise CheckpointError(
+            f"{where}: neither tied-embeddings-all nor tied-embeddings is true; this is not supported"
+        )
+    fields = {
+        "n_encoder_layers": whole_number(settings, "enc-depth", where=where),
+        "n_decoder_layers": whole_number(settings, "dec-depth", where=where),
+        "d_model": d_model,
+        "d_ff": whole_number(settings, "transformer-dim-ffn", where=where),
+        "n_heads": h,
+        "d_k": d_model // h,
+        "d_v": d_model // h,
+        "activation": ACTIVATIONS[activation],
+        "attention_bias": True,
+        "output_bias": True,
+        "norm_eps": MARIAN_NORM_EPS,
+        "embeddings": embeddings,
+        "src_vocab_size": tokenizers.src.size,
+        "tgt_vocab_size": tokenizers.tgt.size,
+    }
+    return config_from_mapping(TransformerConfig, fields, where=where, error=CheckpointError)
+
+
+def _tokenizers(folder: Path, arrays: Mapping[str, Any], *, where: Path) -> tuple[Tokenizers, tuple[int, int]]:
+    """Return the tokenizers, and the numbers of rows of the embeddings with one more: a row of zeros to start from."""
+    n_src = len(arrays.get("encoder_Wemb", arrays.get("Wemb", ())))
+    n_tgt = len(arrays.get("decoder_Wemb", arrays.get("Wemb", ())))
+    if not n_src or not n_tgt:
+        raise CheckpointError(f"{where} has no embeddings (Wemb, or encoder_Wemb and decoder_Wemb)")
+    models = [folder / name for name in ("source.spm", "target.spm")]
+    spm = sorted(folder.glob("*.spm"))
+    if not all(path.exists() for path in models):
+        if not spm:
+            raise CheckpointError(
+                f"{folder} has no SentencePiece model; put source.spm and target.spm beside the weights"
+            )
+        models = [spm[0], spm[-1]]
+    numbers = [path for path in sorted(folder.glob("*.yml")) if "vocab" in path.name]
+    if numbers:
+        tables = [_pieces_of_yaml(path) for path in (numbers[0], numbers[-1])]
+    else:
+        tables = [_pieces_of_model(path) for path in models]
+    vocabularies = []
+    for pieces, n_rows in zip(tables, (n_src, n_tgt), strict=True):
+        if sorted(pieces.values()) != list(range(n_rows)):
+            raise CheckpointError(
+                f"{where} has {n_rows:,} rows of embeddings, its vocabulary numbers {len(pieces):,} pieces"
+            )
+        try:
+            eos_id, unk_id = pieces["</s>"], pieces["<unk>"]
+        except KeyError as error:
+            raise CheckpointError(f"the vocabulary of {where} has no {error}") from error
+        vocabularies.append(NumberedVocabulary(pieces, pad_id=n_rows, start_id=n_rows, eos_id=eos_id, unk_id=unk_id))
+    return sentencepiece_tokenizers(models, vocabularies), (n_src + 1, n_tgt + 1)
+
+
+def _pieces_of_yaml(path: Path) -> dict[str, int]:
+    yaml = library("yaml", needed_for="the import of Marian models")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if libyaml is there
+    try:
+        pieces = yaml.load(read_bounded(path), Loader=loader)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: {shown(' '.join(str(error).split()))}") from error
+    if not isinstance(pieces, dict) or not all(type(id) is int for id in pieces.values()):
+        raise CheckpointError(f"{path} should number pieces, one a line: 'the: 5'")
+    return {str(piece): id for piece, id in pieces.items()}
+
+
+def _pieces_of_model(path: Path) -> dict[str, int]:
+    sentencepiece = library("sentencepiece", needed_for="the import of Marian models")
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(read_bounded(path))
+    except Exception as error:  # the library raises plain RuntimeError
+        raise CheckpointError(f"{path} is damaged: {shown(' '.join(str(error).split()))}") from error
+    return {processor.IdToPiece(id): id for id in range(processor.GetPieceSize())}
+
+
+def _plain(tensors: TensorSource, config: TransformerConfig, sizes: tuple[int, int]) -> PlainModel:
+    d, (n_src, n_tgt) = config.d_model, sizes
+
+    def with_zeros(rows_VD: Tensor) -> Tensor:
+        return torch.cat((rows_VD, torch.zeros(1, d)))
+
+    if config.embeddings == "three-way":
+        src_VD = tgt_VD = with_zeros(tensors.take("Wemb", n_src - 1, d))
+    else:
+        src_VD = with_zeros(tensors.take("encoder_Wemb", n_src - 1, d))
+        tgt_VD = with_zeros(tensors.take("decoder_Wemb", n_tgt - 1, d))
+    bias_V = torch.cat((tensors.take("decoder_ff_logit_out_b", 1, n_tgt - 1)[0], torch.zeros(1)))
+    encoder = _stack(tensors, "encoder", config, config.n_encoder_layers, src_VD)
+    decoder = _stack(tensors, "decoder", config, config.n_decoder_layers, tgt_VD)
+    tensors.require_empty()
+    return PlainModel(encoder, decoder, Projection(tgt_VD, bias_V))
+
+
+def _stack(
+    tensors: TensorSource, side: str, config: TransformerConfig, n_layers: int, embedding_VD: Tensor
+) -> PlainStack:
+    d, f = config.d_model, config.d_ff
+
+    def projection(weight: str, bias: str, n_in: int, n_out: int) -> Projection:
+        return Projection(tensors.take(weight, n_in, n_out).T.contiguous(), tensors.take(bias, 1, n_out)[0])
+
+    def scale(name: str) -> Scale:
+        return Scale(tensors.take(f"{name}_ln_scale", 1, d)[0], tensors.take(f"{name}_ln_bias", 1, d)[0])
+
+    def attention(at: str) -> PlainAttention:
+        q, k, v, out = (projection(f"{at}_W{part}", f"{at}_b{part}", d, d) for part in "qkvo")
+        return PlainAttention(q, k, v, out, scale(f"{at}_Wo"))
+
+    layers = (
+        PlainLayer(
+            attention(f"{at}_self"),
+            attention(f"{at}_context") if side == "decoder" else None,
+            projection(f"{at}_ffn_W1", f"{at}_ffn_b1", d, f),
+            projection(f"{at}_ffn_W2", f"{at}_ffn_b2", f, d),
+            scale(f"{at}_ffn_ffn"),
+        )
+        for at in (f"{side}_l{number}" for number in range(1, n_layers + 1))
+    )
+    return PlainStack(embedding_VD, None, tuple(layers), None)

@@ -1,0 +1,154 @@
+"""Export of imported models back to the layout they came from: Marian with SentencePiece, as OPUS-MT's folders.
+
+The rows of embeddings and output get their old numbers, so a model that was not trained in between has the same weights
+bit for bit.
+
+Shapes: V vocabulary, D d_model, S source positions, T target positions, O outputs of a projection, I its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce.config import SearchConfig, TransformerConfig
+from transduce.errors import ConfigError
+from transduce.exchange.hugging_face import (
+    WEIGHTS_FILE,
+    encoder_decoder_config,
+    generation_config,
+    max_source_length,
+    named_tensors,
+    sine_first,
+)
+from transduce.exchange.libraries import quiet_transformers
+from transduce.exchange.plain_weights import PlainModel, Projection, plain_model, reordered
+from transduce.exchange.probes import MAX_NEW_TOKENS, ODD_TEXTS, Comparison, Probes, compared
+from transduce.files import write_json
+from transduce.files.writing import replacement
+from transduce.model import Transformer
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
+from transduce.training import write_tensors
+
+__all__ = ["check_opus_folder", "compare_marian_tokenizer", "write_opus_folder"]
+
+
+def write_opus_folder(
+    folder: Path, model: Transformer, tokenizers: Tokenizers, search: SearchConfig, *, direction: str
+) -> None:
+    """Write a folder for ``MarianMTModel`` and ``MarianTokenizer``.
+
+    Raises ConfigError for pre-norm or learned positions.
+    """
+    config = model.config
+    if config.norm != "post" or config.positions != "sinusoidal":
+        raise ConfigError(
+            "a model with a SentencePiece tokenizer is exported as Marian, which is post-norm with sinusoids"
+        )
+    src, tgt = _side(tokenizers.src), _side(tokenizers.tgt)
+    plain = _with_old_numbers(reordered(plain_model(model), sine_first(config.d_model)), src, tgt)
+    assert plain.encoder is not None
+    pad_id, start_id, eos_id, _ = tgt.original_ids[:4]
+    numbers = {
+        "vocab_size": len(plain.encoder.embedding_VD), "decoder_vocab_size": len(plain.decoder.embedding_VD),
+        "pad_token_id": pad_id, "bos_token_id": None, "eos_token_id": eos_id, "decoder_start_token_id": start_id,
+    }  # fmt: skip
+    values = encoder_decoder_config(config) | numbers | {"model_type": "marian", "architectures": ["MarianMTModel"]}
+    suppressed = [pad_id, *(tgt.original_ids[id] for id in tgt.suppressed_ids)]
+    generation = generation_config(config, search, ()) | numbers | {"bad_words_ids": [[id] for id in suppressed]}
+    for name in ("vocab_size", "decoder_vocab_size"):
+        del generation[name]
+    write_json(folder / "config.json", values)
+    write_json(folder / "generation_config.json", generation)
+    write_tensors(folder / WEIGHTS_FILE, dict(named_tensors(plain, config, class_name="MarianMTModel")))
+    _write_tokenizers(folder, src, tgt, direction, config)
+
+
+def _side(tokenizer: object) -> SentencePieceTokenizer:
+    assert isinstance(tokenizer, SentencePieceTokenizer)
+    return tokenizer
+
+
+def _with_old_numbers(plain: PlainModel, src: SentencePieceTokenizer, tgt: SentencePieceTokenizer) -> PlainModel:
+    """Put the rows of embeddings and output at the numbers that the other library uses."""
+
+    def rows(ours_V: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
+        old = tokenizer.original_ids
+        theirs_V = ours_V.new_zeros(max(old) + 1, *ours_V.shape[1:])
+        for id in [*range(len(SPECIAL_TOKENS), len(old)), PAD_ID, UNK_ID, EOS_ID, BOS_ID]:
+            theirs_V[old[id]] = ours_V[id]  # BOS last: where PAD and BOS are one token there, it is BOS that is read
+        return theirs_V
+
+    assert plain.encoder is not None
+    return PlainModel(
+        replace(plain.encoder, embedding_VD=rows(plain.encoder.embedding_VD, src)),
+        replace(plain.decoder, embedding_VD=rows(plain.decoder.embedding_VD, tgt)),
+        Projection(rows(plain.output.weight_OI, tgt), rows(plain.output.bias_O, tgt)),
+    )
+
+
+def _write_tokenizers(
+    folder: Path, src: SentencePieceTokenizer, tgt: SentencePieceTokenizer, direction: str, config: TransformerConfig
+) -> None:
+    is_shared = config.embeddings == "three-way"
+    for name, tokenizer in (("source.spm", src), ("target.spm", tgt)):
+        with replacement(folder / name) as stream:
+            stream.write(tokenizer.proto)
+    write_json(folder / "vocab.json", _numbers(src))
+    if not is_shared:
+        write_json(folder / "target_vocab.json", _numbers(tgt))
+    src_language, tgt_language = direction.split("-")
+    values = {
+        "tokenizer_class": "MarianTokenizer", "source_lang": src_language, "target_lang": tgt_language,
+        "separate_vocabs": not is_shared, "model_max_length": max_source_length(config),
+        "pad_token": SPECIAL_TOKENS[PAD_ID], "eos_token": SPECIAL_TOKENS[EOS_ID], "unk_token": SPECIAL_TOKENS[UNK_ID],
+        "clean_up_tokenization_spaces": False,
+        "split_special_tokens": True,
+    }  # fmt: skip
+    write_json(folder / "tokenizer_config.json", values)
+
+
+def _numbers(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
+    """Return the vocabulary with the other library's numbers."""
+    pad, _, eos, unk = tokenizer.original_ids[: len(SPECIAL_TOKENS)]
+    ordinary = tokenizer.pieces(range(len(SPECIAL_TOKENS), tokenizer.size))
+    numbers = dict(zip(ordinary, tokenizer.original_ids[len(SPECIAL_TOKENS) :], strict=True))
+    special = {SPECIAL_TOKENS[EOS_ID]: eos, SPECIAL_TOKENS[UNK_ID]: unk, SPECIAL_TOKENS[PAD_ID]: pad}
+    return dict(sorted((numbers | special).items(), key=lambda item: item[1]))
+
+
+@torch.no_grad()
+def check_opus_folder(source: Path, probes: Probes, src: Sequence[int], tgt: Sequence[int]) -> Comparison:
+    """Compare ``MarianMTModel`` with ours by logits and greedy outputs; ``src``, ``tgt``: its numbers of our ids."""
+    with quiet_transformers() as transformers:
+        model = transformers.MarianMTModel.from_pretrained(source).eval().float()
+    our_id = {original: id for id, original in enumerate(tgt)}
+    rows = torch.tensor(tgt[1:])  # without our PAD, which may have no row of its own there
+    difference, outputs = 0.0, []
+    for ids, target, logits in zip(probes.sources, probes.targets, probes.logits, strict=True):
+        ids_1S, tgt_1T = torch.tensor([[src[id] for id in ids]]), torch.tensor([[tgt[id] for id in target]])
+        theirs = model(input_ids=ids_1S, decoder_input_ids=tgt_1T).logits[0][:, rows]
+        difference = max(difference, float((theirs - torch.from_numpy(logits[:, 1:])).abs().max()))
+        [written] = model.generate(
+            ids_1S, attention_mask=torch.ones_like(ids_1S), num_beams=1, do_sample=False, max_length=None,
+            max_new_tokens=MAX_NEW_TOKENS, forced_eos_token_id=None,
+        ).tolist()  # fmt: skip
+        output = [our_id[id] for id in written[1:]]
+        outputs.append(output[: output.index(EOS_ID)] if EOS_ID in output else output)
+    return compared(probes, difference, outputs)
+
+
+def compare_marian_tokenizer(folder: Path, ours: SentencePieceTokenizer) -> tuple[int, tuple[str, ...]]:
+    """Encode odd texts by ``MarianTokenizer``; return how many give our ids, and the other texts."""
+    with quiet_transformers() as transformers:
+        theirs = transformers.MarianTokenizer.from_pretrained(folder)
+    differing = tuple(
+        text
+        for text in map(normalise, ODD_TEXTS)
+        if theirs(text)["input_ids"] != [ours.original_ids[id] for id in (*ours.encode(text), EOS_ID)]
+    )
+    return len(ODD_TEXTS) - len(differing), differing

@@ -1,0 +1,353 @@
+"""Import of Marian models: the same function as the other library's, and back with the same weights."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from transduce import Translator
+from transduce.config import GreedySearchConfig
+from transduce.errors import CheckpointError, ConfigError, TransduceError
+from transduce.exchange import export_model, import_model
+from transduce.text import SentencePieceTokenizer, normalise
+
+from .conftest import LINES
+
+OpusFolder = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def imported(opus_folder: OpusFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model folder made of the random Marian model."""
+    out = tmp_path_factory.mktemp("imported") / "model"
+    report = import_model(opus_folder(), out)
+    assert report.comparison is not None
+    assert report.comparison.max_logit_difference < 1e-4
+    assert report.comparison.equal_greedy == report.comparison.sentences == 16
+    return out
+
+
+def test_greedy_outputs_are_those_of_generate(imported: Path, opus_folder: OpusFolder) -> None:
+    import transformers
+
+    folder = opus_folder()
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    translator = Translator.load(imported)
+    texts = [*LINES[:6], ">>deu<< " + LINES[0], "a dog 日本 unknown", "Gras", "the red children"]
+    ours = translator.translate(texts, search=GreedySearchConfig(), split=False)
+    for text, translation in zip(texts, ours, strict=True):
+        inputs = tokenizer([text], return_tensors="pt")
+        source = inputs["input_ids"][0].tolist()
+        assert source == original_ids(translator, text)
+        [ids] = model.generate(**inputs, num_beams=1, do_sample=False, max_length=None, max_new_tokens=len(source) + 50)
+        assert translation == normalise(tokenizer.decode(ids, skip_special_tokens=True))
+    assert len(set(ours)) > 5  # they depend on the source
+
+
+def original_ids(translator: Translator, text: str) -> list[int]:
+    """Return the other library's numbers of a source, EOS included."""
+    src = translator.tokenizers.src
+    assert isinstance(src, SentencePieceTokenizer)
+    return [src.original_ids[id] for id in [*translator.source_ids(text), 2]]
+
+
+def test_an_export_has_the_same_weights_bit_for_bit(imported: Path, opus_folder: OpusFolder, tmp_path: Path) -> None:
+    report = export_model(imported, "hf", tmp_path / "back")
+    before, after = (load_file(folder / "model.safetensors") for folder in (opus_folder(), tmp_path / "back"))
+    after = {name: weight for name, weight in after.items() if name in before}
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert (tmp_path / "back" / "source.spm").read_bytes() == (opus_folder() / "source.spm").read_bytes()
+    assert json.loads((tmp_path / "back" / "vocab.json").read_text()) == json.loads(
+        (opus_folder() / "vocab.json").read_text()
+    )
+    assert report.comparison.equal_greedy == 16
+    assert report.odd_texts_differing == ()
+
+
+def test_two_imports_are_one(imported: Path, tmp_path: Path) -> None:
+    export_model(imported, "hf", tmp_path / "back")
+    import_model(tmp_path / "back", tmp_path / "again")
+    first, second = (load_file(folder / "model.safetensors") for folder in (imported, tmp_path / "again"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_it_is_a_model(imported: Path, transduce: Any, tmp_path: Path) -> None:
+    """Translate, start a training from it, export to CTranslate2."""
+    translator = Translator.load(imported)
+    assert (translator.src_language, translator.tgt_language) == ("en", "de")
+    assert translator.search.beam_size == 6
+    assert transduce("translate", imported, stdin=b"a small dog\n").code == 0
+    assert export_model(imported, "ct2", tmp_path / "ct2").comparison.is_same_function
+    with pytest.raises(ConfigError, match="SentencePiece"):
+        export_model(imported, "onnx", tmp_path / "onnx")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{a}\t{b}\n" for a, b in zip(LINES, LINES[2:], strict=False)))
+    recipe = tmp_path / "tune.toml"
+    values = json.loads((imported / "config.json").read_text())["model"]
+    model = "\n".join(f"{name} = {json.dumps(value)}" for name, value in values.items() if "vocab" not in name)
+    recipe.write_text(
+        f"[model]\n{model}\n[data]\ncorpus = 'files'\ntrain_tsv = {str(pairs)!r}\ndirection = 'en-de'\n"
+        f"[training]\nmax_updates = 2\nmax_tokens_per_batch = 500\n"
+    )
+    outcome = transduce("train", recipe, "--from", imported, "--out", tmp_path / "run", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert "drawn at random" not in outcome.err
+    assert export_model(tmp_path / "run" / "model", "hf", tmp_path / "tuned").comparison.equal_greedy == 16
+
+
+def test_a_language_code_begins_every_sentence(imported: Path) -> None:
+    translator = Translator.load(imported)
+    text = "A small dog runs. Two men are standing."
+    [segments] = translator._segments([f">>deu<< {text}"])
+    assert [each.text for each in segments] == [">>deu<< A small dog runs.", ">>deu<< Two men are standing."]
+    sentences = ("A small dog runs.", "Two men are standing.")
+    assert [each.strip() for each in translator.translate([f">>deu<< {text}"])] == [
+        " ".join(translator.translate([f">>deu<< {sentence}" for sentence in sentences])).strip()
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"activation_function": "relu", "scale_embedding": False},
+        {"tie_word_embeddings": False},
+        {"share_encoder_decoder_embeddings": False},
+    ],
+    ids=str,
+)
+def test_other_configurations(changes: dict[str, Any], opus_folder: OpusFolder, tmp_path: Path) -> None:
+    folder = opus_folder(**changes)
+    if "share_encoder_decoder_embeddings" in changes:
+        shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
+    report = import_model(folder, tmp_path / "model")
+    assert report.comparison is not None
+    assert report.comparison.max_logit_difference < 1e-4
+    assert report.comparison.equal_greedy == 16
+
+
+def test_weights_in_torchs_format_are_read_without_running_code(opus_folder: OpusFolder, tmp_path: Path) -> None:
+    folder = copied(opus_folder(), tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(tensors, folder / "pytorch_model.bin")
+    assert import_model(folder, tmp_path / "model").parameters > 0
+    mark = tmp_path / "executed"
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Malicious(str(mark))))
+    with pytest.raises(CheckpointError, match="nothing in it was run"):
+        import_model(folder, tmp_path / "other")
+    torch.save({"weight": Malicious(str(mark))}, folder / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match="nothing in it was run"):
+        import_model(folder, tmp_path / "other")
+    assert not mark.exists()
+    assert not (tmp_path / "other").exists()
+
+
+class Malicious:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path(self.path),)
+
+
+def copied(folder: Path, tmp_path: Path) -> Path:
+    """Return a copy of a folder, to be damaged."""
+    return Path(shutil.copytree(folder, tmp_path / "source"))
+
+
+def change_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def without(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def config(**changes: Any) -> Callable[[Path], None]:
+    return lambda folder: change_json(folder / "config.json", **changes)
+
+
+def tensor(name: str, value: torch.Tensor | None) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        if value is None:
+            del tensors[name]
+        else:
+            tensors[name] = value
+        save_file(tensors, folder / "model.safetensors")
+
+    return change
+
+
+@pytest.mark.reliability
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without("config.json"), "no model that can be imported"),
+        (without("model.safetensors"), "pytorch_model.bin"),
+        (without("source.spm"), "source.spm"),
+        (without("vocab.json"), "vocab.json"),
+        (lambda folder: (folder / "config.json").write_text("[1"), "not valid JSON"),
+        (lambda folder: (folder / "target.spm").write_bytes(b"\x00garbage"), "target.spm"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"garbage" * 9), "model.safetensors"),
+        (lambda folder: change_json(folder / "vocab.json", the=10**9), "rows 0 to"),
+        (lambda folder: change_json(folder / "vocab.json", the=-1), "rows 0 to"),
+        (config(model_type="t5"), "model_type"),
+        (config(normalize_before=True), "normalize_before"),
+        (config(d_model=10**7), "d_model"),
+        (config(d_model=31), "not a multiple"),
+        (config(encoder_layers=10**8), "n_encoder_layers"),
+        (config(encoder_layers=3), "no tensor"),
+        (config(encoder_layers=1), "without a place here"),
+        (config(vocab_size=10**9), "vocabulary|rows|pieces"),
+        (config(pad_token_id="0"), "pad_token_id"),
+        (config(eos_token_id=10**6), "eos_token_id"),
+        (config(activation_function="tanh"), "activation_function"),
+        (config(bad_words_ids=[[1, 2]]), "bad_words_ids"),
+        (tensor("model.decoder.layers.1.fc2.weight", None), "no tensor"),
+        (tensor("model.decoder.layers.1.fc2.weight", torch.zeros(3, 3)), "shape"),
+        (tensor("model.decoder.layers.1.fc2.bias", torch.full((32,), float("nan"))), "not finite"),
+        (tensor("model.decoder.layer_norm.weight", torch.zeros(32)), "without a place here"),
+    ],
+)
+def test_a_damaged_source_is_one_line(
+    damage: Callable[[Path], None], message: str, opus_folder: OpusFolder, tmp_path: Path
+) -> None:
+    folder = copied(opus_folder(), tmp_path)
+    damage(folder)
+    with pytest.raises(TransduceError, match=message) as caught:
+        import_model(folder, tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+    assert not (tmp_path / "out").exists()
+
+
+def marian_arrays(folder: Path, values: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the weights of a Hugging Face folder as Marian names and stores them."""
+    tensors = {name: weight.numpy() for name, weight in load_file(folder / "model.safetensors").items()}
+    arrays = {
+        "Wemb": tensors["model.shared.weight"][:-1],  # Marian has no row for padding
+        "decoder_ff_logit_out_b": tensors["final_logits_bias"][:, :-1],
+    }
+    for side in ("encoder", "decoder"):
+        for index in range(values[f"{side}_layers"]):
+            at, to = f"model.{side}.layers.{index}", f"{side}_l{index + 1}"
+            kinds = {"self": "self_attn"} | ({"context": "encoder_attn"} if side == "decoder" else {})
+            for ours, theirs in kinds.items():
+                for part in "qkvo":
+                    name = f"{at}.{theirs}.{'out' if part == 'o' else part}_proj"
+                    arrays[f"{to}_{ours}_W{part}"] = tensors[f"{name}.weight"].T
+                    arrays[f"{to}_{ours}_b{part}"] = tensors[f"{name}.bias"][None]
+                arrays[f"{to}_{ours}_Wo_ln_scale"] = tensors[f"{at}.{theirs}_layer_norm.weight"][None]
+                arrays[f"{to}_{ours}_Wo_ln_bias"] = tensors[f"{at}.{theirs}_layer_norm.bias"][None]
+            for number in "12":
+                arrays[f"{to}_ffn_W{number}"] = tensors[f"{at}.fc{number}.weight"].T
+                arrays[f"{to}_ffn_b{number}"] = tensors[f"{at}.fc{number}.bias"][None]
+            arrays[f"{to}_ffn_ffn_ln_scale"] = tensors[f"{at}.final_layer_norm.weight"][None]
+            arrays[f"{to}_ffn_ffn_ln_bias"] = tensors[f"{at}.final_layer_norm.bias"][None]
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+SETTINGS: dict[str, Any] = {
+    "type": "transformer", "dim-emb": 32, "enc-depth": 2, "dec-depth": 2, "transformer-heads": 4,
+    "transformer-dim-ffn": 48, "transformer-ffn-activation": "swish", "transformer-preprocess": "",
+    "transformer-postprocess": "dan", "transformer-postprocess-emb": "d", "tied-embeddings-all": True,
+    "transformer-decoder-autoreg": "self-attention", "transformer-train-position-embeddings": False,
+}  # fmt: skip
+
+
+@pytest.fixture
+def marian_npz(opus_folder: OpusFolder, marian_values: dict[str, Any], tmp_path: Path) -> Callable[..., Path]:
+    """``marian_npz(**changed settings)`` writes the same random model as Marian does."""
+    yaml = pytest.importorskip("yaml")
+
+    def write(**changes: Any) -> Path:
+        folder = opus_folder()
+        npz = tmp_path / "npz"
+        npz.mkdir()
+        for name in ("source.spm", "target.spm"):
+            shutil.copy(folder / name, npz / name)
+        vocabulary = json.loads((folder / "vocab.json").read_text())
+        del vocabulary["<pad>"]
+        (npz / "opus.vocab.yml").write_text(yaml.safe_dump(vocabulary, allow_unicode=True), encoding="utf-8")
+        settings = np.frombuffer(yaml.safe_dump(SETTINGS | changes).encode() + b"\0", np.int8)
+        arrays: dict[str, Any] = marian_arrays(folder, marian_values) | {"special:model.yml": settings}
+        np.savez(npz / "model.npz", **arrays)
+        return npz
+
+    return write
+
+
+def test_marians_own_files_give_the_same_model(marian_npz: Callable[..., Path], imported: Path, tmp_path: Path) -> None:
+    npz = marian_npz()
+    with pytest.raises(ConfigError, match="--direction"):
+        import_model(npz, tmp_path / "model")
+    report = import_model(npz / "model.npz", tmp_path / "model", direction="en-de")
+    assert report.as_json()["max_logit_difference"] is None
+    first, second = (load_file(folder / "model.safetensors") for folder in (imported, tmp_path / "model"))
+    assert first.keys() == second.keys()
+    bias = next(name for name in first if name.endswith("output.bias"))
+    same = {name for name in first if torch.equal(first[name], second[name])}
+    assert first.keys() - same <= {bias}  # the row of padding, which Marian does not have
+    ours, again = (Translator.load(folder).translate(LINES[:6]) for folder in (imported, tmp_path / "model"))
+    assert ours == again
+
+
+@pytest.mark.reliability
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"transformer-preprocess": "n"}, "transformer-preprocess"),
+        ({"transformer-train-position-embeddings": True}, "position-embeddings"),
+        ({"type": "s2s"}, "type"),
+        ({"transformer-heads": 5}, "not a multiple"),
+        ({"tied-embeddings-all": False}, "tied-embeddings"),
+        ({"enc-depth": 3}, "no tensor"),
+        ({"dec-depth": 1}, "without a place here"),
+        ({"dim-emb": "32"}, "dim-emb"),
+    ],
+    ids=str,
+)
+def test_other_marian_models_are_refused(
+    changes: dict[str, Any], message: str, marian_npz: Callable[..., Path], tmp_path: Path
+) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        import_model(marian_npz(**changes), tmp_path / "model", direction="en-de")
+
+
+@pytest.mark.reliability
+def test_a_malicious_npz_is_not_executed(marian_npz: Callable[..., Path], tmp_path: Path) -> None:
+    path = marian_npz() / "model.npz"
+    mark = tmp_path / "executed"
+    np.savez(path, Wemb=np.array([Malicious(str(mark))], dtype=object))
+    with pytest.raises(CheckpointError, match="npz"):
+        import_model(path, tmp_path / "model", direction="en-de")
+    assert not mark.exists()
+    path.write_bytes(b"PK\x03\x04 not a zip")
+    with pytest.raises(CheckpointError, match="npz"):
+        import_model(path, tmp_path / "model", direction="en-de")
+
+
+def test_the_command(opus_folder: OpusFolder, transduce: Any, tmp_path: Path) -> None:
+    outcome = transduce("import", opus_folder(), "--out", tmp_path / "model", "--json")
+    assert outcome.code == 0, outcome.err
+    values = json.loads(outcome.out)
+    assert values["format"] == "Hugging Face Marian"
+    assert values["max_logit_difference"] < 1e-4
+    assert "compared with transformers" in (tmp_path / "model" / "README.md").read_text()
+    assert transduce("import", opus_folder(), "--out", tmp_path / "model").code == 1  # exists
+    assert transduce("import", tmp_path / "nothing", "--out", tmp_path / "x").code == 1
+    assert transduce("import", opus_folder(), "--out", tmp_path / "x", "--direction", "english").code == 1
