@@ -8,7 +8,6 @@ Shapes: B sentences, H heads, T target positions, S source positions, X target w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,23 +20,11 @@ from torch import Tensor
 from transduce.data import pad_rows, plan_by_length
 from transduce.model import AttentionKind
 from transduce.tasks.translator import Translator
-from transduce.text import BOS_ID, EOS_ID, MaskedText, Tokenizer, mask, normalise
+from transduce.text import BOS_ID, EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
 
-__all__ = ["AlignedSentence", "Word", "align_words", "words_of_text"]
+__all__ = ["AlignedSentence", "align_words"]
 
-# Words, and single characters of scripts without spaces, and punctuation.
-_WORD = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-    r"|[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]|_"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word or a punctuation mark of a text."""
-
-    start: int  # of its characters in the text
-    end: int
+Span = tuple[int, int]  # the (start, end) of characters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,20 +33,10 @@ class AlignedSentence:
 
     source: str
     target: str
-    source_words: tuple[Word, ...]
-    target_words: tuple[Word, ...]
+    source_words: tuple[Span, ...]
+    target_words: tuple[Span, ...]
     weights_XY: NDArray[np.float32]  # rows sum to 1; uniform where the model has no attention
     log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
-
-
-def words_of_text(text: str) -> tuple[Word, ...]:
-    """Return the words and punctuation marks of a text.
-
-    >>> text = "Don't go, 東京!"
-    >>> [text[word.start : word.end] for word in words_of_text(text)]
-    ["Don't", 'go', ',', '東', '京', '!']
-    """
-    return tuple(Word(*match.span()) for match in _WORD.finditer(text))
 
 
 @torch.no_grad()
@@ -80,7 +57,7 @@ def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
         weights, log_probs = _forced(translator, [src_ids[row] for row in rows], [tgt_ids[row] for row in rows])
         for row, weights_TS, log_probs_T in zip(rows, weights, log_probs, strict=True):
             source, target = texts[row]
-            source_words, target_words = words_of_text(source), words_of_text(target)
+            source_words, target_words = tuple(word_spans(source)), tuple(word_spans(target))
             src_word_of = _word_of_tokens(sources[row], src_ids[row], tokenizers.src, source_words)
             tgt_word_of = _word_of_tokens(targets[row], tgt_ids[row], tokenizers.tgt, target_words)
             aligned[row] = AlignedSentence(
@@ -141,7 +118,7 @@ def _layer_of_alignment(n_layers: int) -> int:
 
 
 def _word_of_tokens(
-    masked: MaskedText, ids: Sequence[int], tokenizer: Tokenizer, words: Sequence[Word]
+    masked: MaskedText, ids: Sequence[int], tokenizer: Tokenizer, words: Sequence[Span]
 ) -> list[int | None]:
     """Return the index of the word that each token of the masked text begins in; None outside all words."""
     starts, word_of_character = list[int](), dict[int, int]()  # of the masked text, in the text
@@ -150,7 +127,7 @@ def _word_of_tokens(
         starts.append(position)
         position += len(masked.originals.get(character, character))
     for index, word in enumerate(words):
-        word_of_character |= dict.fromkeys(range(word.start, word.end), index)
+        word_of_character |= dict.fromkeys(range(*word), index)
     spans = tokenizer.spans(ids)
     return [word_of_character.get(starts[begin]) if begin < len(starts) else None for begin, _ in spans]
 
