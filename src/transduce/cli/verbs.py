@@ -27,6 +27,7 @@ from transduce.cli import (
     perplexity,
     prepare,
     score,
+    serve,
     shortlist,
     train,
     translate,
@@ -79,7 +80,7 @@ app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
     evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
-    generate.generate, fill.fill, perplexity.perplexity, paper.paper, doctor.doctor,
+    generate.generate, fill.fill, perplexity.perplexity, serve.serve, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)
