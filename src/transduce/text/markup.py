@@ -343,7 +343,7 @@ def _unit(tokens: Sequence[_Token], decode: Callable[[str], str], *, is_escaped:
     whole = "".join(texts)
     stripped = whole.strip()
     offset = whole.find(stripped) if stripped else 0
-    first, last = texts[0], texts[-1]  # "" for a tag
+    first, last = (texts[0], texts[-1]) if texts else ("", "")  # "" for a tag
     before, after = first[: len(first) - len(first.lstrip())], last[len(last.rstrip()) :]
     if len(tokens) == 1 and not stripped:
         after = ""
