@@ -107,8 +107,8 @@ class RunningServer:
             assert time.monotonic() < give_up, self.log
             time.sleep(0.01)
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, list[str]]:
-        if self.process.poll() is None:
+    def stop(self, number: signal.Signals | None = signal.SIGTERM) -> tuple[int, list[str]]:
+        if number is not None and self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(60)
         self._reader.join(10)

@@ -63,8 +63,8 @@ def serve(
     require_model_folders(folders)
     try:
         with command_imports():
-            import multipart  # noqa: F401  (python-multipart, for forms)
             import prometheus_client  # noqa: F401
+            import python_multipart  # noqa: F401  (for forms)
             import starlette  # noqa: F401
             import uvicorn  # noqa: F401
     except ImportError as error:

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 import tomllib
@@ -155,7 +156,7 @@ class _Rates:
         with self._lock:
             left, then = self._buckets.pop(name, (float(limit), now))
             left = min(float(limit), left + (now - then) * limit / 60)
-            wait_s = 0 if left >= 1 else max(1, round((1 - left) * 60 / limit + 0.5))
+            wait_s = 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / limit))
             self._buckets[name] = (left - (wait_s == 0), now)
             while len(self._buckets) > MAX_CLIENTS:
                 self._buckets.popitem(last=False)
