@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,6 +69,13 @@ def translate(
             "wait until each has its lines.",
         ),
     ] = 1,
+    prefix: Annotated[
+        str,
+        Option(
+            help="Begin each translation with this text; its last word may be continued, unless a space follows it.",
+            show_default=False,
+        ),
+    ] = "",
     no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     shortlist: Annotated[
         Path | None, Option(help="Score only the likely target tokens, those of this folder of transduce shortlist.")
@@ -92,7 +100,7 @@ def translate(
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist,
+                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
                 n_workers=workers,
             )  # fmt: skip
@@ -109,7 +117,7 @@ def translate(
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
             chunk = 1 if is_typed else buffer or BUFFER_LINES
             translations = translator.translate_lines(
-                lines, search=search, chunk_lines=chunk, split=not no_split, is_scored=is_scored
+                lines, search=search, chunk_lines=chunk, split=not no_split, is_scored=is_scored, prefixes=repeat(prefix)
             )
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None
