@@ -61,4 +61,6 @@ def translate_pattern(
         report = translate_shards(
             job, shards, out, n_workers=n_workers, make_executor=make_executor, on_progress=progress, log=progress.log
         )
-        progress.log(f"{report.n_translated:,} of {report.n_shards:,} shards translated, the others were done: {out}")
+        n_others = report.n_shards - report.n_translated
+        others = f"; {n_others:,} were done before, or by others" if n_others else ""
+        progress.log(f"{report.n_translated:,} shards translated{others}: {out}")
