@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,11 @@ def test_a_shard_that_kills_every_worker_ends_the_command(micro_model: Path, sha
     out = tmp_path / "out"
     with pytest.raises(TransduceError, match=naming("part000.gz", 3)):
         translate_shards(
-            BulkJob([micro_model]), find_shards(f"{shards}/*", out), out, n_workers=1, make_executor=lambda job: Doomed()
+            BulkJob([micro_model]),
+            find_shards(f"{shards}/*", out),
+            out,
+            n_workers=1,
+            make_executor=lambda job: Doomed(),
         )
 
 
@@ -273,8 +277,8 @@ def test_another_model_does_not_continue_a_job(
 
 
 @pytest.fixture
-def claims(tmp_path: Path) -> Iterator[tuple[Claims, Claims]]:
-    yield Claims(tmp_path), Claims(tmp_path)
+def claims(tmp_path: Path) -> tuple[Claims, Claims]:
+    return Claims(tmp_path), Claims(tmp_path)
 
 
 def test_a_claim_keeps_others_away(claims: tuple[Claims, Claims], tmp_path: Path) -> None:

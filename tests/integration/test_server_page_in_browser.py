@@ -59,6 +59,12 @@ class Page:
         self.wait("document.querySelectorAll('.word').length && !document.documentElement.dataset.busy"
                   " && !document.getElementById('output').classList.contains('is-old')")  # fmt: skip
 
+    def set(self, text: str) -> None:
+        self(
+            f"(() => {{ const text = document.getElementById('text'); text.value = {json.dumps(text)};"
+            " text.dispatchEvent(new Event('input')); })()"
+        )
+
     def words(self) -> list[str]:
         found: list[str] = self("[...document.querySelectorAll('#output .word')].map((word) => word.textContent)")
         return found
@@ -95,7 +101,7 @@ def test_typed_text_is_translated(page: Page) -> None:
     assert page("document.querySelectorAll('.more').length") == 3
     assert page("document.querySelector('#output b')") is None  # text that looks like HTML stays text
     assert "characters" in page("document.getElementById('count').textContent")
-    page("(() => { const text = document.getElementById('text'); text.value = ''; text.dispatchEvent(new Event('input')); })()")
+    page.set("")
     assert page.output() == ""
 
 
@@ -174,14 +180,18 @@ def test_it_fits_a_phone_and_the_dark(page: Page) -> None:
     page.browser.prefer("dark")
     page.browser.frame()
     assert page("document.documentElement.scrollWidth") <= 360
-    ink, paper = page("(() => { const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]; })()")
+    ink, paper = page(
+        "(() => { const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]; })()"
+    )
     assert brightness(ink) > 200
     assert brightness(paper) < 60
     x, y = page.middle_of('.word[data-sentence="0"][data-word="1"]')
     page.browser.tap(x, y)
     page.wait("document.querySelectorAll('#menu [role=option]').length")
-    box = page("(() => { const box = document.getElementById('menu').getBoundingClientRect(); return [box.left, box.right]; })()")
-    assert 0 <= box[0] < box[1] <= 360
+    left, right = (
+        page(f"document.getElementById('menu').getBoundingClientRect().{side}") for side in ("left", "right")
+    )
+    assert 0 <= left < right <= 360
 
 
 def brightness(color: str) -> float:
@@ -190,7 +200,7 @@ def brightness(color: str) -> float:
 
 def test_a_server_that_is_gone_is_told(page: Page) -> None:
     page("globalThis.fetch = () => Promise.reject(new TypeError('gone'))")
-    page("(() => { const text = document.getElementById('text'); text.value = 'A cat'; text.dispatchEvent(new Event('input')); })()")
+    page.set("A cat")
     page.wait("!document.getElementById('error').hidden")
     assert "cannot be reached" in page("document.getElementById('error').textContent")
 

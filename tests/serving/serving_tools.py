@@ -17,7 +17,6 @@ import torch
 from starlette.testclient import TestClient
 
 from transduce.config import ModelConfig, SearchConfig
-
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
 from transduce.serving.batching import Turn
@@ -36,7 +35,9 @@ SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24
 def translator(folder: Path, *, direction: str = "en-de", seed: int = 3) -> Path:
     """Write an untrained translator: its translations are long and senseless."""
     tokenizer = train_bpe([" ".join(WORDS), "Die Katze sieht den alten Hund nicht"] * 2, vocab_size=400)
-    config = ModelConfig(**SIZES | {"n_decoder_layers": 2}, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size)
+    config = ModelConfig(
+        **SIZES | {"n_decoder_layers": 2}, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size
+    )
     return _written(folder, config, Tokenizers(tokenizer, tokenizer), "translation", direction=direction, seed=seed)
 
 
@@ -61,8 +62,9 @@ def _written(
     folder: Path, config: ModelConfig, tokenizers: Tokenizers, task: str, *, direction: str = "en-de", seed: int = 3
 ) -> Path:
     torch.manual_seed(seed)
+    model = task_named(task, where="test").build_model(config, tokenizers)
     write_model_folder(
-        folder, config=config, weights=weights_of(task_named(task, where="test").build_model(config, tokenizers)), tokenizers=tokenizers,
+        folder, config=config, weights=weights_of(model), tokenizers=tokenizers,
         search=SearchConfig(max_extra_tokens=5), direction=direction, task=task, card="",
     )  # fmt: skip
     return folder

@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from serving_tools import serving
 
 from said import naming
-from serving_tools import serving
 from transduce.errors import ConfigError
 from transduce.serving.access import TooManyRequests, _Rates, read_access
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving_tools import serving
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from serving_tools import serving
 from transduce.errors import ConfigError
 from transduce.serving.app import make_app, openapi
 from transduce.tasks import LanguageModel, Translator
@@ -60,7 +60,9 @@ def test_a_list_gives_lists(client: TestClient) -> None:
 @pytest.mark.parametrize("api", ["libretranslate", "deepl"])
 def test_every_tag_comes_back_once(client: TestClient, api: str) -> None:
     tags = ['<b class="x">', "</b>", "<i>", "</i>", "<br>", "<code>a < b</code>", "<!-- no -->", "<p>", "</p>"]
-    html = f"{tags[7]}The {tags[0]}old {tags[2]}dog{tags[3]}{tags[1]} sleeps.{tags[4]}See {tags[5]} &amp; {tags[6]} sleep{tags[8]}"
+    bold, end_bold, italic, end_italic, line_break, code, comment, paragraph, end_paragraph = tags
+    html = f"{paragraph}The {bold}old {italic}dog{end_italic}{end_bold} sleeps."
+    html += f"{line_break}See {code} &amp; {comment} sleep{end_paragraph}"
     if api == "deepl":
         fields: dict[str, Any] = {"text": [html], "target_lang": "DE", "tag_handling": "html"}
         result = client.post("/v2/translate", json=fields).json()["translations"][0]["text"]
@@ -106,7 +108,10 @@ def test_languages_and_settings(client: TestClient) -> None:
         {"language": "EN", "name": "English"}
     ]
     settings = client.get("/frontend/settings").json()
-    assert settings["language"] == {"source": {"code": "en", "name": "English"}, "target": {"code": "de", "name": "German"}}
+    assert settings["language"] == {
+        "source": {"code": "en", "name": "English"},
+        "target": {"code": "de", "name": "German"},
+    }
     assert not settings["keyRequired"]
     assert client.get("/health").json() == {"status": "ok"}
     assert client.get("/ready").status_code == 200
@@ -162,6 +167,9 @@ def test_errors_have_the_shape_of_their_api(
     assert "x" * 100 not in answer.text
 
 
+FILE = b'--x\r\nContent-Disposition: form-data; name="q"; filename="f"\r\n\r\na\r\n--x--'
+
+
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
@@ -169,7 +177,7 @@ def test_errors_have_the_shape_of_their_api(
         ("application/json", b"[" * 100_000), ("application/json", b'{"q": 1e999, "source": "en", "target": "de"}'),
         ("application/x-www-form-urlencoded", b"q=\xff&source=en"), ("application/x-www-form-urlencoded", b"a&" * 9000),
         ("multipart/form-data", b"q=1"), ("multipart/form-data; boundary=x", b"--x\r\nnonsense"),
-        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="q"; filename="f"\r\n\r\na\r\n--x--'),
+        ("multipart/form-data; boundary=x", FILE),
         ("text/plain", b"hello"), ("application/json", b""),
     ],
 )  # fmt: skip
@@ -254,9 +262,9 @@ def test_the_description_names_every_route(client: TestClient) -> None:
 
 
 EXAMPLES: dict[str, dict[str, Any]] = {
-    "/translate": GOOD | {"alternatives": 1}, "/detect": {"q": "A cat"}, "/v2/translate": {"text": ["x"], "target_lang": "DE"},
-    "/v2/languages": {"type": "target"}, "/v2/usage": {}, "/sentences": GOOD, "/alternatives": GOOD, "/completion": GOOD,
-    "/alignment": GOOD | {"translation": "Eine Katze"}, "/parse": {"q": "the dog"},
+    "/translate": GOOD | {"alternatives": 1}, "/detect": {"q": "A cat"}, "/sentences": GOOD, "/alternatives": GOOD,
+    "/v2/translate": {"text": ["x"], "target_lang": "DE"}, "/v2/languages": {"type": "target"}, "/v2/usage": {},
+    "/completion": GOOD, "/alignment": GOOD | {"translation": "Eine Katze"}, "/parse": {"q": "the dog"},
     "/generate": {"prompt": "the", "stream": False, "max_tokens": 2},
 }  # fmt: skip
 
@@ -307,9 +315,7 @@ def test_two_models_of_a_direction_are_refused(translator_folder: Path) -> None:
 
 
 def test_other_sites_may_use_it(client: TestClient) -> None:
-    answer = client.options(
-        "/translate", headers={"Origin": "https://a.org", "Access-Control-Request-Method": "POST"}
-    )
+    answer = client.options("/translate", headers={"Origin": "https://a.org", "Access-Control-Request-Method": "POST"})
     assert answer.headers["access-control-allow-origin"] == "*"
     assert client.get("/languages", headers={"Origin": "https://a.org"}).headers["access-control-allow-origin"] == "*"
 

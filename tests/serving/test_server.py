@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 import uvicorn
+from serving_tools import RunningServer, make_state
 
 from said import says
-from serving_tools import RunningServer, make_state
 from transduce.serving import server as server_module
 from transduce.serving.app import make_app
 from transduce.serving.server import bound_socket, serve
@@ -64,7 +64,11 @@ def test_the_client_of_deepl(running: RunningServer, translator_folder: Path) ->
     html = translator.translate_text("<p>A <b>cat</b></p>", target_lang="DE", tag_handling="html").text
     assert sorted(re.findall("<[^>]*>", html)) == sorted(["<p>", "<b>", "</b>", "</p>"])
     xml = translator.translate_text(
-        'A <x id="1">cat</x> <g>dog</g>', target_lang="DE", tag_handling="xml", ignore_tags=["x"], split_sentences=deepl.SplitSentences.OFF
+        'A <x id="1">cat</x> <g>dog</g>',
+        target_lang="DE",
+        tag_handling="xml",
+        ignore_tags=["x"],
+        split_sentences=deepl.SplitSentences.OFF,
     ).text
     assert xml.count('<x id="1">cat</x>') == xml.count("<g>") == xml.count("</g>") == 1
     assert [(each.code, each.name) for each in translator.get_source_languages()] == [("EN", "English")]
@@ -105,7 +109,9 @@ def test_the_client_of_libretranslate(running: RunningServer, translator_folder:
 
 def test_requests_are_done_together(running: RunningServer) -> None:
     texts = [f"The {word} cat sleeps" for word in ("old", "young", "red")] * 20
-    alone = {text: ask(running.url, "/translate", q=text, source="en", target="de")["translatedText"] for text in set(texts)}
+    alone = {
+        text: ask(running.url, "/translate", q=text, source="en", target="de")["translatedText"] for text in set(texts)
+    }
     with ThreadPoolExecutor(30) as pool:
         asked = [pool.submit(ask, running.url, "/translate", q=text, source="en", target="de") for text in texts]
         assert [each.result()["translatedText"] for each in asked] == [alone[text] for text in texts]
@@ -133,7 +139,9 @@ def raw(url: str, *parts: bytes, pause_s: float = 0.0, timeout_s: float = 30.0) 
 
 
 def test_a_huge_body_is_refused_before_it_has_arrived(running: RunningServer) -> None:
-    head = b"POST /v2/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\n\r\n"
+    head = (
+        b"POST /v2/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\n\r\n"
+    )
     answer = raw(running.url, head)
     assert answer.startswith(b"HTTP/1.1 413")
     assert b'"message"' in answer
@@ -160,7 +168,9 @@ def in_thread(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(uvicorn.Server, "install_signal_handlers", lambda self: None, raising=False)
     servers = list[uvicorn.Server]()
     monkeypatch.setattr(
-        server_module, "_Server", lambda config: servers.append(_OfThread(config)) or servers[-1]  # type: ignore[func-returns-value]
+        server_module,
+        "_Server",
+        lambda config: servers.append(_OfThread(config)) or servers[-1],  # type: ignore[func-returns-value]
     )
     state, bound, is_ready = make_state(translator_folder), bound_socket("127.0.0.1", 0), threading.Event()
     thread = threading.Thread(
@@ -248,7 +258,9 @@ def test_the_client_of_deepl_for_node(running: RunningServer) -> None:
       console.log(JSON.stringify([one.text, languages.map((each) => each.code), usage.character.limit]));
     })();
     """
-    found = node and subprocess.run([node, "-e", 'require("deepl-node")'], capture_output=True, check=False).returncode == 0
+    found = (
+        node and subprocess.run([node, "-e", 'require("deepl-node")'], capture_output=True, check=False).returncode == 0
+    )
     if not found:
         pytest.skip("no deepl-node on this machine")
     done = subprocess.run(

@@ -59,7 +59,10 @@ def test_translations_begin_with_the_prefix(kind: str, search: SearchConfig) -> 
     assert results[2] == translator.translate(["a woman"], search=search)[0]
     after = results[3][len("eine Frau") :]
     assert after == "" or after.startswith(" ")  # a space after the prefix ends its word
-    alone = [translator.translate([text], prefix=prefix, search=search)[0] for text, prefix in zip(texts, prefixes, strict=True)]
+    alone = [
+        translator.translate([text], prefix=prefix, search=search)[0]
+        for text, prefix in zip(texts, prefixes, strict=True)
+    ]
     assert alone == results
     assert translator.translate(texts, prefix="der ", search=search)[0].startswith("der")
 

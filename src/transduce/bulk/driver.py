@@ -177,7 +177,9 @@ class _Driver:
                 return None
             self._deaths[shard.name] += 1
             if self._deaths[shard.name] >= MAX_DEATHS:
-                raise TransduceError(f"{self._deaths[shard.name]} workers have ended at {shard.name}: {error}") from error
+                raise TransduceError(
+                    f"{self._deaths[shard.name]} workers have ended at {shard.name}: {error}"
+                ) from error
             self._log(f"a worker has ended at {shard.name}, another takes over: {error}")
             return None
         except DataError as error:

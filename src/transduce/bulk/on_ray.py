@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ LOCAL = "local"  # in place of an address: a cluster of this machine only
 def connect(address: str, n_local: int | None) -> tuple[int, Callable[[BulkJob], Executor]]:
     """Connect to a cluster; return its number of processors, and what makes a worker.
 
-    Raises ConfigError if Ray is not installed or the cluster does not answer. ``n_local``: processors of a ``local`` one.
+    ``n_local``: processors of a ``local`` cluster. Raises ConfigError if Ray is not installed, or does not answer.
     """
     try:
-        import ray
+        ray = _ray()
     except ImportError as error:
         raise ConfigError(
             'translate --ray needs ray, which is not installed; install the extra: pip install "transduce[bulk]"'
@@ -34,6 +35,11 @@ def connect(address: str, n_local: int | None) -> tuple[int, Callable[[BulkJob],
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConfigError(f"--ray {address}: the cluster does not answer: {error}") from error
     return max(1, int(ray.cluster_resources().get("CPU", 1))), RayExecutor
+
+
+def _ray() -> Any:
+    """Import Ray, which is optional and large."""
+    return importlib.import_module("ray")
 
 
 class _Actor:
@@ -57,26 +63,26 @@ class RayExecutor:
     """A worker of the cluster."""
 
     def __init__(self, job: BulkJob) -> None:
-        import ray
-
+        ray = _ray()
         environment = {"env_vars": {"OMP_NUM_THREADS": str(THREADS), "MKL_NUM_THREADS": str(THREADS)}}
         remote = ray.remote(num_cpus=1, max_restarts=0, runtime_env=environment)(_Actor)
         self._actor: Any = remote.remote(job.as_message())
 
     def translate(self, shard: Shard, out: Path) -> None:
         """Translate a shard. Raises ExecutorDied, or what the worker raised."""
-        import ray
-
+        ray = _ray()
         try:
             problem = ray.get(self._actor.translate.remote(str(shard.path.resolve()), str(out.resolve()), shard.name))
         except ray.exceptions.RayActorError as error:
             raise ExecutorDied(str(error).splitlines()[0]) from error
         if problem:
             kind, message = problem
-            raise DataError(message) if kind.endswith("DataError") or kind == "MissingFileError" else TransduceError(message)
+            raise (
+                DataError(message)
+                if kind.endswith("DataError") or kind == "MissingFileError"
+                else TransduceError(message)
+            )
 
     def close(self) -> None:
         """End the actor."""
-        import ray
-
-        ray.kill(self._actor)
+        _ray().kill(self._actor)

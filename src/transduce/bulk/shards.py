@@ -1,8 +1,8 @@
 """The state of a job on disk: which shards are done, which are claimed, and by whom.
 
-A shard is done when its translation has its name in the output folder; before, ``done/NAME.json`` has got its checksums.
+A shard is done when its translation has its name in the output folder; its checksums are in ``done/NAME.json`` before.
 A claim, ``claims/NAME``, keeps others from the same work; who holds it touches it again and again. A claim that is not
-touched any more is taken over. Since the same shard gives the same bytes, two processes that do the same lose time only.
+touched any more is taken over. Since a shard always gives the same bytes, two processes that translate it lose only time.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def main() -> None:
 def _start(description: list[bytes]) -> Answer:
     """Load the models; an empty request is answered when they are loaded, a shard by its result."""
     parent = os.getppid()
-    translator = ShardTranslator(BulkJob.from_message(description[0].decode()), should_stop=lambda: os.getppid() != parent)
+    translator = ShardTranslator(
+        BulkJob.from_message(description[0].decode()), should_stop=lambda: os.getppid() != parent
+    )
 
     def answer(request: list[bytes]) -> list[bytes]:
         if not request:

@@ -24,7 +24,8 @@ def serve(
     folders: Annotated[
         list[Path],
         Argument(
-            metavar="MODEL", help="The model folders: translators of different directions, parsers, language models.",
+            metavar="MODEL",
+            help="The model folders: translators of different directions, parsers, language models.",
             show_default=False,
         ),
     ],
@@ -47,7 +48,9 @@ def serve(
         float,
         Option(min=0.0, max=MAX_SECONDS, help="After SIGTERM, go on accepting requests for this many seconds."),
     ] = 0.0,
-    watch: Annotated[bool, Option("--watch", help="Read a model folder anew when it changes; SIGHUP does, too.")] = False,
+    watch: Annotated[
+        bool, Option("--watch", help="Read a model folder anew when it changes; SIGHUP does, too.")
+    ] = False,
     cors: Annotated[
         list[str] | None,
         Option(help="Let scripts of this site use the server; may be repeated. Default: all.", show_default=False),

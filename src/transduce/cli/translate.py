@@ -141,7 +141,12 @@ def translate(
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
             chunk = 1 if is_typed else buffer or BUFFER_LINES
             translations = translator.translate_lines(
-                lines, search=search, chunk_lines=chunk, split=not no_split, is_scored=is_scored, prefixes=repeat(prefix)
+                lines,
+                search=search,
+                chunk_lines=chunk,
+                split=not no_split,
+                is_scored=is_scored,
+                prefixes=repeat(prefix),
             )
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None

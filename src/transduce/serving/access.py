@@ -1,14 +1,14 @@
 """API keys and limits: who may send how much. Read from a TOML file; without one, everyone may use the server.
 
-    [anonymous]                    # requests without a key; leave it out to demand one
-    characters = 5000              # of a request
-    texts = 50
-    requests_per_minute = 60
+[anonymous]                    # requests without a key; leave it out to demand one
+characters = 5000              # of a request
+texts = 50
+requests_per_minute = 60
 
-    [[key]]
-    name = "office"
-    sha256 = "..."                 # of the key, in hexadecimal; or key = "..."
-    characters_per_month = 500000
+[[key]]
+name = "office"
+sha256 = "..."                 # of the key, in hexadecimal; or key = "..."
+characters_per_month = 500000
 """
 
 from __future__ import annotations

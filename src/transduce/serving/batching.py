@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Batcher", "BatchObserver", "Closed", "DeadlineExceeded", "Job", "QueueFull", "Turn"]
+__all__ = ["BatchObserver", "Batcher", "Closed", "DeadlineExceeded", "Job", "QueueFull", "Turn"]
 
 MAX_BATCH, MAX_WAIT_S, CAPACITY = 32, 0.010, 1024
 SPACING_S = 0.010  # between the jobs of one request, in the order of service

@@ -50,8 +50,12 @@ class Metrics:
         self._dropped = Counter(
             "transduce_dropped_sentences", "Sentences left out.", ["model", "reason"], registry=self.registry
         )
-        self._waiting = Gauge("transduce_waiting_sentences", "Sentences in the queue.", ["model"], registry=self.registry)
-        self._swaps = Counter("transduce_model_swaps", "Models read anew.", ["model", "outcome"], registry=self.registry)
+        self._waiting = Gauge(
+            "transduce_waiting_sentences", "Sentences in the queue.", ["model"], registry=self.registry
+        )
+        self._swaps = Counter(
+            "transduce_model_swaps", "Models read anew.", ["model", "outcome"], registry=self.registry
+        )
 
     def request(self, api: str, route: str, code: int, seconds: float) -> None:
         """Count an answered request."""

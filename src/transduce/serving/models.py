@@ -22,9 +22,11 @@ from transduce.tasks.translator import Prefix, search_with
 from transduce.tasks.word_alignment import AlignedSentence, align_words
 
 __all__ = [
-    "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser", "ServedTranslator",
-    "ServingOptions", "TranslateJob", "load_served",
+    "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",
+    "ServedTranslator", "ServingOptions", "TranslateJob", "load_served",
 ]  # fmt: skip
+
+NO_PREFIX = Prefix()
 
 ModelT = TypeVar("ModelT")
 JobT = TypeVar("JobT", bound=Job)
@@ -144,7 +146,7 @@ class TranslateJob:
 
     text: str
     n_best: int = 1
-    prefix: Prefix = Prefix()
+    prefix: Prefix = NO_PREFIX
 
     @property
     def kind(self) -> Hashable:

@@ -6,8 +6,7 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import AsyncIterator, Callable
-from functools import partial
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.requests import Request
@@ -153,9 +152,7 @@ class Native:
 
             texts = [" ".join(treebank_words(text)) for text in texts]
         jobs = [ParseJob(text) for text in texts]
-        results: list[Parse] = await while_connected(
-            request, served.ask(jobs, timeout_s=self.state.request_timeout_s)
-        )
+        results: list[Parse] = await while_connected(request, served.ask(jobs, timeout_s=self.state.request_timeout_s))
         answers = [
             {
                 "words": list(each.words), "tree": None if each.tree is None else str(each.tree),
@@ -185,7 +182,10 @@ class Native:
             fields.number("top_p", 1.0, low=1e-6, high=1.0) if "top_p" in fields else None,
         )
         is_cancelled, pieces, loop = threading.Event(), asyncio.Queue[str](), asyncio.get_running_loop()
-        pass_on: Callable[[str], Any] = partial(loop.call_soon_threadsafe, pieces.put_nowait)
+
+        def pass_on(piece: str) -> None:
+            loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
         job = GenerateJob(
             prompt, fields.integer("max_tokens", 100, low=1, high=MAX_TOKENS), sampling,
             fields.integer("seed", 1, low=0, high=MAX_SEED), pass_on, is_cancelled.is_set,
@@ -198,9 +198,7 @@ class Native:
                 headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
             )  # fmt: skip
         try:
-            [continued] = await while_connected(
-                request, served.ask([job], timeout_s=self.state.request_timeout_s)
-            )
+            [continued] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         finally:
             is_cancelled.set()
         return json_response({"text": continued.text, **_summary(continued)})

@@ -37,19 +37,19 @@ class PatientProtocol(H11Protocol):
 
     _header_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:  # noqa: D102
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._watch_headers()
 
-    def data_received(self, data: bytes) -> None:  # noqa: D102
+    def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._watch_headers()
 
-    def on_response_complete(self) -> None:  # noqa: D102
+    def on_response_complete(self) -> None:
         super().on_response_complete()
         self._stop_watching()  # the keep-alive timer runs until the next byte
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
+    def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
         super().connection_lost(exc)
 
@@ -134,9 +134,9 @@ async def _serve(
     background = set[asyncio.Future[Any]]()
 
     def run_aside(work: Callable[[], None]) -> None:
-        task = asyncio.ensure_future(asyncio.to_thread(work))
-        background.add(task)
-        task.add_done_callback(background.discard)
+        aside = asyncio.ensure_future(asyncio.to_thread(work))
+        background.add(aside)
+        aside.add_done_callback(background.discard)
 
     def reload_models(all_models: bool) -> None:
         for served, error in state.reload_changed(all_models=all_models):
@@ -165,8 +165,7 @@ async def _serve(
         if hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, run_aside, lambda: reload_models(True))
     for work in (announce(), *([watch()] if is_watched else [])):
-        task = asyncio.ensure_future(work)
-        background.add(task)
+        background.add(asyncio.ensure_future(work))
     run_aside(state.detector.load)
     await server.serve(sockets)
     state.is_stopping = True

@@ -114,12 +114,12 @@ async def translate_texts(
 def _divided_texts(
     served: ServedTranslator, texts: Sequence[str], rules: MarkupRules | None, splitting: Splitting
 ) -> list[list[str | _Divided]]:
-    return [[_with_segments(served, part, splitting) for part in _parts(served, text, rules, splitting)] for text in texts]
+    return [
+        [_with_segments(served, part, splitting) for part in _parts(served, text, rules, splitting)] for text in texts
+    ]
 
 
-def _parts(
-    served: ServedTranslator, text: str, rules: MarkupRules | None, splitting: Splitting
-) -> list[str | Unit]:
+def _parts(served: ServedTranslator, text: str, rules: MarkupRules | None, splitting: Splitting) -> list[str | Unit]:
     """Divide a text into units and what stands between them."""
     is_protected = not _has_masks(served.model.tokenizers)
     if rules is not None:
@@ -198,7 +198,10 @@ def _put_together_by_sentences(part: _Divided, target: str, target_starts: Seque
     source_starts, starts = part.starts[::step], target_starts[::step]
     source_ends = [*source_starts[1:], len(part.unit.text)]
     ends = [min(end, len(target)) for end in (*starts[1:], len(target))]
-    source_spans, target_spans = list(zip(source_starts, source_ends, strict=True)), list(zip(starts, ends, strict=True))
+    source_spans, target_spans = (
+        list(zip(source_starts, source_ends, strict=True)),
+        list(zip(starts, ends, strict=True)),
+    )
     target_spans = [(min(start, end), end) for start, end in target_spans]
     return part.unit.put_back(
         target, target_spans, np.eye(len(target_spans), dtype=np.float32), source_words=source_spans

@@ -28,7 +28,9 @@ from transduce.text.word_spans import word_spans
 __all__ = ["MarkupRules", "Unit", "divide", "html_rules", "plain_unit", "xml_rules"]
 
 _TAG = re.compile(r"""</?([A-Za-z][\w:.-]*+)(?:"[^"]{0,2000}"|'[^']{0,2000}'|[^"'<>])*+>""")
-_UNTRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b)""", re.I)
+_UNTRANSLATED = re.compile(
+    r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b)""", re.I
+)
 _DELIMITED = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
 _BLOCKS = frozenset(
     "address article aside blockquote body br button caption center dd details dialog div dl dt fieldset figcaption"

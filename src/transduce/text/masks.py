@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 __all__ = [
-    "MASKS", "MaskedText", "address_spans", "find_verbatim", "is_all_caps", "mask", "mask_pair", "mask_words", "strip_masks",
-    "to_sentence_case", "unmask", "verbatim_spans",
+    "MASKS", "MaskedText", "address_spans", "find_verbatim", "is_all_caps", "mask", "mask_pair", "mask_words",
+    "strip_masks", "to_sentence_case", "unmask", "verbatim_spans",
 ]  # fmt: skip
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009

@@ -187,7 +187,7 @@ class Tokenizer:
         [(0, 0), (0, 1), (1, 1), (2, 3)]
         """
         tokens = [self._library.id_to_token(id) if id >= len(SPECIAL_TOKENS) else "" for id in self._checked(ids)]
-        pieces = [bytes_of(token.removeprefix(CONTINUATION)) for token in tokens]
+        pieces = [bytes_of((token or "").removeprefix(CONTINUATION)) for token in tokens]
         whole = b"".join(pieces)
         n_before = np.cumsum([(byte & 0xC0) != 0x80 for byte in whole])  # characters that have begun, byte by byte
         n_before -= whole.startswith(b" ")  # ``decode`` removes it
