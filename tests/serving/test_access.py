@@ -74,6 +74,8 @@ def test_requests_without_a_key_have_limits_of_their_own(translator_folder: Path
         assert client.post("/translate", json=fields).status_code == 400
         assert [client.post("/translate", json=fields | {"q": "Cat"}).status_code for _ in range(3)] == [200, 200, 429]
         assert client.get("/frontend/settings").json()["charLimit"] == 4
+        any_key = {"Authorization": "DeepL-Auth-Key any"}  # DeepL's clients always send one; there is none to be wrong
+        assert client.get("/v2/languages", headers=any_key).status_code == 429
 
 
 def test_rates_recover() -> None:

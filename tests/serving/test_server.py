@@ -200,8 +200,13 @@ def test_slow_clients_are_let_go(in_thread: str) -> None:
 
 
 @pytest.mark.reliability
-def test_a_stopping_server_answers_what_it_has_accepted(translator_folder: Path, run_server: RunServer) -> None:
+def test_no_signal_loses_a_request(translator_folder: Path, run_server: RunServer) -> None:
     server = run_server(translator_folder, "--drain-s", "0.3")
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(ask, server.url, "/translate", q="A cat", source="en", target="de") for _ in range(40)]
+        server.process.send_signal(signal.SIGHUP)
+        assert len({each.result()["translatedText"] for each in asked}) == 1
+    server.wait_for_log("en-de: read anew")
     text = "The dog sleeps. " * 40
     expected = ask(server.url, "/translate", q=text, source="en", target="de")
     with ThreadPoolExecutor(8) as pool:
@@ -216,17 +221,6 @@ def test_a_stopping_server_answers_what_it_has_accepted(translator_folder: Path,
     code, log = server.stop(None)
     assert code == 0, log
     assert "Traceback" not in "".join(log)
-
-
-@pytest.mark.reliability
-def test_a_hang_up_reads_the_models_anew(translator_folder: Path, run_server: RunServer) -> None:
-    server = run_server(translator_folder)
-    with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(ask, server.url, "/translate", q="A cat", source="en", target="de") for _ in range(40)]
-        server.process.send_signal(signal.SIGHUP)
-        assert len({each.result()["translatedText"] for each in asked}) == 1
-    server.wait_for_log("en-de: read anew")
-    assert server.stop(signal.SIGINT)[0] == 0
 
 
 def test_mistakes_are_one_line(transduce: Callable[..., Any], translator_folder: Path, tmp_path: Path) -> None:

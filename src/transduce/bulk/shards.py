@@ -2,7 +2,7 @@
 
 A shard is done when its translation has its name in the output folder; its checksums are in ``done/NAME.json`` before.
 A claim, ``claims/NAME``, keeps others from the same work; who holds it touches it again and again. A claim that is not
-touched any more is taken over. Since a shard always gives the same bytes, two processes that translate it lose only time.
+touched any more is taken over. Two processes that translate the same shard lose time only: it gives the same bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The server's own API: sentences, alternatives and attention for the page; parsing; generation; operation."""
+"""The server's own API: sentences, alternatives and attention for the page; parsing; generation; operation.
+
+Shapes: X target words, Y source words.
+"""
 
 from __future__ import annotations
 

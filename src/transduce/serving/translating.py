@@ -1,4 +1,7 @@
-"""Texts to translations: lines and markup are divided into sentences, which are queued, and put together again."""
+"""Texts to translations: lines and markup are divided into sentences, which are queued, and put together again.
+
+Shapes: X target words, Y source words.
+"""
 
 from __future__ import annotations
 
