@@ -198,6 +198,9 @@ def test_sentences_alternatives_completion_and_alignment(client: TestClient, tra
     answer = client.post("/sentences", json={"q": text, "target": "de"}).json()
     assert "".join(each["source"] + each["space"] for each in answer["sentences"]) == text
     assert (answer["source"], answer["target"]) == ("en", "de")
+    url = "See https://a.org/b now."
+    [kept] = client.post("/sentences", json={"q": url, "target": "de"}).json()["sentences"]
+    assert kept["translation"].count("https://a.org/b") == 1
     sentence = "The cat sees the man."
     fields = {"q": sentence, "source": "en", "target": "de"}
     found = client.post("/alternatives", json=fields | {"prefix": "Die ", "n": 4}).json()["alternatives"]

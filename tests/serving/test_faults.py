@@ -1,4 +1,4 @@
-"""Faults under load: what is malformed, what is killed, full disks; nothing is answered wrongly or twice, memory stays."""
+"""Faults under load: malformed requests, kills, full disks; nothing is answered wrongly, and memory stays."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class DeepL:
         require_within(client, len(texts), n_characters)
         if not client.has_quota(n_characters):
             raise ApiError(QUOTA_EXCEEDED, "Quota exceeded")
-        sources = [source or detected_of(self.state, text, target).language for text in texts]
+        sources = [source or (await detected_of(self.state, text, target)).language for text in texts]
         results = await while_connected(request, self._translated(texts, sources, target, rules, splitting))
         client.use(n_characters)
         translations: list[dict[str, Any]] = [

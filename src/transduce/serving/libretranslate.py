@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -51,7 +52,7 @@ class LibreTranslate:
         require_within(client, len(texts), n_characters)
         if not client.has_quota(n_characters):
             raise ApiError(403, "The quota of this month is used up")
-        detected = [detected_of(self.state, text, target) for text in texts] if source == "auto" else []
+        detected = [await detected_of(self.state, text, target) for text in texts] if source == "auto" else []
         sources = [each.language for each in detected] or [source] * len(texts)
         results = await while_connected(
             request, self._translated(texts, sources, target, is_html=kind == "html", n_alternatives=n_alternatives)
@@ -90,7 +91,8 @@ class LibreTranslate:
         client = self.state.client(request, fields)
         texts, _ = fields.texts("q")
         require_within(client, len(texts), sum(map(len, texts)))
-        return json_response([_as_json(each) for each in self.state.detector.rank(" ".join(texts))])
+        ranked = await asyncio.to_thread(self.state.detector.rank, " ".join(texts))
+        return json_response([_as_json(each) for each in ranked])
 
     async def languages(self, request: Request) -> Response:
         """GET /languages."""
@@ -120,10 +122,10 @@ class LibreTranslate:
         return json_response({"status": "ok"})
 
 
-def detected_of(state: ServerState, text: str, target: str | None) -> Detected:
+async def detected_of(state: ServerState, text: str, target: str | None) -> Detected:
     """Return the language of a text, among those that are translated into ``target`` if there are any."""
     sources = [source for source in state.sources if target in (None, *state.targets_of(source))]
-    ranked = state.detector.rank(text, among=sources or None)
+    ranked = await asyncio.to_thread(state.detector.rank, text, among=sources or None)
     if not ranked:
         raise ApiError(400, "There is no translator to recognise languages for")
     return ranked[0]

@@ -31,9 +31,8 @@ from transduce.serving.models import (
     TranslateJob,
 )
 from transduce.serving.state import ServerState
-from transduce.serving.translating import MAX_ALTERNATIVES
+from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts
 from transduce.tasks import Continuation, Parse, ScoredText
-from transduce.tasks.translation_parts import TranslatedSegment
 from transduce.tasks.translator import Prefix
 from transduce.tasks.word_alignment import AlignedSentence
 from transduce.text import Segment
@@ -62,34 +61,29 @@ class Native:
     async def sentences(self, request: Request) -> Response:
         """POST /sentences: the sentences of a text, each with its translation."""
         fields = await read_fields(request)
-        text, n_characters = self._counted(request, fields)
-        served, source = self._translator(fields, text)
+        text, _ = self._counted(request, fields)
+        served, source = await self._translator(fields, text)
         segments = await asyncio.to_thread(_segments_of, served, text)
-        jobs = dict.fromkeys(TranslateJob(each.text) for each in segments if each.text)
-        results: list[TranslatedSegment] = await while_connected(
-            request, served.ask(list(jobs), timeout_s=self.state.request_timeout_s)
+        translated = await while_connected(
+            request,
+            translate_texts(
+                served,
+                [each.text for each in segments],
+                splitting="none",
+                timeout_s=self.state.request_timeout_s,
+            ),
         )
-        found = dict(zip(jobs, results, strict=True))
-        served.metrics.characters(n_characters)
-        return json_response(
-            {
-                "source": source,
-                "target": served.direction[1],
-                "sentences": [
-                    {
-                        "source": each.text, "space": each.space,
-                        "translation": found[TranslateJob(each.text)].n_best[0].text if each.text else "",
-                    }
-                    for each in segments
-                ],
-            }
-        )  # fmt: skip
+        answers = [
+            {"source": segment.text, "space": segment.space, "translation": each.text}
+            for segment, each in zip(segments, translated, strict=True)
+        ]
+        return json_response({"source": source, "target": served.direction[1], "sentences": answers})
 
     async def alternatives(self, request: Request) -> Response:
         """POST /alternatives: other translations of a sentence, from the end of a prefix on."""
         fields = await read_fields(request)
         text, n_characters = self._counted(request, fields)
-        served, _ = self._translator(fields, text)
+        served, _ = await self._translator(fields, text)
         n, prefix = fields.integer("n", 5, low=1, high=MAX_ALTERNATIVES), fields.text("prefix", "")
         timeout_s = self.state.request_timeout_s
         [found] = await while_connected(request, served.ask([AlternativesJob(text, prefix, n)], timeout_s=timeout_s))
@@ -101,7 +95,7 @@ class Native:
         """POST /completion: the best translation of a sentence that begins with a prefix."""
         fields = await read_fields(request)
         text, n_characters = self._counted(request, fields)
-        served, _ = self._translator(fields, text)
+        served, _ = await self._translator(fields, text)
         job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
         [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         served.metrics.characters(n_characters)
@@ -111,7 +105,7 @@ class Native:
         """POST /alignment: attention between the words of a sentence and of its translation, and probabilities."""
         fields = await read_fields(request)
         text, _ = self._counted(request, fields)
-        served, _ = self._translator(fields, text)
+        served, _ = await self._translator(fields, text)
         job = AlignJob(text, fields.text("translation"))
         [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         aligned: AlignedSentence = found
@@ -137,10 +131,10 @@ class Native:
         client.use(n_characters)
         return text, n_characters
 
-    def _translator(self, fields: Fields, text: str) -> tuple[ServedTranslator, str]:
+    async def _translator(self, fields: Fields, text: str) -> tuple[ServedTranslator, str]:
         source, target = fields.text("source", "auto"), fields.text("target")
         if source == "auto":
-            source = detected_of(self.state, text, target).language
+            source = (await detected_of(self.state, text, target)).language
         return self.state.translator(source, target), source
 
     async def parse(self, request: Request) -> Response:
