@@ -3,9 +3,9 @@
     python benchmarks/serving.py MODEL --text sentences.en --clients 1,8,64,256 --seconds 30 --precision int8
 
 Each client sends one sentence, waits for its translation, and sends the next, over one connection. The clients run in
-one process of their own, on the loopback, whose processor time is reported: it is taken from the servers where they share
-cores. The other server is the usual way: CTranslate2 with the same weights and beam behind Flask and waitress; requests
-wait for each other in a lock. Its length penalty differs a little from ours, so some translations do.
+one process of their own, on the loopback, whose processor time is reported: it is taken from the servers where they
+share cores. The other server is the usual way: CTranslate2 with the same weights and beam behind Flask and waitress;
+requests wait for each other in a lock. Its length penalty differs a little from ours, so some translations do.
 """
 
 from __future__ import annotations

@@ -23,5 +23,6 @@ __all__ = [
     "atomic_write", "compressing", "created_folder", "cwd_note", "decoded_lines", "descriptor_named", "is_leftover",
     "is_running", "migrated", "named_in_errors", "open_binary", "open_in_place", "open_regular", "raw_lines",
     "read_json", "read_lines", "remove", "remove_leftovers", "renamed_beside", "require_regular", "restore",
-    "sha256_of_file", "verified_while_read", "verify_manifest", "write_json", "write_lines", "write_manifest", "write_text",
+    "sha256_of_file", "verified_while_read", "verify_manifest", "write_json", "write_lines", "write_manifest",
+    "write_text",
 ]  # fmt: skip
