@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from transduce.errors import ConfigError
+from transduce.serving import translating
 from transduce.serving.app import make_app, openapi
 from transduce.tasks import LanguageModel, Translator
 
@@ -74,6 +75,18 @@ def test_every_tag_comes_back_once(client: TestClient, api: str) -> None:
         assert result.count(tag) == 1, (tag, result)
     assert result.startswith("<p>")
     assert result.endswith("</p>")
+
+
+def test_tags_of_a_very_long_paragraph_are_placed_by_sentences(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translating, "MAX_CELLS", 10)
+    monkeypatch.setattr(translating, "MAX_SENTENCES_APART", 3)
+    html = " ".join(f"The <b>dog</b> sees <img id={n}> a cat." for n in range(8))
+    result = client.post("/translate", json={"q": html, "source": "en", "target": "de", "format": "html"}).json()
+    tags = re.findall("<[^>]*>", result["translatedText"])
+    assert sorted(tags) == sorted(re.findall("<[^>]*>", html))
+    assert [tag for tag in tags if "img" in tag] == [f"<img id={n}>" for n in range(8)]
 
 
 def test_addresses_and_placeholders_stay_in_text(client: TestClient) -> None:

@@ -122,6 +122,22 @@ def test_requests_are_done_together(running: RunningServer) -> None:
     assert n_sentences > 1.5 * n_batches
 
 
+def test_a_reader_who_goes_away_ends_the_generation(running: RunningServer) -> None:
+    body = json.dumps({"prompt": "the", "max_tokens": 4096}).encode()
+    host, _, port = running.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(
+            b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), body)
+        )
+        received = b""
+        while received.count(b"data: ") < 3:
+            received += connection.recv(1 << 16)
+    begun = time.monotonic()
+    assert ask(running.url, "/generate", prompt="the", max_tokens=1, stream=False)["tokens"] == 1
+    assert time.monotonic() - begun < 3  # all tokens of the first would take longer
+
+
 def raw(url: str, *parts: bytes, pause_s: float = 0.0, timeout_s: float = 30.0) -> bytes:
     """What the server answers to bytes, until it closes the connection."""
     host, _, port = url.removeprefix("http://").partition(":")
@@ -221,6 +237,15 @@ def test_no_signal_loses_a_request(translator_folder: Path, run_server: RunServe
     code, log = server.stop(None)
     assert code == 0, log
     assert "Traceback" not in "".join(log)
+
+
+def test_the_missing_extra_is_named(
+    transduce: Callable[..., Any], translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)  # type: ignore[arg-type]
+    refused = transduce("serve", translator_folder)
+    assert refused.code == 1
+    assert says(refused.err, "uvicorn", "transduce[serve]")
 
 
 def test_mistakes_are_one_line(transduce: Callable[..., Any], translator_folder: Path, tmp_path: Path) -> None:

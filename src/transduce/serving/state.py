@@ -116,7 +116,10 @@ def _key_of(request: Request, fields: Fields | None) -> str | None:
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     if kind.lower() in ("deepl-auth-key", "bearer") and value.strip():
         return value.strip()
-    return fields.text("api_key", "") or None if fields is not None and "api_key" in fields else None
+    for name in ("api_key", "auth_key"):  # the latter in older clients of DeepL
+        if fields is not None and name in fields:
+            return fields.text(name, "") or None
+    return None
 
 
 def _brief(code: str) -> str:

@@ -24,7 +24,7 @@ __all__ = ["MAX_ALTERNATIVES", "Splitting", "TranslatedText", "translate_texts"]
 MAX_ALTERNATIVES = 10
 MAX_CELLS = 1 << 21  # of the weights between the words of a unit; a longer one is placed by sentences
 MAX_SENTENCES_APART = 1000  # of such a unit; more are taken together
-LONG = 2000  # characters, from which on text is divided in another thread
+LONG = 2000  # characters, from which on text is divided and put together in another thread
 
 # Where a text is divided: at line ends and sentences, at sentences only, or nowhere.
 Splitting = Literal["lines", "sentences", "none"]
@@ -61,7 +61,8 @@ async def translate_texts(
     Raises as ``Served.ask``.
     """
     divided: list[list[str | _Divided]]
-    if sum(map(len, texts)) >= LONG:
+    is_long = sum(map(len, texts)) >= LONG
+    if is_long:
         divided = await asyncio.to_thread(_divided_texts, served, texts, rules, splitting)
     else:
         divided = _divided_texts(served, texts, rules, splitting)
@@ -107,11 +108,14 @@ async def translate_texts(
             pieces.append(_put_together(part, [each[min(rank, len(each) - 1)] for each in options], aligned))
         return "".join(pieces)
 
-    results = []
-    for parts in divided:
-        versions = list(dict.fromkeys(version(parts, rank) for rank in range(1 + n_alternatives)))
-        results.append(TranslatedText(versions[0], tuple(versions[1:])))
-    return results
+    def put_together() -> list[TranslatedText]:
+        results = []
+        for parts in divided:
+            versions = list(dict.fromkeys(version(parts, rank) for rank in range(1 + n_alternatives)))
+            results.append(TranslatedText(versions[0], tuple(versions[1:])))
+        return results
+
+    return await asyncio.to_thread(put_together) if is_long else put_together()
 
 
 def _divided_texts(
