@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from transduce.bulk import BulkJob
+from transduce.bulk.job import open_job
 from transduce.tasks.preparation import open_prepared
 from transduce.tasks.shortlists import write_shortlist
 
@@ -51,6 +53,7 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
     checkpoint = max((micro_run / "checkpoints").iterdir())
     prepared = open_prepared(micro_run / "store")
     write_shortlist(prepared, tmp_path / "short", max_pairs=10)
+    open_job(BulkJob([micro_run / "model"]), [], tmp_path / "bulk")
     files = {
         "run.json": micro_run / "run.json",
         "state.json": checkpoint / "state.json",
@@ -59,6 +62,7 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
         "prepared.json": micro_run / "store" / "prepared.json",
         "store.json": micro_run / "store" / "train" / "store.json",
         "shortlist.json": tmp_path / "short" / "shortlist.json",
+        "bulk.json": tmp_path / "bulk" / "bulk.json",
         "runs/SCALE/NAME.json": record,
     }
     assert told == {name: json.loads(path.read_text(encoding="utf-8"))["format"] for name, path in files.items()}

@@ -26,7 +26,7 @@ from typing import IO, Self, TypeVar
 from transduce import errors
 from transduce.errors import TransduceError
 
-__all__ = ["Answer", "Message", "Worker", "WorkerPool", "pack_message", "read_message", "serve"]
+__all__ = ["Answer", "Message", "Worker", "WorkerDied", "WorkerPool", "pack_message", "read_message", "serve"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +36,10 @@ Answer = Callable[[list[bytes]], Message]
 PROGRAM = "import sys; module, *sys.path = sys.argv[1:]; import importlib; importlib.import_module(module).main()"
 SIZE = struct.Struct("<Q")
 DONE, FAILED = b"", b"failed"  # the first part of a reply
+
+
+class WorkerDied(TransduceError):
+    """A worker process has ended without an answer."""
 
 
 class WorkerPool:
@@ -150,10 +154,10 @@ class Worker:
         with self._process:
             pass
 
-    def _death(self) -> TransduceError:
+    def _death(self) -> WorkerDied:
         code = self._process.wait()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return TransduceError(f"a worker process ended {how}, perhaps for lack of memory; use fewer workers")
+        return WorkerDied(f"a worker process ended {how}, perhaps for lack of memory; use fewer workers")
 
 
 def _error(name: str, message: str) -> Exception:

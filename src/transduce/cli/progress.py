@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transduce.config import TrainingConfig
     from transduce.training import Record, UpdateRecord
 
-__all__ = ["DownloadProgress", "LineProgress", "PlainLines", "TrainingProgress"]
+__all__ = ["DownloadProgress", "LineProgress", "PlainLines", "ShardProgress", "TrainingProgress"]
 
 LOG_INTERVAL_S = 30.0
 
@@ -107,6 +107,23 @@ class LineProgress(_Display):
         self._show(advance=1)
 
 
+class ShardProgress(_Display):
+    """Number of shards done: ``with ShardProgress("translating", 7) as progress: progress(3)``."""
+
+    def __init__(self, what: str, n_shards: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(_shard_columns, is_live=sys.stderr.isatty(), bar_width=None)
+        self._show = self.add(what, n_shards)
+        self._what, self._n_shards, self._clock, self._logged_at = what, n_shards, clock, -math.inf
+
+    def __call__(self, n_done: int) -> None:
+        """Show how many are done; without a terminal, every half minute."""
+        if self.is_live:
+            self._show(completed=n_done)
+        elif self._clock() >= self._logged_at + LOG_INTERVAL_S:
+            self.log(f"{self._what}: {n_done:,} of {self._n_shards:,} shards")
+            self._logged_at = self._clock()
+
+
 class DownloadProgress(_Display):
     """Progress of downloads, one bar per file: ``with DownloadProgress() as progress: ...``."""
 
@@ -131,6 +148,12 @@ def _line_columns() -> Columns:
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
     return MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
+
+
+def _shard_columns() -> Columns:
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    return MofNCompleteColumn(), "shards", TimeElapsedColumn(), TimeRemainingColumn()
 
 
 def _download_columns() -> Columns:

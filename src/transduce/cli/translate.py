@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
@@ -20,6 +22,7 @@ from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, ty
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
 from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
 from transduce.config import MAX_BEAM_SIZE
+from transduce.errors import ConfigError
 from transduce.files import open_binary
 
 if TYPE_CHECKING:
@@ -34,13 +37,19 @@ MAX_WORKERS = 256
 def translate(
     folders: options.Models,
     source: Annotated[
-        Path | None, Option("--in", help="Translate this file line by line (plain, .gz or .xz). Default: stdin.")
+        Path | None,
+        Option(
+            "--in",
+            help="Translate this file line by line (plain, .gz or .xz), or all files of a pattern such as "
+            "'shards/*.gz' to a folder. Default: stdin.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         Option(
             "--out",
-            help="Write translations to this file (plain, .gz or .xz; OUT.part until complete). Default: stdout.",
+            help="Write translations to this file (plain, .gz or .xz; OUT.part until complete), those of a pattern to "
+            "this folder. Default: stdout.",
         ),
     ] = None,
     n_best: Annotated[
@@ -68,6 +77,21 @@ def translate(
             "wait until each has its lines.",
         ),
     ] = 1,
+    ray: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            help="Translate the files of a pattern on this Ray cluster; 'local' starts one with --workers processors.",
+            show_default=False,
+        ),
+    ] = None,
+    prefix: Annotated[
+        str,
+        Option(
+            help="Begin each translation with this text; its last word may be continued, unless a space follows it.",
+            show_default=False,
+        ),
+    ] = "",
     no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     shortlist: Annotated[
         Path | None, Option(help="Score only the likely target tokens, those of this folder of transduce shortlist.")
@@ -78,11 +102,19 @@ def translate(
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Translate text line by line, from stdin to stdout or between files.
+    """Translate text line by line, from stdin to stdout or between files, or many files at once.
 
     On a terminal, type sentences at a prompt.
     """
     require_model_folders(folders, rerank, text_usage="--in {}")
+    if ray is not None or (source is not None and is_pattern(source)):
+        if rerank is not None or json or n_best is not None or buffer is not None:
+            raise ConfigError("files of a pattern are translated without --rerank, --json, --n-best and --buffer")
+        translate_pattern(
+            folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, prefix=prefix,
+            split=not no_split, shortlist=shortlist, device=device, precision=precision,
+        )  # fmt: skip
+        return
     if source is not None and source != STANDARD:
         open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
@@ -92,7 +124,7 @@ def translate(
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist,
+                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
                 n_workers=workers,
             )  # fmt: skip
@@ -109,7 +141,12 @@ def translate(
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
             chunk = 1 if is_typed else buffer or BUFFER_LINES
             translations = translator.translate_lines(
-                lines, search=search, chunk_lines=chunk, split=not no_split, is_scored=is_scored
+                lines,
+                search=search,
+                chunk_lines=chunk,
+                split=not no_split,
+                is_scored=is_scored,
+                prefixes=repeat(prefix),
             )
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +34,7 @@ class TranslationJob:
     beam: int | None
     alpha: float | None
     shortlist: Path | None
+    prefix: str
     split: bool
     is_scored: bool
     chunk_lines: int
@@ -111,8 +113,9 @@ def _start(description: list[bytes]) -> Answer:
         if not request:
             return [b"%d" % translator.max_source_tokens]
         translations = translator.translate_lines(
-            json.loads(request[0]), search=search, chunk_lines=job.chunk_lines, split=job.split, is_scored=job.is_scored
-        )
+            json.loads(request[0]), search=search, chunk_lines=job.chunk_lines, split=job.split,
+            is_scored=job.is_scored, prefixes=repeat(job.prefix),
+        )  # fmt: skip
         return [json.dumps([asdict(each) for each in translations]).encode()]
 
     return answer

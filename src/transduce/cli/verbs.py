@@ -29,6 +29,7 @@ from transduce.cli import (
     perplexity,
     prepare,
     score,
+    serve,
     shortlist,
     train,
     translate,
@@ -81,7 +82,7 @@ app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
     evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
-    generate.generate, fill.fill, perplexity.perplexity, export.export, paper.paper, doctor.doctor,
+    generate.generate, fill.fill, perplexity.perplexity, serve.serve, export.export, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)

@@ -1,6 +1,6 @@
 """Files: streamed lines of text, atomic writes of files and folders, versioned JSON, manifests."""
 
-from transduce.files.compressed import READ_ERRORS, XzStreams, cwd_note, open_binary
+from transduce.files.compressed import READ_ERRORS, XzStreams, compressing, cwd_note, open_binary
 from transduce.files.folders import (
     atomic_folder,
     created_folder,
@@ -20,8 +20,9 @@ from transduce.files.writing import atomic_write, descriptor_named, open_in_plac
 
 __all__ = [
     "MANIFEST_NAME", "MAX_LINE_BYTES", "READ_ERRORS", "Migration", "TruncatedLine", "XzStreams", "atomic_folder",
-    "atomic_write", "created_folder", "cwd_note", "decoded_lines", "descriptor_named", "is_leftover", "is_running",
-    "migrated", "named_in_errors", "open_binary", "open_in_place", "open_regular", "raw_lines", "read_json",
-    "read_lines", "remove", "remove_leftovers", "renamed_beside", "require_regular", "restore", "sha256_of_file",
-    "verified_while_read", "verify_manifest", "write_json", "write_lines", "write_manifest", "write_text",
+    "atomic_write", "compressing", "created_folder", "cwd_note", "decoded_lines", "descriptor_named", "is_leftover",
+    "is_running", "migrated", "named_in_errors", "open_binary", "open_in_place", "open_regular", "raw_lines",
+    "read_json", "read_lines", "remove", "remove_leftovers", "renamed_beside", "require_regular", "restore",
+    "sha256_of_file", "verified_while_read", "verify_manifest", "write_json", "write_lines", "write_manifest",
+    "write_text",
 ]  # fmt: skip

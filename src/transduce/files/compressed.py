@@ -6,12 +6,14 @@ import gzip
 import io
 import lzma
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from transduce.errors import DataError, MissingFileError
 
-__all__ = ["READ_ERRORS", "XzStreams", "cwd_note", "open_binary"]
+__all__ = ["READ_ERRORS", "XzStreams", "compressing", "cwd_note", "open_binary"]
 
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # raised for damaged compressed files
 
@@ -33,6 +35,23 @@ def open_binary(path: Path) -> IO[bytes]:
         raise MissingFileError(path, where=cwd_note(path)) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    """Yield a stream that compresses to ``raw`` as ``.gz`` or ``.xz`` says, else ``raw`` itself.
+
+    The same content gives the same bytes: nothing has a name or a time. ``raw`` stays open.
+    """
+    match suffix:
+        case ".gz":
+            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
+                yield cast(IO[bytes], stream)
+        case ".xz":
+            with lzma.LZMAFile(raw, mode="wb") as stream:
+                yield cast(IO[bytes], stream)
+        case _:
+            yield raw
 
 
 def cwd_note(path: Path) -> str:

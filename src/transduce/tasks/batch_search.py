@@ -80,6 +80,11 @@ class BatchSearch:
         """Maximum source length, EOS included; longer sources are truncated."""
         return min(MAX_SOURCE_TOKENS, self._max_positions)
 
+    @property
+    def max_output_tokens(self) -> int:
+        """Maximum length of an output, EOS included: unlimited unless positions are learned."""
+        return self._max_positions
+
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts without EOS; of an overlong text, return just enough tokens to exceed the maximum."""
         return self._src_tokenizer.encode_batch(
@@ -139,7 +144,8 @@ class BatchSearch:
                 is_scored=is_scored,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
-        assert process is None  # it would see the shortlist's numbers of the tokens
+        if process is not None:  # it would see the shortlist's numbers of the tokens
+            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
         decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
         hypotheses = run_search(decoder, src_BS, max_lengths_B, search, is_scored=is_scored)
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 import torch
 import torch.nn.functional as F
@@ -56,10 +57,14 @@ class Reranker:
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
         is_scored: bool = True,
+        prefixes: Iterable[str] = repeat(""),
     ) -> Iterator[Translation]:
-        """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores."""
+        """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores.
+
+        Raises ConfigError for a prefix.
+        """
         return self.translator.translate_lines(
-            lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank
+            lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank, prefixes=prefixes
         )
 
     def _rerank(

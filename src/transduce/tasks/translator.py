@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from functools import cached_property
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, overload
 
@@ -19,6 +20,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.model import EncoderDecoder
 from transduce.model.shortlist import Shortlist
+from transduce.search import ForcedPrefix
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
@@ -27,10 +29,23 @@ from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.shortlists import read_shortlist
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, combine_segments
-from transduce.text import MaskedText, Segment, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
+from transduce.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    MaskedText,
+    Segment,
+    Tokenizers,
+    is_all_caps,
+    mask,
+    normalise,
+    split_sentences,
+    to_sentence_case,
+    unmask,
+)
 from transduce.text.chunks import chunks
 
-__all__ = ["CHUNK_LINES", "ScoredText", "Translation", "Translator", "search_with"]
+__all__ = ["CHUNK_LINES", "Prefix", "ScoredText", "Translation", "Translator", "search_with"]
 
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
@@ -52,6 +67,17 @@ class _Input:
     is_truncated: bool  # it was longer than MAX_SEGMENT_CHARACTERS
 
 
+_Forced = tuple[list[int], bool]  # the ids of a prefix; whether it ends with a complete word
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a translation."""
+
+    text: str = ""  # if a space ends it, so does its last word
+    is_whole: bool = False  # it is the whole translation
+
+
 class _Options(TypedDict, total=False):
     """Options of ``Translator.translate`` except ``n_best``."""
 
@@ -60,6 +86,7 @@ class _Options(TypedDict, total=False):
     max_tokens_per_batch: int | None
     search: SearchConfig | None
     split: bool
+    prefix: str | Sequence[str]
     progress: bool | Progress
 
 
@@ -162,15 +189,18 @@ class Translator:
         max_tokens_per_batch: int | None = None,
         search: SearchConfig | None = None,
         split: bool = True,
+        prefix: str | Sequence[str] = "",
         progress: bool | Progress = False,
     ) -> list[str] | list[list[str]]:
         """Translate a list of texts; with ``n_best``, return the n-best translations of each.
 
         ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
         model's search configuration. Texts of several sentences are translated sentence by sentence, with their
-        spacing; with ``split=False`` as a whole. ``progress=True`` shows a bar on stderr; a function is called with
-        the number of texts done and their total.
-        Raises TypeError, naming the item, for anything but a list of strings, and ConfigError for an invalid search.
+        spacing; with ``split=False`` as a whole. ``prefix``: how the translations begin, one for all texts or one for
+        each (see ``translate_lines``). ``progress=True`` shows a bar on stderr; a function is called with the number
+        of texts done and their total.
+        Raises TypeError, naming the item, for anything but a list of strings, ConfigError for an invalid search or
+        another number of prefixes than texts, DataError for a prefix that is longer than the model reads.
         """
         require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
@@ -183,11 +213,14 @@ class Translator:
             alpha=alpha,
             max_tokens_per_batch=max_tokens_per_batch,
         )
+        prefixes = repeat(prefix, len(texts)) if isinstance(prefix, str) else list(_strings(prefix, name="prefix"))
+        if isinstance(prefixes, list) and len(prefixes) != len(texts):
+            raise ConfigError(f"there are {len(prefixes):,} prefixes for {len(texts):,} texts; give one for each")
         chunk_lines = CHUNK_LINES_WITH_PROGRESS if progress else CHUNK_LINES
         translations: list[Translation] = []
         with progress_callback(progress, len(texts)) as report:
             for translation in self.translate_lines(
-                texts, search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False
+                texts, search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False, prefixes=prefixes
             ):
                 translations.append(translation)
                 report(len(translations), len(texts))
@@ -234,30 +267,84 @@ class Translator:
         split: bool = True,
         rerank: Rerank | None = None,
         is_scored: bool = True,
+        prefixes: Iterable[str] = repeat(""),
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty.
 
         A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
         ``rerank`` gets each segment with its whole beam and returns its n-best. Without ``is_scored``, the scores of
         greedy search are NaN, which is faster.
+
+        ``prefixes``: how the translation of each line begins. The last word of a prefix may be continued, unless a
+        space follows it. If a line is split, the sentences of the prefix belong to its segments in order, and only the
+        last one is continued. Raises ConfigError for a prefix with a shortlist, or with ``rerank``.
         """
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
             raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
         config = search or self.search
         beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
 
-        def translated(chunk: Sequence[str]) -> Iterator[Translation]:
-            truncated = [line[:MAX_LINE_BYTES] for line in chunk]
+        def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[Translation]:
+            lines = [line for line, _ in chunk]
+            truncated = [line[:MAX_LINE_BYTES] for line in lines]
             segments_of = self._segments(truncated) if split else [[Segment(line, "")] for line in truncated]
             texts = [each.text for each in chain.from_iterable(segments_of)]
-            candidates = self.translate_segments(texts, beam_config, lowers_caps=split, is_scored=is_scored)
+            parts_of = [
+                _parts_of_prefix(prefix, self.tgt_language, len(segments))
+                for (_, prefix), segments in zip(chunk, segments_of, strict=True)
+            ]
+            begun = list(chain.from_iterable(parts_of))
+            if rerank is not None and any(each.text for each in begun):
+                raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
+            candidates = self.translate_segments(
+                texts, beam_config, lowers_caps=split, is_scored=is_scored, prefixes=begun
+            )
             assert candidates is not None  # not interrupted
             results = iter(candidates if rerank is None else rerank(texts, candidates, config))
-            for line, segments in zip(chunk, segments_of, strict=True):
+            for line, segments in zip(lines, segments_of, strict=True):
                 parts = list(islice(results, len(segments)))
                 yield combine_segments(line, segments, parts, config.n_best, is_truncated=len(line) > MAX_LINE_BYTES)
 
-        return chain.from_iterable(map(translated, chunks(lines, chunk_lines, len)))
+        pairs = zip(lines, prefixes, strict=False)
+        return chain.from_iterable(map(translated, chunks(pairs, chunk_lines, lambda pair: len(pair[0]))))
+
+    def split_line(self, line: str) -> list[Segment]:
+        """Return the segments of a line that are translated separately, at least one."""
+        return self._segments([line[:MAX_LINE_BYTES]])[0]
+
+    @torch.no_grad()
+    def alternatives(
+        self, text: str, *, prefix: str = "", n: int = 5, search: SearchConfig | None = None
+    ) -> list[ScoredText]:
+        """Translate one sentence in up to ``n`` ways that differ from the first token after ``prefix`` on.
+
+        Each of the ``n`` most probable next tokens is continued by the search; best score first, equal texts once.
+        Raises as ``translate_lines`` does for a prefix.
+        """
+        source = self._input(text, lowers_caps=self._lowers_caps)
+        ids, is_complete = self._prefix_ids(Prefix(prefix), source)
+        encoded = self._batch_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
+        if not encoded:
+            return []
+        device = self.model.output_weight.device
+        src_BS = torch.tensor([[*encoded, EOS_ID]], device=device)
+        states_ND = self.model(src_BS, torch.tensor([[BOS_ID, *ids]], device=device))
+        logits_V = self.model.logits(states_ND[-1:])[0].float()
+        logits_V[[PAD_ID, BOS_ID, *self.tokenizers.tgt.suppressed_ids]] = -torch.inf
+        if is_complete:
+            logits_V.masked_fill_(self._is_inside_word_V.to(device), -torch.inf)
+        best_ids = logits_V.topk(min(n, len(logits_V))).indices.tolist()
+        forced = [([*ids, id], False) for id in best_ids]
+        config = search_with(search or self.search, n_best=None)
+        results = self._batch_search(
+            [source.masked.text] * len(forced), config, processor=self._forcing(forced),
+            min_tokens=self._min_tokens(forced, config),
+        )  # fmt: skip
+        assert results is not None  # not interrupted
+        found = [self._result(source, each, n_best=1).n_best[0] for each in results]
+        found.sort(key=lambda each: -each.score)
+        best_of = {each.text: each for each in reversed(found) if each.text}
+        return list(best_of.values())[::-1]
 
     def _segments(self, lines: Sequence[str]) -> list[list[Segment]]:
         """Split lines into segments; a language code at the start of a line (``>>deu<<``) begins each of them."""
@@ -287,21 +374,30 @@ class Translator:
         should_stop: Callable[[], bool] = lambda: False,
         lowers_caps: bool = False,
         is_scored: bool = True,
+        prefixes: Sequence[Prefix] | None = None,
     ) -> list[TranslatedSegment] | None:
         """Translate each text as a whole; None if interrupted.
 
         ``lowers_caps``: lowercase texts in capitals and uppercase their translations, if hardly any training line was
-        in capitals.
+        in capitals. ``prefixes``: how each translation begins.
         """
-        lowers_caps = lowers_caps and (self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION)
+        lowers_caps = lowers_caps and self._lowers_caps
         inputs = [self._input(text, lowers_caps=lowers_caps) for text in texts]
+        forced: list[_Forced] | None = None
+        if prefixes is not None and any(each.text for each in prefixes):
+            forced = [self._prefix_ids(*each) for each in zip(prefixes, inputs, strict=True)]
         segments: dict[int, TranslatedSegment] = {}
         # For texts with masks, hypotheses with all masks are preferred, so search returns the whole beam.
         for has_masks in (False, True):
             indices = [index for index, each in enumerate(inputs) if bool(each.masked.originals) == has_masks]
             config = search_with(search, n_best=search.beam_size) if has_masks else search
             masked_texts = [inputs[index].masked.text for index in indices]
-            results = self._batch_search(masked_texts, config, should_stop=should_stop, is_scored=is_scored)
+            begun = None if forced is None else [forced[index] for index in indices]
+            results = self._batch_search(
+                masked_texts, config, should_stop=should_stop, is_scored=is_scored,
+                processor=None if begun is None else self._forcing(begun),
+                min_tokens=None if begun is None else self._min_tokens(begun, config),
+            )  # fmt: skip
             if results is None:
                 return None
             for index, result in zip(indices, results, strict=True):
@@ -315,6 +411,49 @@ class Translator:
         if is_caps:
             masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
         return _Input(masked, is_caps, is_truncated)
+
+    @property
+    def _lowers_caps(self) -> bool:
+        """Whether hardly any training line was in capitals."""
+        return self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION
+
+    @cached_property
+    def _is_inside_word_V(self) -> torch.Tensor:
+        """Which target tokens continue a word."""
+        is_inside_V = torch.ones(self.tokenizers.tgt.size, dtype=torch.bool)
+        is_inside_V[[EOS_ID, *self.tokenizers.tgt.word_start_ids]] = False
+        return is_inside_V
+
+    def _prefix_ids(self, prefix: Prefix, source: _Input) -> _Forced:
+        """Return the ids of a prefix as the model writes it, and whether it ends with a complete word."""
+        given = prefix.text
+        for mask_token, original in source.masked.originals.items():
+            given = given.replace(original, mask_token)
+        if source.is_caps and is_all_caps(given):
+            given = to_sentence_case(given, self.tgt_language)
+        text, tokenizer = normalise(given), self.tokenizers.tgt
+        limit = self.max_source_tokens - 1
+        ids = tokenizer.encode(text, max_tokens=limit) if text else []
+        is_complete = text != "" and given[-1].isspace() and not prefix.is_whole
+        if is_complete and tokenizer.space_id is not None:  # a space is a token of its own
+            ids, is_complete = [*ids, tokenizer.space_id], False
+        if len(ids) > limit:
+            raise DataError(f"a prefix has more than {limit:,} tokens; shorten it: {quoted(text[:50])}")
+        return [*ids, EOS_ID] if text and prefix.is_whole else ids, is_complete
+
+    def _forcing(self, forced: Sequence[_Forced]) -> Callable[[Sequence[int], Sequence[int]], ForcedPrefix]:
+        """Return what makes the processor of a batch."""
+
+        def processor(indices: Sequence[int], _max_lengths: Sequence[int]) -> ForcedPrefix:
+            ids, are_complete = zip(*(forced[index] for index in indices), strict=True)
+            return ForcedPrefix(ids, self._is_inside_word_V, are_complete)
+
+        return processor
+
+    def _min_tokens(self, forced: Sequence[_Forced], search: SearchConfig) -> list[int]:
+        """Return how long each output may at least be: its prefix, some more tokens, EOS."""
+        limit = self._batch_search.max_output_tokens
+        return [min(len(ids) + search.max_extra_tokens + 1, limit) if ids else 1 for ids, _ in forced]
 
     def _result(self, source: _Input, result: SearchResult, *, n_best: int) -> TranslatedSegment:
         """Decode the hypotheses of a segment; those with all masks come first."""
@@ -382,9 +521,22 @@ def search_with(
     return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
 
 
-def _strings(texts: Iterable[str]) -> Iterator[str]:
+def _strings(texts: Iterable[str], *, name: str = "texts") -> Iterator[str]:
     """Iterate over ``texts``. Raises TypeError for anything but a string."""
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"texts[{number}] should be a string, got {type(text).__name__}")
+            raise TypeError(f"{name}[{number}] should be a string, got {type(text).__name__}")
         yield text
+
+
+def _parts_of_prefix(prefix: str, language: str, n_segments: int) -> list[Prefix]:
+    """Divide the prefix of a line among its segments: a sentence each, the rest for the last that has any.
+
+    >>> [(each.text, each.is_whole) for each in _parts_of_prefix("Ja. Er ", "de", 3)]
+    [('Ja.', True), ('Er ', False), ('', False)]
+    """
+    sentences = split_sentences(prefix, language) if n_segments > 1 else []
+    if len(sentences) < 2:
+        return [Prefix(prefix), *[Prefix()] * (n_segments - 1)]
+    tail = prefix.lstrip()[len(sentences[0].text) :].lstrip()
+    return [Prefix(sentences[0].text, is_whole=True), *_parts_of_prefix(tail, language, n_segments - 1)]

@@ -18,6 +18,7 @@ from transduce.text.vocabulary import (
     UNK_ID,
 )
 from transduce.text.word_level import train_word_level
+from transduce.text.word_spans import word_spans
 from transduce.text.wordpiece import train_wordpiece
 
 __all__ = [
@@ -25,5 +26,5 @@ __all__ = [
     "UNK_ID", "WORD_START", "BpeDropout", "MaskedText", "Segment", "SentencePieceTokenizer", "Tokenizer", "Tokenizers",
     "byte_tokenizer", "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer", "mask", "normalise",
     "split_clauses", "split_sentences", "to_sentence_case", "train_bpe", "train_characters", "train_word_level",
-    "train_wordpiece", "unmask",
+    "train_wordpiece", "unmask", "word_spans",
 ]  # fmt: skip

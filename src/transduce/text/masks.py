@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 __all__ = [
-    "MASKS", "MaskedText", "find_verbatim", "is_all_caps", "mask", "mask_pair", "mask_words", "strip_masks",
-    "to_sentence_case", "unmask", "verbatim_spans",
+    "MASKS", "MaskedText", "address_spans", "find_verbatim", "is_all_caps", "mask", "mask_pair", "mask_words",
+    "strip_masks", "to_sentence_case", "unmask", "verbatim_spans",
 ]  # fmt: skip
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
@@ -55,6 +55,7 @@ _KINDS = {
     "private use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
 _VERBATIM = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
+_ADDRESS = re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in ("url", "e-mail", "placeholder")))
 _HINT = re.compile(r"[<&/@%${\\\d]|\.\w|[^\x00-\u2319]")  # a fast filter: every match of _VERBATIM contains a hint
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -85,6 +86,15 @@ def find_verbatim(text: str) -> list[str]:
 def verbatim_spans(text: str) -> list[tuple[int, int]]:
     """Return the (start, end) of each substring of ``find_verbatim``."""
     return [match.span() for match in _VERBATIM.finditer(text)] if _HINT.search(text) else []
+
+
+def address_spans(text: str) -> list[tuple[int, int]]:
+    """Return the (start, end) of each URL, e-mail address and placeholder, which no model may change.
+
+    >>> address_spans("see https://x.org, {name}")
+    [(4, 17), (19, 25)]
+    """
+    return [match.span() for match in _ADDRESS.finditer(text)] if _HINT.search(text) else []
 
 
 def mask(text: str) -> MaskedText:

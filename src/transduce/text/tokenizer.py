@@ -184,6 +184,32 @@ class Tokenizer:
         tokens = [self._library.id_to_token(id) for id in self._checked(ids)]
         return _readable("".join(token.removeprefix(CONTINUATION) for token in tokens if token is not None))
 
+    def spans(self, ids: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the (start, end) of each token in the text that ``decode`` returns, without the space before a word.
+
+        A token of bytes inside a character has the whole character; special tokens are empty. The vocabulary must be
+        one of text.
+
+        >>> from transduce.text import byte_tokenizer
+        >>> byte_tokenizer().spans(byte_tokenizer().encode("a b"))
+        [(0, 0), (0, 1), (1, 1), (2, 3)]
+        """
+        tokens = [self._library.id_to_token(id) if id >= len(SPECIAL_TOKENS) else "" for id in self._checked(ids)]
+        pieces = [bytes_of((token or "").removeprefix(CONTINUATION)) for token in tokens]
+        whole = b"".join(pieces)
+        n_before = np.cumsum([(byte & 0xC0) != 0x80 for byte in whole])  # characters that have begun, byte by byte
+        n_before -= whole.startswith(b" ")  # ``decode`` removes it
+        spans, position = list[tuple[int, int]](), 0
+        for piece in pieces:
+            begin, end = position + len(piece) - len(piece.lstrip(b" ")), position + len(piece)
+            position = end
+            if begin < end:
+                spans.append((int(n_before[begin]) - 1, int(n_before[end - 1])))
+            else:  # a space, or nothing
+                at = 0 if end == 0 else max(0, int(n_before[end - 1]) - bool(piece))
+                spans.append((at, at))
+        return spans
+
     def words(self, text: str) -> list[str]:
         """Return the pre-tokenized words, each with the space before it, in the byte-level alphabet."""
         normalizer, pre_tokenizer = self._library.normalizer, self._library.pre_tokenizer

@@ -1,0 +1,107 @@
+"""What is to be done with a collection: ``bulk.json`` in the output folder, the same for every process that helps."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
+
+__all__ = ["JOB_FILE", "BulkJob", "Shard", "digest_of_folder", "find_shards", "open_job"]
+
+JOB_FILE = "bulk.json"
+FORMAT = 1
+CHUNK_LINES = 2000  # of a shard that are translated together
+THREADS = 1  # of a worker: with another number, sums may be rounded differently
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A file of the collection."""
+
+    name: str  # also that of its translation
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class BulkJob:
+    """The models and how they search. Paths may differ between machines, the content of the folders may not."""
+
+    folders: Sequence[Path]
+    precision: str = "fp32"
+    device: str = "cpu"
+    beam: int | None = None
+    alpha: float | None = None
+    prefix: str = ""
+    split: bool = True
+    shortlist: Path | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what decides the bytes of the translations; no paths."""
+        return {
+            "models": [digest_of_folder(folder) for folder in self.folders],
+            "shortlist": None if self.shortlist is None else digest_of_folder(self.shortlist),
+            "precision": self.precision, "beam": self.beam, "alpha": self.alpha, "prefix": self.prefix,
+            "split": self.split, "threads_per_worker": THREADS, "chunk_lines": CHUNK_LINES,
+        }  # fmt: skip
+
+    def as_message(self) -> str:
+        """Return a description for workers on this machine or others."""
+        return json.dumps(asdict(self), default=str)
+
+    @classmethod
+    def from_message(cls, message: str) -> Self:
+        """Return the job that ``as_message`` described."""
+        values = json.loads(message)
+        shortlist = values["shortlist"] and Path(values["shortlist"])
+        return cls(**values | {"folders": [Path(each) for each in values["folders"]], "shortlist": shortlist})
+
+
+def digest_of_folder(folder: Path) -> str:
+    """Return a hash of the files of a model folder or shortlist, as its manifest lists them."""
+    files = read_json(folder / MANIFEST_NAME, error=CheckpointError, may_be_link=True).get("files")
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def find_shards(pattern: str, out: Path) -> list[Shard]:
+    """Return the files that match a pattern, in order. Raises ConfigError if there is none, or two have one name."""
+    paths = [Path(each) for each in sorted(glob.glob(pattern, recursive=True)) if Path(each).is_file()]
+    if not paths:
+        raise ConfigError(f"--in {pattern} matches no file; put the pattern in quotes, as in --in 'shards/*.gz'")
+    by_name = dict[str, Path]()
+    for path in paths:
+        if path.name in by_name:
+            raise ConfigError(f"{by_name[path.name]} and {path} have the same name; give each shard its own")
+        if path.name in (JOB_FILE, MANIFEST_NAME) or path.name.startswith("."):
+            raise ConfigError(f"{path} has the name of another file of the output; rename it")
+        by_name[path.name] = path
+    if out.exists() and any(path.parent.resolve() == out.resolve() for path in paths):
+        raise ConfigError(f"--out {out} holds the shards themselves; name another folder")
+    return [Shard(name, path) for name, path in by_name.items()]
+
+
+def open_job(job: BulkJob, shards: Sequence[Shard], out: Path) -> None:
+    """Write ``bulk.json``, or compare with that of an earlier start or of another machine.
+
+    Raises ConfigError if the folder was begun with other models, settings or shards, DataError if it holds other files.
+    """
+    expected = {**job.as_json(), "shards": {shard.name: shard.path.stat().st_size for shard in shards}}
+    path = out / JOB_FILE
+    if path.exists():
+        found = migrated(read_json(path, error=ConfigError), (), first=FORMAT, where=path, error=ConfigError)
+        different = [name for name in expected if found.get(name) != expected[name]]
+        if different:
+            raise ConfigError(
+                f"{path} was begun with other {', '.join(different)}; use the same, or another folder for --out"
+            )
+        return
+    if out.exists() and any(out.iterdir()):
+        raise DataError(f"{out} is not empty and has no {JOB_FILE}; name a new folder for --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"format": FORMAT, **expected})

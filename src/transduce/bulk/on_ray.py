@@ -1,0 +1,88 @@
+"""Workers as Ray actors, on the machines of a cluster that share a file system."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transduce.bulk.driver import Executor, ExecutorDied
+from transduce.bulk.job import THREADS, BulkJob, Shard
+from transduce.errors import ConfigError, DataError, TransduceError
+
+__all__ = ["connect"]
+
+LOCAL = "local"  # in place of an address: a cluster of this machine only
+
+
+def connect(address: str, n_local: int | None) -> tuple[int, Callable[[BulkJob], Executor]]:
+    """Connect to a cluster; return its number of processors, and what makes a worker.
+
+    ``n_local``: processors of a ``local`` cluster. Raises ConfigError if Ray is not installed, or does not answer.
+    """
+    try:
+        ray = _ray()
+    except ImportError as error:
+        raise ConfigError(
+            'translate --ray needs ray, which is not installed; install the extra: pip install "transduce[bulk]"'
+        ) from error
+    try:
+        if address == LOCAL:
+            ray.init(num_cpus=n_local, include_dashboard=False, log_to_driver=False, logging_level="error")
+        else:
+            ray.init(address=address, log_to_driver=False, logging_level="error")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"--ray {address}: the cluster does not answer: {error}") from error
+    return max(1, int(ray.cluster_resources().get("CPU", 1))), RayExecutor
+
+
+def _ray() -> Any:
+    """Import Ray, which is optional and large."""
+    return importlib.import_module("ray")
+
+
+class _Actor:
+    """Runs on a node of the cluster: text in, text out."""
+
+    def __init__(self, message: str) -> None:
+        from transduce.bulk.worker import ShardTranslator
+
+        self._translator = ShardTranslator(BulkJob.from_message(message))
+
+    def translate(self, source: str, out: str, name: str) -> list[str]:
+        """Translate a shard; return the kind and message of an error, nothing if it is done."""
+        try:
+            self._translator.translate(Path(source), Path(out), name)
+        except TransduceError as error:
+            return [type(error).__name__, str(error)]
+        return []
+
+
+class RayExecutor:
+    """A worker of the cluster."""
+
+    def __init__(self, job: BulkJob) -> None:
+        ray = _ray()
+        environment = {"env_vars": {"OMP_NUM_THREADS": str(THREADS), "MKL_NUM_THREADS": str(THREADS)}}
+        remote = ray.remote(num_cpus=1, max_restarts=0, runtime_env=environment)(_Actor)
+        self._actor: Any = remote.remote(job.as_message())
+
+    def translate(self, shard: Shard, out: Path) -> None:
+        """Translate a shard. Raises ExecutorDied, or what the worker raised."""
+        ray = _ray()
+        try:
+            problem = ray.get(self._actor.translate.remote(str(shard.path.resolve()), str(out.resolve()), shard.name))
+        except ray.exceptions.RayActorError as error:
+            raise ExecutorDied(str(error).splitlines()[0]) from error
+        if problem:
+            kind, message = problem
+            raise (
+                DataError(message)
+                if kind.endswith("DataError") or kind == "MissingFileError"
+                else TransduceError(message)
+            )
+
+    def close(self) -> None:
+        """End the actor."""
+        _ray().kill(self._actor)

@@ -1,0 +1,66 @@
+"""Translation of all files of a pattern (``translate --in 'shards/*.gz' --out DIR``)."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.output import STANDARD
+from transduce.cli.progress import ShardProgress
+from transduce.errors import ConfigError
+
+__all__ = ["is_pattern", "translate_pattern"]
+
+
+def is_pattern(source: Path) -> bool:
+    """Return whether a path names several files: it has a wildcard, and no file has that name."""
+    return glob.has_magic(str(source)) and not source.exists()
+
+
+def translate_pattern(
+    folders: Sequence[Path],
+    source: Path | None,
+    out: Path | None,
+    *,
+    n_workers: int,
+    ray: str | None,
+    beam: int | None,
+    alpha: float | None,
+    prefix: str,
+    split: bool,
+    shortlist: Path | None,
+    device: str,
+    precision: str,
+) -> None:
+    """Translate each file of a pattern to a file of the same name in the folder ``out``.
+
+    What is done already is not done again. Raises ConfigError, DataError or CheckpointError.
+    """
+    from transduce.bulk import BulkJob, find_shards, translate_shards
+    from transduce.bulk.driver import Executor, LocalExecutor
+    from transduce.bulk.on_ray import connect
+
+    if source is None or source == STANDARD:
+        raise ConfigError("--ray translates the files of a pattern; name them with --in 'shards/*.gz'")
+    if out is None or out == STANDARD or (out.exists() and not out.is_dir()):
+        raise ConfigError(f"--in {source} names several files; name a folder for their translations with --out")
+    shards = find_shards(str(source), out)
+    device = chosen_device(device)
+    job = BulkJob(
+        [folder.resolve() for folder in folders], chosen_precision(precision, device), device, beam, alpha, prefix,
+        split, None if shortlist is None else shortlist.resolve(),
+    )  # fmt: skip
+    job.as_json()  # a folder without a manifest is reported before anything is started
+    make_executor: Callable[[BulkJob], Executor] = LocalExecutor
+    if ray is not None:
+        n_of_cluster, make_executor = connect(ray, n_workers)
+        n_workers = n_workers if n_workers > 1 else n_of_cluster
+    with ShardProgress("translating", len(shards)) as progress:
+        report = translate_shards(
+            job, shards, out, n_workers=n_workers, make_executor=make_executor, on_progress=progress, log=progress.log
+        )
+        n_others = report.n_shards - report.n_translated
+        others = f"; {n_others:,} were done before, or by others" if n_others else ""
+        progress.log(f"{report.n_translated:,} shards translated{others}: {out}")

@@ -1,0 +1,106 @@
+"""``transduce serve``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from transduce.cli import options
+from transduce.cli.imports import command_imports
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.model_folders import require_model_folders
+from transduce.cli.output import echo, print_line
+from transduce.errors import ConfigError
+
+__all__ = ["serve"]
+
+MAX_BATCH, MAX_QUEUE, MAX_WAIT_MS, MAX_SECONDS = 1024, 10**6, 10_000.0, 86_400.0
+
+
+def serve(
+    folders: Annotated[
+        list[Path],
+        Argument(
+            metavar="MODEL",
+            help="The model folders: translators of different directions, parsers, language models.",
+            show_default=False,
+        ),
+    ],
+    host: Annotated[str, Option(help="Listen on this address; 0.0.0.0 is every one of this machine.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")] = 5000,
+    keys: Annotated[
+        Path | None, Option(help="Read API keys and limits from this TOML file.", show_default=False)
+    ] = None,
+    batch: Annotated[int, Option(min=1, max=MAX_BATCH, help="Translate at most this many sentences together.")] = 32,
+    wait_ms: Annotated[
+        float, Option(min=0.0, max=MAX_WAIT_MS, help="Wait at most this long for more sentences.")
+    ] = 10.0,
+    queue: Annotated[
+        int, Option(min=1, max=MAX_QUEUE, help="Refuse requests (429) when this many sentences wait.")
+    ] = 1024,
+    timeout_s: Annotated[
+        float, Option(min=0.1, max=MAX_SECONDS, help="Refuse a request (503) that has waited this many seconds.")
+    ] = 60.0,
+    drain_s: Annotated[
+        float,
+        Option(min=0.0, max=MAX_SECONDS, help="After SIGTERM, go on accepting requests for this many seconds."),
+    ] = 0.0,
+    watch: Annotated[
+        bool, Option("--watch", help="Read a model folder anew when it changes; SIGHUP does, too.")
+    ] = False,
+    cors: Annotated[
+        list[str] | None,
+        Option(help="Let scripts of this site use the server; may be repeated. Default: all.", show_default=False),
+    ] = None,
+    beam: options.Beam = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+) -> None:
+    """Serve models over HTTP: LibreTranslate's API, DeepL's under /v2, and a page at /.
+
+    Prints the address when it is ready. SIGTERM ends it after the requests that it has accepted.
+    """
+    require_model_folders(folders)
+    try:
+        with command_imports():
+            import prometheus_client  # noqa: F401
+            import python_multipart  # noqa: F401  (for forms)
+            import starlette  # noqa: F401
+            import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f'serve needs {error.name}, which is not installed; install the extra: pip install "transduce[serve]"'
+        ) from error
+    with command_imports():
+        from transduce.serving.access import Access, read_access
+        from transduce.serving.app import make_app
+        from transduce.serving.batching import Turn
+        from transduce.serving.metrics import Metrics
+        from transduce.serving.models import ServingOptions, load_served
+        from transduce.serving.server import bound_socket
+        from transduce.serving.server import serve as run_server
+        from transduce.serving.state import ServerState
+
+    access = Access() if keys is None else read_access(keys)
+    bound = bound_socket(host, port)
+    device = chosen_device(device)
+    serving = ServingOptions(
+        device=device, precision=chosen_precision(precision, device), beam=beam, max_batch=batch,
+        max_wait_s=wait_ms / 1000, capacity=queue,
+    )  # fmt: skip
+    metrics, turn = Metrics(), Turn()
+    models = [load_served(each, options=serving, turn=turn, metrics_of=metrics.of_model) for each in folders]
+    state = ServerState(models, access=access, metrics=metrics, request_timeout_s=timeout_s)
+    address, real_port = bound.getsockname()[:2]
+    shown = f"[{address}]" if ":" in address else address
+
+    def announce() -> None:
+        echo(f"serving {', '.join(each.name for each in models)}")
+        print_line(f"http://{shown}:{real_port}")
+        sys.stdout.flush()
+
+    app = make_app(state, cors_origins=cors or ["*"])
+    run_server(app, state, [bound], log=echo, on_ready=announce, drain_s=drain_s, is_watched=watch)

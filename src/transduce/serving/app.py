@@ -1,0 +1,96 @@
+"""The application: which endpoint answers which route."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from transduce.serving import deepl, libretranslate
+from transduce.serving.deepl import DeepL
+from transduce.serving.http import ApiError, Endpoint, Shape, answered, json_response
+from transduce.serving.libretranslate import LibreTranslate
+from transduce.serving.native import Native
+from transduce.serving.page import PAGE_HEADERS, page_html
+from transduce.serving.state import ServerState
+
+__all__ = ["make_app", "openapi"]
+
+
+def make_app(state: ServerState, *, cors_origins: Sequence[str] = ("*",)) -> Starlette:
+    """Return the application with the models of ``state``. ``cors_origins``: sites whose scripts may use it."""
+    libre, deep, native = LibreTranslate(state), DeepL(state), Native(state)
+
+    def routes(api: str, shape: Shape, *entries: tuple[str, Sequence[str], Endpoint]) -> list[Route]:
+        return [
+            Route(path, answered(state, api, path, shape, endpoint), methods=list(methods))
+            for path, methods, endpoint in entries
+        ]
+
+    get, post, both = ["GET"], ["POST"], ["GET", "POST"]
+    all_routes = [
+        *routes(
+            "libretranslate", libretranslate.error_response,
+            ("/translate", post, libre.translate), ("/detect", post, libre.detect),
+            ("/languages", get, libre.languages), ("/frontend/settings", get, libre.settings),
+            ("/health", get, libre.health), ("/spec", get, _spec),
+        ),
+        *routes(
+            "deepl", deepl.error_response,
+            ("/v2/translate", post, deep.translate), ("/v2/languages", both, deep.languages),
+            ("/v2/usage", both, deep.usage), ("/v2/glossaries", get, deep.glossaries),
+            ("/v2/glossary-language-pairs", get, deep.glossary_languages),
+        ),
+        *routes(
+            "transduce", libretranslate.error_response,
+            ("/", get, _page), ("/openapi.json", get, _spec), ("/ready", get, native.ready),
+            ("/metrics", get, native.metrics), ("/sentences", post, native.sentences),
+            ("/alternatives", post, native.alternatives), ("/completion", post, native.completion),
+            ("/alignment", post, native.alignment), ("/parse", post, native.parse),
+            ("/generate", post, native.generate),
+        ),
+    ]  # fmt: skip
+    cors = Middleware(
+        CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"], expose_headers=["Retry-After"], max_age=86_400,
+    )  # fmt: skip
+    app = Starlette(
+        routes=all_routes, middleware=[cors] if cors_origins else [], exception_handlers={HTTPException: _http_error}
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Answer an unknown path or method in the shape of its API."""
+    assert isinstance(error, HTTPException)
+    shape = deepl.error_response if request.url.path.startswith("/v2") else libretranslate.error_response
+    response = shape(ApiError(error.status_code, error.detail))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _page(request: Request) -> Response:
+    return HTMLResponse(page_html(), headers=PAGE_HEADERS)
+
+
+async def _spec(request: Request) -> Response:
+    return json_response(openapi())
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """Return the description of all routes, the content of ``openapi.json``."""
+    text = (resources.files("transduce.serving") / "openapi.json").read_text(encoding="utf-8")
+    described: dict[str, Any] = json.loads(text)
+    return described

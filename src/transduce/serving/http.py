@@ -1,0 +1,289 @@
+"""What all APIs share: reading requests of any size and speed, answers, and errors in each API's own shape."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qs
+
+from starlette.datastructures import FormData
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+import transduce
+from transduce.errors import TransduceError
+from transduce.serving.access import Client, TooManyRequests
+from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull
+
+if TYPE_CHECKING:
+    from transduce.serving.state import ServerState
+
+__all__ = [
+    "ApiError", "Endpoint", "Fields", "Shape", "answered", "json_response", "read_fields", "report", "require_within",
+    "while_connected",
+]  # fmt: skip
+
+MAX_BODY_BYTES = 2 << 20
+BODY_TIMEOUT_S = 30.0  # for a whole body to arrive
+MAX_FIELDS = 5000
+CLIENT_GONE = 499  # as nginx calls it: nobody reads the answer
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+Shape = Callable[["ApiError"], Response]  # an error as an API writes it
+
+
+class ApiError(Exception):
+    """A request that is not fulfilled. The message is for the client: it does not repeat texts or keys."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer."""
+        headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        return headers | ({"Connection": "close"} if self.status in (408, 413) else {})  # unread bytes may follow
+
+
+def answered(state: ServerState, api: str, route: str, shape: Shape, endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint that answers any error in the shape of its API, and is measured."""
+
+    async def answer(request: Request) -> Response:
+        begun = time.monotonic()
+        try:
+            response = await endpoint(request)
+        except ClientDisconnect:
+            response = Response(status_code=CLIENT_GONE)
+        except Exception as error:
+            response = shape(_as_api_error(error))
+        state.metrics.request(api, route, response.status_code, time.monotonic() - begun)
+        return response
+
+    return answer
+
+
+def _as_api_error(error: Exception) -> ApiError:
+    match error:
+        case ApiError():
+            return error
+        case QueueFull() | TooManyRequests():
+            return ApiError(429, f"Too many requests: {error}", retry_after_s=error.retry_after_s)
+        case DeadlineExceeded() | TimeoutError():
+            return ApiError(503, "The server is too busy: the request has waited too long", retry_after_s=5)
+        case Closed():
+            return ApiError(503, "The server is stopping", retry_after_s=5)
+        case TransduceError():
+            return ApiError(400, f"Invalid request: {type(error).__name__}")
+        case _:
+            report(error)
+            return ApiError(500, "Internal server error")
+
+
+def report(error: BaseException) -> None:
+    """Print what happened and where: not the message, which may have text of a request."""
+    home = Path(transduce.__file__).parent
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if home in Path(each.filename).parents]
+    where = f" in {Path(frames[-1].filename).relative_to(home)}, line {frames[-1].lineno}" if frames else ""
+    print(f"error: {type(error).__name__}{where}", file=sys.stderr, flush=True)
+
+
+class Fields:
+    """The fields of a request, from JSON, a form or the query, with checks of their types."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def raw(self, name: str) -> Any:
+        """Return a value as it came; None if it is missing."""
+        return self._values.get(name)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a string. Raises ApiError if it is missing without a default, or something else."""
+        value = _last(self._values.get(name))
+        if value is None:
+            if default is None:
+                raise ApiError(400, f"Invalid request: missing {name} parameter")
+            return default
+        if not isinstance(value, str):
+            raise ApiError(400, f"Invalid request: {name} should be a string")
+        return _writable(value)
+
+    def texts(self, name: str) -> tuple[list[str], bool]:
+        """Return strings, and whether they were a list."""
+        value = self._values.get(name)
+        if value is None:
+            raise ApiError(400, f"Invalid request: missing {name} parameter")
+        if isinstance(value, _FormValues):
+            return [_writable(each) for each in value], len(value) > 1
+        is_list = isinstance(value, list)
+        values = value if is_list else [value]
+        if not all(isinstance(each, str) for each in values):
+            raise ApiError(400, f"Invalid request: {name} should be a string or a list of strings")
+        return [_writable(each) for each in values], is_list
+
+    def names(self, name: str) -> list[str]:
+        """Return a list of names, also given as one string with commas."""
+        if self._values.get(name) is None:
+            return []
+        return [part.strip() for each in self.texts(name)[0] for part in each.split(",") if part.strip()]
+
+    def number(self, name: str, default: float, *, low: float, high: float) -> float:
+        """Return a number between limits."""
+        value = _last(self._values.get(name))
+        if value is None or value == "":
+            return default
+        try:
+            number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or not low <= number <= high:
+            raise ApiError(400, f"Invalid request: {name} should be a number from {low:g} to {high:g}")
+        return number
+
+    def integer(self, name: str, default: int, *, low: int, high: int) -> int:
+        """Return an integer between limits."""
+        number = self.number(name, default, low=low, high=high)
+        if number != int(number):
+            raise ApiError(400, f"Invalid request: {name} should be an integer from {low} to {high}")
+        return int(number)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return a truth value: true, false, 1, 0."""
+        value = _last(self._values.get(name))
+        if value is None or value == "":
+            return default
+        words = {"true": True, "1": True, "false": False, "0": False}
+        found = words.get(str(value).lower())
+        if found is None:
+            raise ApiError(400, f"Invalid request: {name} should be true or false")
+        return found
+
+
+class _FormValues(list[str]):
+    """The values of one name in a form or a query."""
+
+
+def _last(value: Any) -> Any:
+    return value[-1] if isinstance(value, _FormValues) else value
+
+
+def _writable(text: str) -> str:
+    """Return a text that can be written as UTF-8: JSON may have lone surrogates."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+async def read_fields(request: Request) -> Fields:
+    """Read the query and the body of a request: JSON, or a form of either kind.
+
+    Raises ApiError for a body that is too large, too slow or malformed.
+    """
+    values: dict[str, Any] = {
+        name: _FormValues(each) for name, each in _parsed_query(request.scope["query_string"]).items()
+    }
+    body = await _body(request)
+    if not body:
+        return Fields(values)
+    match request.headers.get("content-type", "").partition(";")[0].strip().lower():
+        case "application/x-www-form-urlencoded":
+            values |= {name: _FormValues(each) for name, each in _parsed_query(body).items()}
+        case "multipart/form-data":
+            values |= await _multipart(request, body)
+        case _:  # also without a type, as some clients send it
+            values |= _json(body)
+    return Fields(values)
+
+
+async def _body(request: Request) -> bytes:
+    declared = request.headers.get("content-length", "")
+    too_large = ApiError(413, f"The request is larger than {MAX_BODY_BYTES:,} bytes; send several smaller ones")
+    if declared.isdecimal() and int(declared[:20]) > MAX_BODY_BYTES:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise too_large
+    except TimeoutError:
+        raise ApiError(408, f"The request did not arrive within {BODY_TIMEOUT_S:g} seconds") from None
+    return bytes(body)
+
+
+def _parsed_query(encoded: bytes) -> dict[str, list[str]]:
+    try:
+        return parse_qs(
+            encoded.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="replace",
+            max_num_fields=MAX_FIELDS,
+        )  # fmt: skip
+    except ValueError as error:  # not ASCII, or too many fields
+        raise ApiError(400, "Invalid request: the form is malformed") from error
+
+
+async def _multipart(request: Request, body: bytes) -> dict[str, Any]:
+    async def stream() -> Any:
+        yield body
+
+    try:
+        form: FormData = await MultiPartParser(request.headers, stream(), max_files=0, max_fields=MAX_FIELDS).parse()
+    except (MultiPartException, KeyError, ValueError) as error:
+        raise ApiError(400, "Invalid request: the form is malformed") from error
+    return {name: _FormValues(str(each) for each in form.getlist(name)) for name in form}
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "Invalid request: the body is not valid JSON") from error
+    if not isinstance(values, dict):
+        raise ApiError(400, "Invalid request: the body should be a JSON object")
+    return values
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Await work whose request has been read; cancel it if the client goes away (ClientDisconnect)."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def require_within(client: Client, n_texts: int, n_characters: int) -> None:
+    """Raise ApiError for a request beyond the limits of a client."""
+    limits = client.limits
+    if n_texts > limits.texts:
+        raise ApiError(400, f"Invalid request: {n_texts:,} texts, the limit is {limits.texts:,}")
+    if n_characters > limits.characters:
+        raise ApiError(
+            400, f"Invalid request: {n_characters:,} characters exceed the limit of {limits.characters:,} characters"
+        )
+
+
+def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return a JSON answer."""
+    return JSONResponse(value, status, dict(headers or {}))

@@ -1,0 +1,344 @@
+"""The models that a server has, each with a queue and a thread of its own; a new one may take the place of an old."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from transduce.config import InferencePrecision
+from transduce.errors import CheckpointError
+from transduce.search.sampling import Sampling
+from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job, Turn
+from transduce.serving.metrics import ModelMetrics
+from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
+from transduce.tasks.model_folder import read_model_config
+from transduce.tasks.translation_parts import TranslatedSegment
+from transduce.tasks.translator import Prefix, search_with
+from transduce.tasks.word_alignment import AlignedSentence, align_words
+
+__all__ = [
+    "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",
+    "ServedTranslator", "ServingOptions", "TranslateJob", "load_served",
+]  # fmt: skip
+
+NO_PREFIX = Prefix()
+
+ModelT = TypeVar("ModelT")
+JobT = TypeVar("JobT", bound=Job)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """How models are run."""
+
+    device: str = "cpu"
+    precision: InferencePrecision = "fp32"
+    beam: int | None = None  # None: the model's
+    max_batch: int = MAX_BATCH  # sentences
+    max_wait_s: float = MAX_WAIT_S
+    capacity: int = CAPACITY  # sentences that wait
+
+
+class Served(Generic[ModelT, JobT]):
+    """A model folder, its loaded model, and the queue of its jobs."""
+
+    def __init__(
+        self,
+        folder: Path,
+        load: Callable[[Path], ModelT],
+        *,
+        name_of: Callable[[ModelT], str],
+        options: ServingOptions,
+        turn: Turn,
+        metrics_of: Callable[[str], ModelMetrics],
+    ) -> None:
+        """``name_of`` gives the name of a model in measurements and requests."""
+        self.folder, self._load, self.options, self.turn = folder, load, options, turn
+        self._stamp = _stamp(folder)
+        self.model = load(folder)
+        self.name = name_of(self.model)
+        self.metrics = metrics = metrics_of(self.name)
+        self._reloading = threading.Lock()
+        self._batcher = Batcher[JobT](
+            self._run,
+            name=f"model {folder.name}",
+            turn=turn,
+            observer=metrics,
+            max_batch=options.max_batch,
+            max_wait_s=options.max_wait_s,
+            capacity=options.capacity,
+        )
+        metrics.waiting(lambda: self._batcher.n_waiting)
+
+    def _run(self, jobs: Sequence[JobT]) -> Sequence[Any]:
+        """Do jobs of one kind with the model of this moment."""
+        return self.do(self.model, jobs)
+
+    def do(self, model: ModelT, jobs: Sequence[JobT]) -> Sequence[Any]:
+        """Do jobs of one kind, at least one."""
+        raise NotImplementedError
+
+    async def ask(self, jobs: Sequence[JobT], *, timeout_s: float = math.inf) -> list[Any]:
+        """Queue jobs and return their results, in order; cancelling this cancels those that have not begun.
+
+        Raises QueueFull, DeadlineExceeded, Closed, or what the model raised.
+        """
+        if not jobs:
+            return []
+        futures = [asyncio.wrap_future(each) for each in self._batcher.submit(jobs, timeout_s=timeout_s)]
+        try:
+            return list(await asyncio.gather(*futures))
+        finally:
+            for future in futures:
+                future.cancel()
+
+    @property
+    def n_waiting(self) -> int:
+        """The number of waiting jobs."""
+        return self._batcher.n_waiting
+
+    def has_changed(self) -> bool:
+        """Return whether the folder holds another model than the one that was read."""
+        return _stamp(self.folder) not in (self._stamp, None)
+
+    def reload(self) -> None:
+        """Read the folder anew; the model takes over with the next batch. No job is lost.
+
+        Raises what reading raises, and CheckpointError for a model that does something else; the old model then stays.
+        """
+        with self._reloading:
+            stamp = _stamp(self.folder)
+            try:
+                model = self._load(self.folder)
+                self.require_same_use(model)
+            except Exception:
+                self._stamp = stamp  # not tried again until it changes
+                self.metrics.swap("failed")
+                raise
+            self.model, self._stamp = model, stamp
+            self.metrics.swap("done")
+
+    def require_same_use(self, model: ModelT) -> None:
+        """Raise CheckpointError if a model cannot take the place of the present one."""
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Finish the waiting jobs and end the thread."""
+        self._batcher.close(timeout_s)
+
+
+def _stamp(folder: Path) -> tuple[int, int] | None:
+    """Return what changes when another model is put in place; None while there is none."""
+    try:
+        status = (folder / "manifest.json").stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateJob:
+    """Translate a sentence."""
+
+    text: str
+    n_best: int = 1
+    prefix: Prefix = NO_PREFIX
+
+    @property
+    def kind(self) -> Hashable:
+        """What jobs of one batch share."""
+        return "translate", self.n_best, bool(self.prefix.text)
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativesJob:
+    """Find translations that differ from the end of the prefix on."""
+
+    text: str
+    prefix: str
+    n: int
+
+    @property
+    def kind(self) -> Hashable:
+        """What jobs of one batch share."""
+        return "alternatives"
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class AlignJob:
+    """Align a sentence with a translation."""
+
+    source: str
+    target: str
+
+    @property
+    def kind(self) -> Hashable:
+        """What jobs of one batch share."""
+        return "align"
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return max(len(self.source), len(self.target))
+
+
+TranslatorJob = TranslateJob | AlternativesJob | AlignJob
+
+
+class ServedTranslator(Served[Translator, TranslatorJob]):
+    """A translator; results are TranslatedSegment, list of ScoredText, and AlignedSentence."""
+
+    @property
+    def direction(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.model.src_language, self.model.tgt_language
+
+    def do(self, model: Translator, jobs: Sequence[TranslatorJob]) -> Sequence[Any]:
+        """Do jobs of one kind."""
+        match jobs[0]:
+            case TranslateJob(n_best=n_best):
+                return self._translate(model, [each for each in jobs if isinstance(each, TranslateJob)], n_best)
+            case AlternativesJob():
+                return [self._alternatives(model, each) for each in jobs if isinstance(each, AlternativesJob)]
+            case AlignJob():
+                pairs = [(each.source, each.target) for each in jobs if isinstance(each, AlignJob)]
+                aligned: list[AlignedSentence] = align_words(model, pairs)
+                return aligned
+
+    def _translate(self, model: Translator, jobs: Sequence[TranslateJob], n_best: int) -> list[TranslatedSegment]:
+        search = search_with(model.search, n_best=n_best, beam_size=self._beam(model, n_best))
+        translated = model.translate_segments(
+            [job.text for job in jobs], search, lowers_caps=True, is_scored=n_best > 1,
+            prefixes=[job.prefix for job in jobs],
+        )  # fmt: skip
+        assert translated is not None  # not interrupted
+        return translated
+
+    def _alternatives(self, model: Translator, job: AlternativesJob) -> list[ScoredText]:
+        search = search_with(model.search, n_best=1, beam_size=self._beam(model, 1))
+        return model.alternatives(job.text, prefix=job.prefix, n=job.n, search=search)
+
+    def _beam(self, model: Translator, n_best: int) -> int:
+        beam = self.options.beam or model.search.beam_size
+        return max(beam, n_best)
+
+    def require_same_use(self, model: Translator) -> None:
+        """Raise CheckpointError for another direction."""
+        if (model.src_language, model.tgt_language) != self.direction:
+            raise CheckpointError(
+                f"{self.folder} now translates {model.src_language}-{model.tgt_language}, it was served for "
+                f"{'-'.join(self.direction)}; start the server again"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ParseJob:
+    """Parse a sentence whose words are separated by spaces."""
+
+    sentence: str
+
+    @property
+    def kind(self) -> Hashable:
+        """What jobs of one batch share."""
+        return "parse"
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return len(self.sentence)
+
+
+class ServedParser(Served[Parser, ParseJob]):
+    """A parser; results are of the type Parse."""
+
+    def do(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
+        """Do jobs of one kind."""
+        parses = model.parse_interruptible(lambda: False, [tagged_words(job.sentence) for job in jobs])
+        assert parses is not None  # not interrupted
+        return parses
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GenerateJob:
+    """Continue a prompt; new text is passed on in the thread of the model."""
+
+    prompt: str
+    max_tokens: int
+    sampling: Sampling
+    seed: int
+    on_text: Callable[[str], None]
+    should_stop: Callable[[], bool]
+
+    @property
+    def kind(self) -> Hashable:
+        """No two are done together, since each is streamed."""
+        return id(self)
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return len(self.prompt)
+
+
+class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
+    """A language model that continues text or responds; results are of the type Continuation."""
+
+    def do(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
+        """Do jobs of one kind: one."""
+        [job] = jobs
+
+        def should_stop() -> bool:
+            self.turn.give_way()  # called before each token: sentences of other models need not wait for the last one
+            return job.should_stop()
+
+        return model.generate(
+            [job.prompt], max_tokens=job.max_tokens, sampling=job.sampling, seed=job.seed, should_stop=should_stop,
+            on_text=job.on_text,
+        )  # fmt: skip
+
+
+def load_served(
+    folder: Path, *, options: ServingOptions, turn: Turn, metrics_of: Callable[[str], ModelMetrics]
+) -> ServedTranslator | ServedParser | ServedLanguageModel:
+    """Load a model folder of any task that can be served.
+
+    Raises CheckpointError if it cannot be used, or holds a model that neither translates, parses nor continues text.
+    """
+    _, task = read_model_config(folder)
+    device, precision = options.device, options.precision
+    if task.name == "translation":
+        return ServedTranslator(
+            folder, lambda path: Translator.load(path, device=device, precision=precision),
+            name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
+            options=options, turn=turn, metrics_of=metrics_of,
+        )  # fmt: skip
+    name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
+    if task.name == "parsing":
+        return ServedParser(
+            folder, lambda path: Parser.load(path, device=device, precision=precision),
+            name_of=lambda _: name, options=options, turn=turn, metrics_of=metrics_of,
+        )  # fmt: skip
+    kind = LanguageModel.kinds.get(task.name)
+    if kind is None or kind.generate is LanguageModel.generate:
+        raise CheckpointError(
+            f"{folder} holds a model for {task.name}; serve has a use for translators, parsers and models that "
+            "continue text"
+        )
+    return ServedLanguageModel(
+        folder, lambda path: LanguageModel.load(path, device=device),
+        name_of=lambda _: name, options=options, turn=turn, metrics_of=metrics_of,
+    )  # fmt: skip

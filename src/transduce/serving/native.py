@@ -1,0 +1,277 @@
+"""The server's own API: sentences, alternatives and attention for the page; parsing; generation; operation.
+
+Shapes: X target words, Y source words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from transduce.config import MAX_SEED
+from transduce.search.sampling import Sampling
+from transduce.serving.http import ApiError, Fields, json_response, read_fields, report, require_within, while_connected
+from transduce.serving.libretranslate import detected_of
+from transduce.serving.metrics import CONTENT_TYPE
+from transduce.serving.models import (
+    AlignJob,
+    AlternativesJob,
+    GenerateJob,
+    ParseJob,
+    ServedLanguageModel,
+    ServedParser,
+    ServedTranslator,
+    TranslateJob,
+)
+from transduce.serving.state import ServerState
+from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts
+from transduce.tasks import Continuation, Parse, ScoredText
+from transduce.tasks.translator import Prefix
+from transduce.tasks.word_alignment import AlignedSentence
+from transduce.text import Segment
+
+__all__ = ["Native"]
+
+MAX_TOKENS = 4096  # of a generated text
+
+
+class Native:
+    """The endpoints."""
+
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
+
+    async def ready(self, request: Request) -> Response:
+        """GET /ready."""
+        if self.state.is_ready:
+            return json_response({"status": "ready"})
+        return json_response({"status": "stopping"}, 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """GET /metrics."""
+        return Response(self.state.metrics.text(), media_type=CONTENT_TYPE)
+
+    async def sentences(self, request: Request) -> Response:
+        """POST /sentences: the sentences of a text, each with its translation."""
+        fields = await read_fields(request)
+        text, _ = self._counted(request, fields)
+        served, source = await self._translator(fields, text)
+        segments = await asyncio.to_thread(_segments_of, served, text)
+        translated = await while_connected(
+            request,
+            translate_texts(
+                served,
+                [each.text for each in segments],
+                splitting="none",
+                timeout_s=self.state.request_timeout_s,
+            ),
+        )
+        answers = [
+            {"source": segment.text, "space": segment.space, "translation": each.text}
+            for segment, each in zip(segments, translated, strict=True)
+        ]
+        return json_response({"source": source, "target": served.direction[1], "sentences": answers})
+
+    async def alternatives(self, request: Request) -> Response:
+        """POST /alternatives: other translations of a sentence, from the end of a prefix on."""
+        fields = await read_fields(request)
+        text, n_characters = self._counted(request, fields)
+        served, _ = await self._translator(fields, text)
+        n, prefix = fields.integer("n", 5, low=1, high=MAX_ALTERNATIVES), fields.text("prefix", "")
+        timeout_s = self.state.request_timeout_s
+        [found] = await while_connected(request, served.ask([AlternativesJob(text, prefix, n)], timeout_s=timeout_s))
+        scored: list[ScoredText] = found
+        served.metrics.characters(n_characters)
+        return json_response({"alternatives": [{"text": each.text, "score": _finite(each.score)} for each in scored]})
+
+    async def completion(self, request: Request) -> Response:
+        """POST /completion: the best translation of a sentence that begins with a prefix."""
+        fields = await read_fields(request)
+        text, n_characters = self._counted(request, fields)
+        served, _ = await self._translator(fields, text)
+        job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
+        [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
+        served.metrics.characters(n_characters)
+        return json_response({"translation": found.n_best[0].text})
+
+    async def alignment(self, request: Request) -> Response:
+        """POST /alignment: attention between the words of a sentence and of its translation, and probabilities."""
+        fields = await read_fields(request)
+        text, _ = self._counted(request, fields)
+        served, _ = await self._translator(fields, text)
+        job = AlignJob(text, fields.text("translation"))
+        [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
+        aligned: AlignedSentence = found
+        return json_response(
+            {
+                "source": aligned.source,
+                "translation": aligned.target,
+                "source_words": aligned.source_words,
+                "target_words": aligned.target_words,
+                "attention": [[round(float(weight), 4) for weight in row] for row in aligned.weights_XY],
+                "probabilities": [round(math.exp(log_prob), 4) for log_prob in aligned.log_probs_X],
+            }
+        )
+
+    def _counted(self, request: Request, fields: Fields) -> tuple[str, int]:
+        """Return the text of a request and its size, within the limits of its client."""
+        client = self.state.client(request, fields)
+        text = fields.text("q")
+        n_characters = len(text) + len(fields.text("translation", "")) + len(fields.text("prefix", ""))
+        require_within(client, 1, n_characters)
+        if not client.has_quota(n_characters):
+            raise ApiError(403, "The quota of this month is used up")
+        client.use(n_characters)
+        return text, n_characters
+
+    async def _translator(self, fields: Fields, text: str) -> tuple[ServedTranslator, str]:
+        source, target = fields.text("source", "auto"), fields.text("target")
+        if source == "auto":
+            source = (await detected_of(self.state, text, target)).language
+        return self.state.translator(source, target), source
+
+    async def parse(self, request: Request) -> Response:
+        """POST /parse: trees of sentences in Penn brackets."""
+        fields = await read_fields(request)
+        client = self.state.client(request, fields)
+        texts, is_list = fields.texts("q")
+        require_within(client, len(texts), sum(map(len, texts)))
+        served = self._parser(fields)
+        if fields.flag("raw", False):
+            from transduce.text.treebank_words import treebank_words
+
+            texts = [" ".join(treebank_words(text)) for text in texts]
+        jobs = [ParseJob(text) for text in texts]
+        results: list[Parse] = await while_connected(request, served.ask(jobs, timeout_s=self.state.request_timeout_s))
+        answers = [
+            {
+                "words": list(each.words), "tree": None if each.tree is None else str(each.tree),
+                "score": _finite(each.score),
+            }
+            for each in results
+        ]  # fmt: skip
+        return json_response({"parses": answers} if is_list else answers[0])
+
+    def _parser(self, fields: Fields) -> ServedParser:
+        name = fields.text("model", "")
+        found = [each for each in self.state.parsers if name in ("", each.name)]
+        if not found:
+            raise ApiError(400, "Invalid request: there is no such parser" if name else "No parser is served")
+        return found[0]
+
+    async def generate(self, request: Request) -> Response:
+        """POST /generate: the continuation of a prompt, streamed as events or whole."""
+        fields = await read_fields(request)
+        client = self.state.client(request, fields)
+        prompt = fields.text("prompt")
+        require_within(client, 1, len(prompt))
+        served = self._language_model(fields)
+        sampling = Sampling(
+            fields.number("temperature", 1.0, low=0.0, high=1000.0),
+            fields.integer("top_k", 0, low=0, high=10**6) or None,
+            fields.number("top_p", 1.0, low=1e-6, high=1.0) if "top_p" in fields else None,
+        )
+        is_cancelled, pieces, loop = threading.Event(), asyncio.Queue[str](), asyncio.get_running_loop()
+
+        def pass_on(piece: str) -> None:
+            loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        job = GenerateJob(
+            prompt, fields.integer("max_tokens", 100, low=1, high=MAX_TOKENS), sampling,
+            fields.integer("seed", 1, low=0, high=MAX_SEED), pass_on, is_cancelled.is_set,
+        )  # fmt: skip
+        if fields.flag("stream", True):
+            work = asyncio.ensure_future(served.ask([job], timeout_s=self.state.request_timeout_s))
+            first = await _first_event(work, pieces)
+            return StreamingResponse(
+                _events(work, pieces, first, is_cancelled), media_type="text/event-stream",
+                headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            )  # fmt: skip
+        try:
+            [continued] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
+        finally:
+            is_cancelled.set()
+        return json_response({"text": continued.text, **_summary(continued)})
+
+    def _language_model(self, fields: Fields) -> ServedLanguageModel:
+        models = self.state.language_models
+        name = fields.text("model", "")
+        if name and name not in models:
+            raise ApiError(400, "Invalid request: there is no such language model")
+        if not models:
+            raise ApiError(400, "No language model is served")
+        return models[name] if name else next(iter(models.values()))
+
+
+def _segments_of(served: ServedTranslator, text: str) -> list[Segment]:
+    """Return the sentences of all lines; the space after the last one of a line is its end."""
+    segments = list[Segment]()
+    for number, line in enumerate(text.split("\n")):
+        if number:
+            segments[-1] = Segment(segments[-1].text, segments[-1].space + "\n")
+        segments += served.model.split_line(line)
+    return segments
+
+
+def _finite(score: float) -> float | None:
+    return score if math.isfinite(score) else None
+
+
+def _summary(continued: Continuation) -> dict[str, Any]:
+    return {
+        "log_prob": _finite(continued.log_prob), "tokens": continued.tokens, "is_ended": continued.is_ended
+    }  # fmt: skip
+
+
+async def _first_event(work: asyncio.Future[list[Any]], pieces: asyncio.Queue[str]) -> str:
+    """Return the first piece of text; if the work fails before it, raise: the answer can still be an error."""
+    piece = asyncio.ensure_future(pieces.get())
+    try:
+        await asyncio.wait((work, piece), return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        work.cancel()
+        raise
+    finally:
+        if not piece.done():
+            piece.cancel()
+    if piece.done() and not piece.cancelled():
+        return piece.result()
+    work.result()
+    return ""
+
+
+async def _events(
+    work: asyncio.Future[list[Any]], pieces: asyncio.Queue[str], first: str, is_cancelled: threading.Event
+) -> AsyncIterator[str]:
+    """Yield server-sent events: pieces of text, then a summary. A client that goes away ends the work."""
+    try:
+        if first:
+            yield _event({"text": first})
+        while not work.done() or not pieces.empty():
+            piece = asyncio.ensure_future(pieces.get())
+            await asyncio.wait((work, piece), return_when=asyncio.FIRST_COMPLETED)
+            if piece.done():
+                yield _event({"text": piece.result()})
+            else:
+                piece.cancel()
+        try:
+            [continued] = work.result()
+        except Exception as error:
+            report(error)
+            yield _event({"error": "Internal server error"})
+        else:
+            yield _event({"done": True, **_summary(continued)})
+    finally:
+        is_cancelled.set()
+        work.cancel()
+
+
+def _event(value: dict[str, Any]) -> str:
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"

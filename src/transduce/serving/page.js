@@ -1,0 +1,484 @@
+// The page of the server. State: the sentences of the translation; everything on the page is drawn from them.
+const $ = (id) => document.getElementById(id);
+const root = document.documentElement;
+const [text, output, menu] = [$("text"), $("output"), $("menu")];
+const PAUSE_MS = 250; // after the last key
+const MAX_CACHED = 500;
+
+let sentences = []; // {source, space, translation, start, alignment}
+let direction = null; // {source, target} of the translation that is shown
+let languages = [];
+let pending = null; // AbortController of the translation under way
+let timer = 0;
+let active = null; // {sentence, word}: indices of the word that is pointed at
+let opener = null; // the element that the menu belongs to
+const chosen = new Map(); // the translations that the user chose, by direction and source
+const alignments = new Map();
+
+function remember(map, key, value) {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > MAX_CACHED) map.delete(map.keys().next().value);
+}
+
+async function post(path, fields, signal) {
+  const headers = { "Content-Type": "application/json" };
+  if ($("key").value) headers.Authorization = `Bearer ${$("key").value}`;
+  for (let attempt = 0; ; attempt++) {
+    const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(fields), signal });
+    if (response.ok) return response.json();
+    const retry = Number(response.headers.get("Retry-After"));
+    if ([429, 503].includes(response.status) && retry && attempt < 3) {
+      await new Promise((done) => setTimeout(done, Math.min(retry, 5) * 1000));
+      if (signal?.aborted) throw new DOMException("", "AbortError");
+      continue;
+    }
+    const answer = await response.json().catch(() => ({}));
+    throw new Error(answer.error ?? `the server answered ${response.status}`);
+  }
+}
+
+function fail(error) {
+  if (error.name === "AbortError") return;
+  $("error").textContent = error instanceof TypeError ? "The server cannot be reached." : error.message;
+  $("error").hidden = false;
+  $("status").textContent = "";
+  output.classList.remove("is-old");
+}
+
+// Languages
+
+const nameOf = (code) => languages.find((each) => each.code === code)?.name ?? code;
+
+function fillTargets(preferred) {
+  const from = $("source").value;
+  const all = from === "auto" ? languages.flatMap((each) => each.targets) : languages.find((each) => each.code === from).targets;
+  const codes = [...new Set(all)].sort();
+  $("target").replaceChildren(...codes.map((code) => new Option(nameOf(code), code)));
+  if (codes.includes(preferred)) $("target").value = preferred;
+  const to = languages.find((each) => each.code === $("target").value);
+  $("swap").disabled = from === "auto" || !to?.targets.includes(from);
+}
+
+async function start() {
+  try {
+    const [known, settings] = await Promise.all(
+      ["languages", "frontend/settings"].map(async (path) => (await fetch(path)).json()),
+    );
+    languages = known;
+    const sources = languages.filter((each) => each.targets.length);
+    $("key-label").hidden = !settings.apiKeys;
+    if (!sources.length) {
+      $("error").textContent = "This server has no translator. Its other models are described in openapi.json.";
+      $("error").hidden = false;
+      text.disabled = true;
+    } else {
+      const auto = sources.length > 1 ? [new Option("Detect language", "auto")] : [];
+      $("source").replaceChildren(...auto, ...sources.map((each) => new Option(each.name, each.code)));
+      $("source").value = settings.language.source.code;
+      fillTargets(settings.language.target.code);
+    }
+  } catch (error) {
+    fail(error);
+  }
+  root.dataset.ready = "true";
+  if (text.value) schedule(0);
+}
+
+// Translation
+
+function schedule(pause = PAUSE_MS) {
+  clearTimeout(timer);
+  pending?.abort();
+  closeMenu();
+  $("count").textContent = text.value ? `${text.value.length.toLocaleString("en")} characters` : "";
+  text.lang = $("source").value === "auto" ? "" : $("source").value;
+  if (!text.value.trim()) {
+    sentences = [];
+    draw();
+    $("status").textContent = "";
+    return;
+  }
+  output.classList.toggle("is-old", sentences.length > 0);
+  timer = setTimeout(translate, pause);
+}
+
+async function translate() {
+  pending = new AbortController();
+  const { signal } = pending;
+  const q = text.value;
+  $("status").textContent = "Translating";
+  root.dataset.busy = "true";
+  try {
+    const answer = await post("sentences", { q, source: $("source").value, target: $("target").value }, signal);
+    direction = { source: answer.source, target: answer.target };
+    let position = 0;
+    sentences = answer.sentences.map(({ source, space, translation }) => {
+      const found = q.indexOf(source, position);
+      const begin = found < 0 ? position : found;
+      position = begin + source.length;
+      return { source, space, start: begin, translation: chosen.get(keyOf(source)) ?? translation, alignment: null };
+    });
+    $("error").hidden = true;
+    $("status").textContent = $("source").value === "auto" ? `Translated from ${nameOf(answer.source)}` : "";
+    output.lang = answer.target;
+    active = null;
+    draw();
+  } catch (error) {
+    fail(error);
+  } finally {
+    if (pending?.signal === signal) delete root.dataset.busy;
+  }
+}
+
+const keyOf = (source) => `${direction.source} ${direction.target} ${source}`;
+
+// Drawing
+
+const WORD = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u{20000}-\u{3ffff}]|[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*|[^\p{L}\p{N}\s]/gu;
+
+function draw() {
+  output.classList.remove("is-old");
+  output.replaceChildren(...sentences.flatMap(drawnSentence));
+  const first = output.querySelector(".word");
+  if (first) first.tabIndex = 0;
+  $("copy").hidden = !sentences.some((each) => each.translation);
+  if (!sentences.length) $("attention").hidden = true;
+  mark(null);
+  showActive();
+}
+
+function drawnSentence(sentence, number) {
+  if (!sentence.translation) return [sentence.space];
+  const span = document.createElement("span");
+  span.className = "sentence";
+  let end = 0;
+  let index = 0;
+  for (const match of sentence.translation.matchAll(WORD)) {
+    span.append(sentence.translation.slice(end, match.index));
+    const word = document.createElement("span");
+    Object.assign(word, { className: "word", tabIndex: -1, textContent: match[0] });
+    word.setAttribute("role", "button");
+    word.setAttribute("aria-haspopup", "listbox");
+    Object.assign(word.dataset, { sentence: number, word: index++, start: match.index });
+    span.append(word);
+    end = match.index + match[0].length;
+  }
+  span.append(sentence.translation.slice(end));
+  const more = document.createElement("button");
+  Object.assign(more, { type: "button", className: "more", textContent: "\u22ef" });
+  more.setAttribute("aria-label", `Alternatives of sentence ${number + 1}`);
+  more.setAttribute("aria-haspopup", "listbox");
+  more.dataset.sentence = number;
+  return [span, more, sentence.space];
+}
+
+// Attention
+
+async function alignmentOf(sentence) {
+  const key = `${keyOf(sentence.source)}\n${sentence.translation}`;
+  if (!alignments.has(key)) {
+    const fields = { q: sentence.source, translation: sentence.translation, ...direction };
+    const asked = post("alignment", fields);
+    remember(alignments, key, asked);
+    asked.catch(() => alignments.delete(key));
+  }
+  return alignments.get(key);
+}
+
+function point(sentence, word) {
+  if (active?.sentence === sentence && active?.word === word) return;
+  active = { sentence, word };
+  showActive();
+}
+
+async function showActive() {
+  for (const span of output.querySelectorAll(".sentence.is-active")) span.classList.remove("is-active");
+  if (!active || !sentences[active.sentence]?.translation) {
+    $("attention").hidden = true;
+    return;
+  }
+  const wanted = active;
+  const sentence = sentences[wanted.sentence];
+  let alignment;
+  try {
+    alignment = await alignmentOf(sentence);
+  } catch (error) {
+    return fail(error);
+  }
+  if (active !== wanted || sentences[wanted.sentence] !== sentence) return;
+  sentence.alignment = alignment;
+  output.querySelector(`.word[data-sentence="${wanted.sentence}"]`)?.parentElement.classList.add("is-active");
+  showProbabilities();
+  drawAlignment(alignment, wanted.word);
+  mark(sentence, wanted.word);
+}
+
+function showProbabilities() {
+  const shows = $("probabilities").checked;
+  output.classList.toggle("shows-probabilities", shows);
+  $("probability-note").hidden = !shows;
+  for (const word of output.querySelectorAll(".word")) {
+    const p = sentences[word.dataset.sentence]?.alignment?.probabilities[word.dataset.word];
+    if (p === undefined) continue;
+    word.dataset.p = p;
+    word.style.setProperty("--p", p);
+    word.title = shows ? `model probability ${percent(p)}` : "";
+  }
+}
+
+const percent = (p) => (p > 0 && p < 0.01 ? "< 1 %" : `${Math.round(100 * p)} %`);
+const piece = (from, [start, end]) => Array.from(from).slice(start, end).join(""); // places count characters
+
+function drawAlignment(alignment, selected) {
+  $("attention").hidden = false;
+  const cells = (row, from, spans) =>
+    row.replaceChildren(...spans.map((span) => {
+      const cell = document.createElement("span");
+      cell.className = "cell";
+      cell.append(piece(from, span));
+      return cell;
+    }));
+  cells($("source-words"), alignment.source, alignment.source_words);
+  cells($("target-words"), alignment.translation, alignment.target_words);
+  if ($("probabilities").checked)
+    [...$("target-words").children].forEach((cell, index) => {
+      const small = document.createElement("small");
+      small.textContent = percent(alignment.probabilities[index]);
+      cell.append(small);
+    });
+  light(alignment, selected);
+}
+
+function light(alignment, selected) {
+  const [sources, targets] = [[...$("source-words").children], [...$("target-words").children]];
+  const weights = alignment.attention[selected] ?? [];
+  targets.forEach((cell, index) => cell.classList.toggle("is-lit", index === selected));
+  sources.forEach((cell, index) => {
+    cell.classList.toggle("is-lit", (weights[index] ?? 0) > 0.05);
+    cell.style.setProperty("--weight", weights[index] ?? 0);
+  });
+  const svg = $("lines");
+  const box = $("alignment");
+  svg.setAttribute("width", box.scrollWidth);
+  svg.setAttribute("height", box.scrollHeight);
+  const middle = (cell) => cell.offsetLeft + cell.offsetWidth / 2 + cell.parentElement.offsetLeft;
+  const top = $("source-words").offsetTop + $("source-words").offsetHeight + 2;
+  const bottom = $("target-words").offsetTop - 2;
+  const lines = [];
+  alignment.attention.forEach((row, target) => row.forEach((weight, source) => {
+    if (weight < 0.05 || (targets[selected] && target !== selected)) return;
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    for (const [name, value] of Object.entries({ x1: middle(sources[source]), y1: top, x2: middle(targets[target]), y2: bottom }))
+      line.setAttribute(name, value);
+    line.setAttribute("stroke-opacity", weight);
+    lines.push(line);
+  }));
+  svg.replaceChildren(...lines);
+  const best = weights.map((weight, index) => [weight, index]).sort((a, b) => b[0] - a[0]).slice(0, 3).filter(([weight]) => weight > 0.05);
+  const word = alignment.target_words[selected];
+  $("reading").textContent = word
+    ? `\u201c${piece(alignment.translation, word)}\u201d looked at ${best.map(([weight, index]) =>
+        `\u201c${piece(alignment.source, alignment.source_words[index])}\u201d (attention ${weight.toFixed(2)})`).join(", ")}` +
+      ($("probabilities").checked ? `; model probability ${percent(alignment.probabilities[selected])}` : "")
+    : "";
+}
+
+// The words of the source that a word of the translation looked at, behind the text that is typed.
+function mark(sentence, selected) {
+  const marks = $("marks");
+  const weights = sentence?.alignment?.attention[selected];
+  if (!weights) return marks.replaceChildren();
+  const { source, source_words: words } = sentence.alignment;
+  const parts = [];
+  let end = 0;
+  let position = sentence.start;
+  words.forEach((span, index) => {
+    const word = piece(source, span);
+    const begin = text.value.indexOf(word, position);
+    if (begin < 0 || begin > position + 200) return;
+    position = begin + word.length;
+    if (weights[index] < 0.05) return;
+    const element = document.createElement("mark");
+    element.style.setProperty("--weight", weights[index]);
+    element.textContent = word;
+    parts.push(text.value.slice(end, begin), element);
+    end = position;
+  });
+  marks.replaceChildren(...parts, text.value.slice(end));
+  marks.scrollTop = text.scrollTop;
+}
+
+// Alternatives
+
+async function openMenu(element) {
+  const sentence = sentences[element.dataset.sentence];
+  const cut = Number(element.dataset.start ?? 0);
+  const prefix = sentence.translation.slice(0, cut);
+  opener = element;
+  fillMenu([note("Looking for alternatives")]);
+  menu.hidden = false;
+  place(element);
+  menu.focus();
+  try {
+    const { alternatives } = await post("alternatives", { q: sentence.source, prefix, n: 6, ...direction });
+    if (opener !== element) return;
+    const others = alternatives.map((each) => each.text).filter((each) => each !== sentence.translation);
+    fillMenu(others.length ? others.map((each) => choice(each, cut)) : [note("The model has no other translation")]);
+    place(element);
+    select(0);
+  } catch (error) {
+    closeMenu();
+    fail(error);
+  }
+}
+
+function note(words) {
+  const item = document.createElement("li");
+  Object.assign(item, { className: "is-note", textContent: words });
+  return item;
+}
+
+function choice(alternative, cut) {
+  const item = document.createElement("li");
+  item.setAttribute("role", "option");
+  item.dataset.text = alternative;
+  const same = document.createElement("span");
+  same.className = "same";
+  same.textContent = alternative.slice(0, cut);
+  item.append(same, alternative.slice(cut));
+  return item;
+}
+
+function fillMenu(items) {
+  menu.replaceChildren(...items);
+  menu.removeAttribute("aria-activedescendant");
+  items.forEach((item, index) => (item.id = `choice-${index}`));
+}
+
+function place(element) {
+  const box = element.getBoundingClientRect();
+  const left = Math.min(box.left, root.clientWidth - menu.offsetWidth - 12);
+  menu.style.left = `${Math.max(8, left) + scrollX}px`;
+  menu.style.top = `${box.bottom + scrollY + 4}px`;
+}
+
+function select(index) {
+  const items = [...menu.querySelectorAll('[role="option"]')];
+  if (!items.length) return;
+  const wanted = items[(index + items.length) % items.length];
+  for (const item of items) item.setAttribute("aria-selected", item === wanted);
+  menu.setAttribute("aria-activedescendant", wanted.id);
+  wanted.scrollIntoView({ block: "nearest" });
+}
+
+function closeMenu({ returnsFocus = false } = {}) {
+  if (menu.hidden) return;
+  menu.hidden = true;
+  if (returnsFocus && opener?.isConnected) opener.focus();
+  opener = null;
+}
+
+function choose(item) {
+  const number = Number(opener.dataset.sentence);
+  const word = Number(opener.dataset.word ?? 0);
+  const sentence = { ...sentences[number], translation: item.dataset.text, alignment: null };
+  sentences[number] = sentence;
+  remember(chosen, keyOf(sentence.source), sentence.translation);
+  closeMenu();
+  active = { sentence: number, word };
+  draw();
+  const again = output.querySelector(`.word[data-sentence="${number}"][data-word="${word}"]`) ?? output.querySelector(".word");
+  focusWord(again);
+  $("status").textContent = "Changed";
+}
+
+function focusWord(word) {
+  for (const each of output.querySelectorAll('.word[tabindex="0"]')) each.tabIndex = -1;
+  word.tabIndex = 0;
+  word.focus();
+}
+
+// Events
+
+text.addEventListener("input", () => { mark(null); schedule(); });
+text.addEventListener("scroll", () => { $("marks").scrollTop = text.scrollTop; });
+$("source").addEventListener("change", () => { fillTargets($("target").value); schedule(0); });
+$("target").addEventListener("change", () => { fillTargets($("target").value); schedule(0); });
+$("key").addEventListener("change", () => schedule(0));
+$("probabilities").addEventListener("change", showActive);
+$("swap").addEventListener("click", () => {
+  const [from, to] = [$("source").value, $("target").value];
+  const translated = sentences.map((each) => each.translation + each.space).join("");
+  $("source").value = to;
+  fillTargets(from);
+  if (translated) text.value = translated;
+  schedule(0);
+});
+$("copy").addEventListener("click", async () => {
+  const words = sentences.map((each) => each.translation + each.space).join("");
+  try {
+    await navigator.clipboard.writeText(words);
+    $("status").textContent = "Copied";
+  } catch {
+    $("status").textContent = "The browser does not allow copying; select the text instead";
+  }
+});
+for (const kind of ["pointerover", "focusin"])
+  output.addEventListener(kind, ({ target }) => {
+    const word = target.closest?.(".word");
+    if (word && menu.hidden) point(Number(word.dataset.sentence), Number(word.dataset.word));
+  });
+output.addEventListener("click", ({ target }) => {
+  const element = target.closest(".word, .more");
+  if (!element || String(getSelection())) return;
+  if (element.classList.contains("word")) {
+    focusWord(element);
+    point(Number(element.dataset.sentence), Number(element.dataset.word));
+  }
+  openMenu(element);
+});
+output.addEventListener("keydown", (event) => {
+  const word = event.target.closest(".word");
+  if (!word) return;
+  const words = [...output.querySelectorAll(".word")];
+  const place = words.indexOf(word);
+  const moves = { ArrowRight: place + 1, ArrowLeft: place - 1, ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: words.length - 1 };
+  if (event.key in moves) {
+    event.preventDefault();
+    focusWord(words[Math.max(0, Math.min(words.length - 1, moves[event.key]))]);
+  } else if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    openMenu(word);
+  }
+});
+menu.addEventListener("keydown", (event) => {
+  const items = [...menu.querySelectorAll('[role="option"]')];
+  const place = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  if (event.key === "ArrowDown") select(place + 1);
+  else if (event.key === "ArrowUp") select(place - 1);
+  else if (event.key === "Home") select(0);
+  else if (event.key === "End") select(items.length - 1);
+  else if (event.key === "Enter" && items[place]) choose(items[place]);
+  else if (event.key === "Escape" || event.key === "Tab") closeMenu({ returnsFocus: true });
+  else return;
+  event.preventDefault();
+});
+menu.addEventListener("click", ({ target }) => {
+  const item = target.closest('[role="option"]');
+  if (item) choose(item);
+});
+document.addEventListener("pointerdown", ({ target }) => {
+  if (!menu.hidden && !menu.contains(target)) closeMenu();
+});
+$("target-words").addEventListener("pointerover", ({ target }) => {
+  const cell = target.closest(".cell");
+  if (cell && active) {
+    active = { sentence: active.sentence, word: [...$("target-words").children].indexOf(cell) };
+    const { alignment } = sentences[active.sentence];
+    if (alignment) { light(alignment, active.word); mark(sentences[active.sentence], active.word); }
+  }
+});
+addEventListener("resize", () => showActive());
+
+start();

@@ -1,0 +1,127 @@
+"""Everything that the endpoints of one server share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+
+from transduce.errors import ConfigError
+from transduce.serving.access import Access, Client
+from transduce.serving.detection import LanguageDetector
+from transduce.serving.http import ApiError, Fields
+from transduce.serving.metrics import Metrics
+from transduce.serving.models import Served, ServedLanguageModel, ServedParser, ServedTranslator
+
+__all__ = ["ServerState"]
+
+
+@dataclass(slots=True, eq=False)
+class ServerState:
+    """The models of a server, its clients and measurements."""
+
+    models: Sequence[Served[Any, Any]]
+    access: Access = field(default_factory=Access)
+    metrics: Metrics = field(default_factory=Metrics)
+    request_timeout_s: float = 60.0  # a request that has waited longer is refused
+    is_stopping: bool = False
+    translators: dict[tuple[str, str], ServedTranslator] = field(init=False)
+    parsers: list[ServedParser] = field(init=False)
+    language_models: dict[str, ServedLanguageModel] = field(init=False)
+    detector: LanguageDetector = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError if two models do the same."""
+        self.translators, self.parsers, self.language_models = {}, [], {}
+        for served in self.models:
+            match served:
+                case ServedTranslator(direction=direction):
+                    if direction in self.translators:
+                        raise ConfigError(
+                            f"{served.folder} and {self.translators[direction].folder} both translate "
+                            f"{'-'.join(direction)}; serve one of them"
+                        )
+                    self.translators[direction] = served
+                case ServedParser():
+                    self.parsers.append(served)
+                case ServedLanguageModel(name=name):
+                    if name in self.language_models:
+                        raise ConfigError(f"two language models are called {name}; rename the folder of one")
+                    self.language_models[name] = served
+        self.detector = LanguageDetector({source for source, _ in self.translators})
+        self.metrics.ready(lambda: self.is_ready)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the server takes requests."""
+        return not self.is_stopping
+
+    @property
+    def sources(self) -> list[str]:
+        """The source languages."""
+        return sorted({source for source, _ in self.translators})
+
+    @property
+    def targets(self) -> list[str]:
+        """The target languages."""
+        return sorted({target for _, target in self.translators})
+
+    def targets_of(self, source: str) -> list[str]:
+        """The languages into which a language is translated."""
+        return sorted(target for each, target in self.translators if each == source)
+
+    def translator(self, source: str, target: str) -> ServedTranslator:
+        """Return the translator of a direction. Raises ApiError."""
+        found = self.translators.get((source, target))
+        if found is None:
+            for language, known in ((source, self.sources), (target, self.targets)):
+                if language not in known:
+                    raise ApiError(400, f"{_brief(language)} is not supported")
+            raise ApiError(400, f"{_brief(target)} is not available as a target language from {_brief(source)}")
+        return found
+
+    def client(self, request: Request, fields: Fields | None = None) -> Client:
+        """Return who sent a request, and count it. Raises ApiError or TooManyRequests."""
+        key = _key_of(request, fields)
+        client = self.access.client(key)
+        if client is None:
+            raise ApiError(403, "Invalid API key" if key else "An API key is needed")
+        self.access.count_request(client, request.client.host if request.client else "")
+        return client
+
+    def reload_changed(self, *, all_models: bool = False) -> list[tuple[Served[Any, Any], Exception | None]]:
+        """Read the folders that have changed anew, or all; return which were read, with the error of a failed one."""
+        outcomes: list[tuple[Served[Any, Any], Exception | None]] = []
+        for served in self.models:
+            if all_models or served.has_changed():
+                try:
+                    served.reload()
+                except Exception as error:
+                    outcomes.append((served, error))
+                else:
+                    outcomes.append((served, None))
+        return outcomes
+
+    def close(self) -> None:
+        """Finish all waiting work and write what is to be kept."""
+        self.is_stopping = True
+        for served in self.models:
+            served.close()
+        self.access.save()
+
+
+def _key_of(request: Request, fields: Fields | None) -> str | None:
+    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() in ("deepl-auth-key", "bearer") and value.strip():
+        return value.strip()
+    for name in ("api_key", "auth_key"):  # the latter in older clients of DeepL
+        if fields is not None and name in fields:
+            return fields.text(name, "") or None
+    return None
+
+
+def _brief(code: str) -> str:
+    """Return a language code for a message: whatever is none is not repeated."""
+    return code if len(code) <= 10 and code.isascii() and code.replace("-", "").isalnum() else "this language"

@@ -1,0 +1,359 @@
+"""Translation of many files: the same bytes whatever the number of workers, kills and processes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from said import naming, says
+from transduce.bulk import BulkJob, find_shards, translate_shards
+from transduce.bulk import driver as driver_module
+from transduce.bulk.driver import ExecutorDied, LocalExecutor
+from transduce.bulk.job import Shard, digest_of_folder
+from transduce.bulk.shards import STALE_S, Claims
+from transduce.bulk.worker import ShardTranslator
+from transduce.errors import ConfigError, DataError, TransduceError
+
+WORDS = "the a old young dog cat man woman sees hears red book sleeps".split()
+
+
+def write_shards(folder: Path, n_shards: int, n_lines: int) -> None:
+    folder.mkdir()
+    draw = random.Random(4)
+    for number in range(n_shards):
+        lines = "".join(" ".join(draw.choices(WORDS, k=draw.randint(0, 9))) + "\n" for _ in range(n_lines))
+        suffix = (".gz", ".xz", "")[number % 3]
+        content = {".gz": gzip.compress, ".xz": lzma.compress, "": bytes}[suffix](lines.encode())
+        (folder / f"part{number:03}{suffix}").write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bulk") / "in"
+    write_shards(folder, 6, 40)
+    return folder
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+class InProcess:
+    """A worker in this process, which starts at once."""
+
+    def __init__(self, job: BulkJob) -> None:
+        n_threads = torch.get_num_threads()
+        self._translator = ShardTranslator(job)
+        torch.set_num_threads(n_threads)  # of other tests; models this small have one thread anyway
+
+    def translate(self, shard: Shard, out: Path) -> None:
+        self._translator.translate(shard.path, out, shard.name)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def undisturbed(micro_model: Path, shards: Path) -> dict[str, bytes]:
+    out = shards.parent / "undisturbed"
+    job, found = BulkJob([micro_model]), find_shards(f"{shards}/part*", out)
+    report = translate_shards(job, found, out, n_workers=1, make_executor=InProcess)
+    assert (report.n_shards, report.n_translated) == (6, 6)
+    return contents(out)
+
+
+def test_it_writes_what_translate_writes(
+    transduce: Callable[..., Any], micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    for name in ("part000.gz", "part001.xz", "part002"):
+        out = tmp_path / name
+        assert transduce("translate", micro_model, "--in", shards / name, "--out", out, "--device", "cpu").code == 0
+        assert out.read_bytes() == undisturbed[name]
+
+
+def test_the_manifest_has_checksums_and_no_paths(
+    micro_model: Path, shards: Path, undisturbed: dict[str, bytes]
+) -> None:
+    manifest = json.loads(undisturbed["manifest.json"])
+    assert manifest["models"] == [digest_of_folder(micro_model)]
+    assert (manifest["threads_per_worker"], manifest["format"]) == (1, 1)
+    for entry in manifest["shards"]:
+        for side, content in (("output", undisturbed[entry["name"]]), ("input", (shards / entry["name"]).read_bytes())):
+            assert entry[f"{side}_sha256"] == hashlib.sha256(content).hexdigest()
+            assert entry[f"{side}_bytes"] == len(content)
+        assert entry["lines"] == 40
+    text = undisturbed["manifest.json"].decode()
+    assert str(shards.parent) not in text
+    assert str(micro_model) not in text
+    assert not [name for name in undisturbed if name.startswith(("claims", "."))]
+
+
+def test_two_workers_give_the_same_bytes(
+    transduce: Callable[..., Any], micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    command = ("translate", micro_model, "--in", f"{shards}/part*", "--out", out, "--workers", 2, "--device", "cpu")
+    done = transduce(*command)
+    assert done.code == 0
+    assert says(done.err, "6", "shards")
+    assert contents(out) == undisturbed
+    again = transduce(*command)  # nothing is left to do
+    assert again.code == 0
+    assert says(again.err.splitlines()[-1], 0, 6, "shards")
+    assert contents(out) == undisturbed
+
+
+def test_a_worker_that_dies_is_replaced(
+    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    made = list[LocalExecutor]()
+    lines = list[str]()
+
+    class Mortal(LocalExecutor):
+        """The first two die with a shard in hand."""
+
+        def translate(self, shard: Shard, out: Path) -> None:
+            if len(made) <= 2:
+                self._worker.end()
+            super().translate(shard, out)
+
+    def make(job: BulkJob) -> LocalExecutor:
+        made.append(Mortal(job))
+        return made[-1]
+
+    out = tmp_path / "out"
+    found = find_shards(f"{shards}/part*", out)
+    report = translate_shards(BulkJob([micro_model]), found, out, n_workers=1, make_executor=make, log=lines.append)
+    assert report.n_translated == 6
+    assert contents(out) == undisturbed
+    assert [says(line, "worker", "part000.gz", "SIGKILL") for line in lines] == [True] * 2
+
+
+def test_a_shard_that_kills_every_worker_ends_the_command(micro_model: Path, shards: Path, tmp_path: Path) -> None:
+    class Doomed:
+        def translate(self, shard: Shard, out: Path) -> None:
+            raise ExecutorDied("by SIGKILL")
+
+        def close(self) -> None:
+            pass
+
+    out = tmp_path / "out"
+    with pytest.raises(TransduceError, match=naming("part000.gz", 3)):
+        translate_shards(
+            BulkJob([micro_model]),
+            find_shards(f"{shards}/*", out),
+            out,
+            n_workers=1,
+            make_executor=lambda job: Doomed(),
+        )
+
+
+def start(model: Path, shards: Path, out: Path, *options: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "transduce", "translate", model, "--in", f"{shards}/part*", "--out", out,
+               "--device", "cpu", *options]  # fmt: skip
+    return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, start_new_session=True)
+
+
+@pytest.mark.reliability
+def test_a_killed_command_goes_on_where_it_was(
+    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start(micro_model, shards, out)
+    give_up = time.monotonic() + 60
+    while not (out / "part001.xz").exists():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert not (out / "manifest.json").exists()
+    found = find_shards(f"{shards}/part*", out)
+    report = translate_shards(BulkJob([micro_model]), found, out, n_workers=1, make_executor=InProcess)
+    assert 0 < report.n_translated < 6
+    assert contents(out) == undisturbed
+
+
+@pytest.mark.reliability
+@pytest.mark.slow
+def test_two_hundred_thousand_lines_killed_ten_times(micro_model: Path, tmp_path: Path) -> None:
+    write_shards(tmp_path / "in", 200, 1000)
+    process = start(micro_model, tmp_path / "in", tmp_path / "once", "--workers", 2)
+    process.communicate()
+    assert process.returncode == 0
+    draw, out = random.Random(7), tmp_path / "out"
+    for _ in range(10):
+        process = start(micro_model, tmp_path / "in", out, "--workers", 2)
+        time.sleep(draw.uniform(3, 12))
+        if draw.random() < 0.5:
+            process.kill()
+        else:  # everything, as when the machine loses power
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    process = start(micro_model, tmp_path / "in", out, "--workers", 2)
+    process.communicate()
+    assert process.returncode == 0
+    assert contents(out) == contents(tmp_path / "once")
+
+
+@pytest.mark.reliability
+@pytest.mark.slow
+def test_ray_gives_the_same_bytes_though_an_actor_is_killed(
+    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    ray = pytest.importorskip("ray")
+    from transduce.bulk.on_ray import RayExecutor, connect
+
+    n_processors, _ = connect("local", 2)
+    assert n_processors == 2
+    try:
+        made, lines = list[RayExecutor](), list[str]()
+
+        class Mortal(RayExecutor):
+            def translate(self, shard: Shard, out: Path) -> None:
+                if self is made[0]:
+                    ray.kill(self._actor)
+                super().translate(shard, out)
+
+        def make(job: BulkJob) -> RayExecutor:
+            made.append(Mortal(job))
+            return made[-1]
+
+        out = tmp_path / "out"
+        found = find_shards(f"{shards}/part*", out)
+        translate_shards(BulkJob([micro_model]), found, out, n_workers=2, make_executor=make, log=lines.append)
+        assert contents(out) == undisturbed
+        assert any("worker" in line for line in lines)
+    finally:
+        ray.shutdown()
+
+
+def test_what_cannot_be_read_does_not_stop_the_others(
+    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "part000.gz").write_bytes((shards / "part000.gz").read_bytes()[:-9])
+    (folder / "part002").write_bytes((shards / "part002").read_bytes())
+    found = find_shards(f"{folder}/*", out)
+    with pytest.raises(DataError, match=naming(1, 2, "part000.gz")):
+        translate_shards(BulkJob([micro_model]), found, out, n_workers=1, make_executor=InProcess)
+    assert (out / "part002").read_bytes() == undisturbed["part002"]
+    assert not (out / "part000.gz").exists()
+    assert not (out / "manifest.json").exists()
+    assert not list(out.glob(".*"))
+
+
+def test_another_model_does_not_continue_a_job(
+    micro_model: Path, shards: Path, own_model: Path, undisturbed: dict[str, bytes]
+) -> None:
+    out = shards.parent / "undisturbed"
+    found = find_shards(f"{shards}/part*", out)
+    with pytest.raises(ConfigError, match=naming("bulk.json", "alpha", "beam")):
+        translate_shards(BulkJob([micro_model], beam=2, alpha=0.5), found, out, n_workers=1)
+    manifest = json.loads((own_model / "manifest.json").read_text())
+    manifest["files"]["config.json"]["sha256"] = "0" * 64
+    (own_model / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ConfigError, match=naming("models")):
+        translate_shards(BulkJob([own_model]), found, out, n_workers=1)
+    with pytest.raises(ConfigError, match=naming("shards")):
+        translate_shards(BulkJob([micro_model]), found[1:], out, n_workers=1)
+    assert contents(out) == undisturbed
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> tuple[Claims, Claims]:
+    return Claims(tmp_path), Claims(tmp_path)
+
+
+def test_a_claim_keeps_others_away(claims: tuple[Claims, Claims], tmp_path: Path) -> None:
+    first, second = claims
+    assert first.take("a")
+    assert not second.take("a")
+    assert second.take("b")
+    first.give_back("a")
+    assert second.take("a")
+    first.give_back("a")  # not its own any more
+    assert not first.take("a")
+
+
+@pytest.mark.parametrize("host", ["here", "elsewhere"])
+def test_a_claim_of_a_dead_process_is_taken_over(claims: tuple[Claims, Claims], tmp_path: Path, host: str) -> None:
+    first, second = claims
+    assert first.take("a")
+    path = tmp_path / "claims" / "a"
+    owner = json.loads(path.read_text())
+    if host == "here":
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        path.write_text(json.dumps(owner | {"process": ended.pid}))
+    else:
+        path.write_text(json.dumps(owner | {"host": "another"}))
+        assert not second.take("a")  # it may live
+        old = time.time() - STALE_S - 5
+        os.utime(path, (old, old))
+    assert second.take("a")
+
+
+def test_the_pattern_is_checked(
+    transduce: Callable[..., Any], micro_model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pattern = f"{shards}/part*"
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "part002").write_text("x\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "other").write_text("x")
+    file = tmp_path / "file"
+    file.write_text("x")
+    for options, facts in (
+        (("--in", f"{tmp_path}/none*", "--out", tmp_path / "out"), ("none*",)),
+        (("--in", pattern), ("--out",)),
+        (("--in", pattern, "--out", file), ("--out",)),
+        (("--in", pattern, "--out", shards), (shards,)),
+        (("--in", pattern, "--out", tmp_path / "full"), ("full", "bulk.json")),
+        (("--in", f"{tmp_path}/two/*", "--out", tmp_path / "out", "--json"), ("--json",)),
+        (("--ray", "local", "--out", tmp_path / "out"), ("--in",)),
+    ):
+        refused = transduce("translate", micro_model, *options)
+        assert refused.code == 1, options
+        assert says(refused.err, *facts)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a[b]").write_text("the dog\n")  # a file of that name is no pattern
+    assert transduce("translate", micro_model, "--in", "a[b]", "--out", "c").code == 0
+    with pytest.raises(ConfigError, match="same name"):
+        find_shards(f"{tmp_path.parent}/{tmp_path.name}/../**/part002", tmp_path / "out")
+
+
+def test_the_heartbeat_touches_claims(
+    micro_model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "HEARTBEAT_S", 0.02)
+    ages = list[float]()
+
+    class Slow(InProcess):
+        def translate(self, shard: Shard, out: Path) -> None:
+            path = out / "claims" / shard.name
+            os.utime(path, (1.0, 1.0))
+            time.sleep(0.2)
+            ages.append(time.time() - path.stat().st_mtime)
+            super().translate(shard, out)
+
+    out = tmp_path / "out"
+    translate_shards(
+        BulkJob([micro_model]), find_shards(f"{shards}/part002", out), out, n_workers=1, make_executor=Slow
+    )
+    assert ages
+    assert max(ages) < 10

@@ -1,0 +1,120 @@
+"""Servers for tests: in this process or another, with small untrained models."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from starlette.testclient import TestClient
+
+from transduce.config import ModelConfig, SearchConfig
+from transduce.serving.access import Access
+from transduce.serving.app import make_app
+from transduce.serving.batching import Turn
+from transduce.serving.metrics import Metrics
+from transduce.serving.models import ServingOptions, load_served
+from transduce.serving.state import ServerState
+from transduce.tasks import task_named
+from transduce.tasks.model_folder import write_model_folder
+from transduce.text import Tokenizers, train_bpe, train_word_level
+from transduce.training import weights_of
+
+WORDS = "the a dog cat sees does not sleeps man woman book reads red old young in city of and is".split()
+SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}
+
+
+def translator(folder: Path, *, direction: str = "en-de", seed: int = 3) -> Path:
+    """Write an untrained translator: its translations are long and senseless."""
+    tokenizer = train_bpe([" ".join(WORDS), "Die Katze sieht den alten Hund nicht"] * 2, vocab_size=400)
+    config = ModelConfig(
+        **SIZES | {"n_decoder_layers": 2}, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size
+    )
+    return _written(folder, config, Tokenizers(tokenizer, tokenizer), "translation", direction=direction, seed=seed)
+
+
+def parser(folder: Path) -> Path:
+    """Write an untrained parser."""
+    src = train_bpe([" ".join(WORDS)], vocab_size=300)
+    tgt = train_word_level(["(S (NP XX DT NN )NP (VP VBZ )VP . )S"])
+    tokenizers = Tokenizers(src, tgt)
+    config = ModelConfig(**SIZES, src_vocab_size=src.size, tgt_vocab_size=tgt.size, embeddings="separate")
+    return _written(folder, config, tokenizers, "parsing")
+
+
+def language_model(folder: Path) -> Path:
+    """Write an untrained causal language model."""
+    tokenizer = train_bpe([" ".join(WORDS)] * 2, vocab_size=300)
+    sizes = {"n_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8, "n_positions": 64}
+    config = ModelConfig(system="language-model", **sizes, vocab_size=tokenizer.size)
+    return _written(folder, config, Tokenizers(tokenizer, tokenizer), "causal-lm")
+
+
+def _written(
+    folder: Path, config: ModelConfig, tokenizers: Tokenizers, task: str, *, direction: str = "en-de", seed: int = 3
+) -> Path:
+    torch.manual_seed(seed)
+    model = task_named(task, where="test").build_model(config, tokenizers)
+    write_model_folder(
+        folder, config=config, weights=weights_of(model), tokenizers=tokenizers,
+        search=SearchConfig(max_extra_tokens=5), direction=direction, task=task, card="",
+    )  # fmt: skip
+    return folder
+
+
+def make_state(*folders: Path, access: Access | None = None, **options: Any) -> ServerState:
+    metrics, turn, serving = Metrics(), Turn(), ServingOptions(**{"max_wait_s": 0.002, **options})
+    models = [load_served(each, options=serving, turn=turn, metrics_of=metrics.of_model) for each in folders]
+    return ServerState(models, access=access or Access(), metrics=metrics)
+
+
+@contextmanager
+def serving(*folders: Path, **options: Any) -> Iterator[TestClient]:
+    state = make_state(*folders, **options)
+    try:
+        with TestClient(make_app(state)) as client:
+            client.app_state = state  # type: ignore[assignment]
+            yield client
+    finally:
+        state.close()
+
+
+class RunningServer:
+    """``transduce serve`` as a process of its own."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "transduce", "serve", *map(str, arguments), "--port", "0", "--device", "cpu"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.log = list[str]()
+        self._reader = threading.Thread(target=self.log.extend, args=(self.process.stderr,), daemon=True)
+        self._reader.start()
+        self.url = self.process.stdout.readline().strip()
+        assert self.url.startswith("http://"), self.stop()
+
+    def wait_for_log(self, words: str, timeout_s: float = 30) -> None:
+        give_up = time.monotonic() + timeout_s
+        while not any(words in line for line in self.log):
+            assert time.monotonic() < give_up, self.log
+            time.sleep(0.01)
+
+    def stop(self, number: signal.Signals | None = signal.SIGTERM) -> tuple[int, list[str]]:
+        if number is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(60)
+        self._reader.join(10)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return code, self.log

@@ -1,0 +1,107 @@
+"""Keys, limits, rates and quotas: who is let in, and what each API says to the others."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from serving_tools import serving
+
+from said import naming
+from transduce.errors import ConfigError
+from transduce.serving.access import TooManyRequests, _Rates, read_access
+
+KEYS = f"""
+usage_file = "USAGE"
+[[key]]
+name = "office"
+key = "open sesame"
+characters = 50
+texts = 2
+characters_per_month = 60
+[[key]]
+name = "hasty"
+sha256 = "{hashlib.sha256(b"quick").hexdigest()}"
+requests_per_minute = 2
+"""
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_each_key_has_its_limits(translator_folder: Path, tmp_path: Path) -> None:
+    usage = tmp_path / "usage.json"
+    file = written(tmp_path / "keys.toml", KEYS.replace("USAGE", str(usage)))
+    with serving(translator_folder, access=read_access(file)) as client:
+        fields = {"q": "A cat", "source": "en", "target": "de"}
+        for key, status in ((None, 403), ("wrong", 403), ("open sesame", 200)):
+            answer = client.post("/translate", json=fields | ({} if key is None else {"api_key": key}))
+            assert answer.status_code == status
+            assert "sesame" not in answer.text
+        deepl = {"Authorization": "DeepL-Auth-Key open sesame"}
+        assert client.post("/v2/usage", headers=deepl).json() == {"character_count": 5, "character_limit": 60}
+        assert client.get("/v2/usage").status_code == 403
+        body = {"text": ["x" * 51], "target_lang": "DE"}
+        assert "50 characters" in client.post("/v2/translate", json=body, headers=deepl).json()["message"]
+        body = {"text": ["x"] * 3, "target_lang": "DE"}
+        assert "limit is 2" in client.post("/v2/translate", json=body, headers=deepl).json()["message"]
+        body = {"text": ["x" * 45], "target_lang": "DE"}
+        assert client.post("/v2/translate", json=body, headers=deepl).status_code == 200
+        refused = client.post("/v2/translate", json=body, headers=deepl)
+        assert (refused.status_code, refused.json()) == (456, {"message": "Quota exceeded"})
+        refused = client.post("/translate", json=fields | {"api_key": "open sesame", "q": "x" * 30})
+        assert (refused.status_code, list(refused.json())) == (403, ["error"])
+        bearer = {"Authorization": "Bearer quick"}
+        assert [client.post("/translate", json=fields, headers=bearer).status_code for _ in range(3)] == [200, 200, 429]
+        refused = client.post("/translate", json=fields, headers=bearer)
+        assert 1 <= int(refused.headers["Retry-After"]) <= 31
+        assert client.get("/frontend/settings").json()["keyRequired"]
+        assert client.get("/ready").status_code == 200  # of no concern to a client
+        assert "office" not in client.get("/metrics").text
+    again = read_access(file)  # the counts survive the end of the server
+    office = again.client("open sesame")
+    assert office is not None
+    assert office.characters_used == 50
+
+
+def test_requests_without_a_key_have_limits_of_their_own(translator_folder: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "keys.toml", "[anonymous]\ncharacters = 4\nrequests_per_minute = 3\n")
+    with serving(translator_folder, access=read_access(file)) as client:
+        fields = {"q": "A cat", "source": "en", "target": "de"}
+        assert client.post("/translate", json=fields).status_code == 400
+        assert [client.post("/translate", json=fields | {"q": "Cat"}).status_code for _ in range(3)] == [200, 200, 429]
+        assert client.get("/frontend/settings").json()["charLimit"] == 4
+        any_key = {"Authorization": "DeepL-Auth-Key any"}  # DeepL's clients always send one; there is none to be wrong
+        assert client.get("/v2/languages", headers=any_key).status_code == 429
+
+
+def test_rates_recover() -> None:
+    rates = _Rates()
+    assert [rates.take("a", 60, 0.0) for _ in range(61)] == [0] * 60 + [1]
+    assert rates.take("b", 60, 0.0) == 0
+    assert (rates.take("a", 60, 1.0), rates.take("a", 60, 1.0)) == (0, 1)
+    assert TooManyRequests(60, 3).retry_after_s == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("[", ("TOML",)),
+        ("[[key]]\nname = 'a'", ("'a'", "sha256")),
+        ("[[key]]\nname = 'a'\nkey = 'x'\nsha256 = '" + "0" * 64 + "'", ("sha256",)),
+        ("[[key]]\nname = 'a'\nkey = 'x'\n[[key]]\nname = 'a'\nkey = 'y'", ("'a'",)),
+        ("[[key]]\nname = 'a'\nkey = 'x'\n[[key]]\nname = 'b'\nkey = 'x'", ("twice",)),
+        ("", ("nobody",)),
+        ("[anonymous]\ncharacter = 1", ("character", "characters")),
+        ("[anonymous]\ntexts = 0", ("texts",)),
+    ],
+)
+def test_mistakes_in_the_file_are_named(tmp_path: Path, text: str, facts: tuple[str, ...]) -> None:
+    file = written(tmp_path / "keys.toml", text)
+    with pytest.raises(ConfigError, match=naming(file, *facts)):
+        read_access(file)
+    with pytest.raises(ConfigError, match=naming("none.toml")):
+        read_access(tmp_path / "none.toml")

@@ -1,0 +1,218 @@
+"""Faults under load: malformed requests, kills, full disks; nothing is answered wrongly, and memory stays."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving_tools import WORDS, RunningServer
+
+pytestmark = pytest.mark.reliability
+RunServer = Callable[..., RunningServer]
+
+
+class Connection:
+    """A connection that is kept open."""
+
+    def __init__(self, url: str) -> None:
+        host, _, port = url.removeprefix("http://").partition(":")
+        self._connection = http.client.HTTPConnection(host, int(port), timeout=60)
+
+    def post(self, path: str, **fields: Any) -> tuple[int, Any]:
+        self._connection.request("POST", path, json.dumps(fields), {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture(scope="module")
+def server(translator_folder: Path) -> Iterator[RunningServer]:
+    server = RunningServer(translator_folder)
+    yield server
+    code, log = server.stop()
+    assert code == 0, log
+    assert "Traceback" not in "".join(log)
+
+
+def sentences(n: int, seed: int = 1) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 6))) for _ in range(n)]
+
+
+def memory_mb(process: int) -> float:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def mangled(draw: random.Random) -> bytes:
+    """A request that was right before something happened to it."""
+    body = json.dumps({"q": "the dog", "source": "en", "target": "de"}).encode()
+    request = bytearray(
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    for _ in range(draw.randint(1, 8)):
+        place = draw.randrange(len(request))
+        match draw.randrange(4):
+            case 0:
+                request[place] = draw.randrange(256)
+            case 1:
+                del request[place : place + draw.randint(1, 20)]
+            case 2:
+                request[place:place] = draw.randbytes(draw.randint(1, 40))
+            case _:
+                request[place:place] = request[: draw.randrange(len(request))]
+        if not request:
+            return b"\r\n"
+    return bytes(request)
+
+
+def throw(url: str, n: int, seed: int) -> Counter[str]:
+    """Send mangled requests and count the kinds of answers."""
+    draw, kinds = random.Random(seed), Counter[str]()
+    host, _, port = url.removeprefix("http://").partition(":")
+    for _ in range(n):
+        answer = b""
+        with suppress(OSError), socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(mangled(draw))
+            connection.shutdown(socket.SHUT_WR)  # what is missing will not come
+            while part := connection.recv(1 << 16):
+                answer += part
+        kinds[answer[9:10].decode("latin-1")] += 1
+    return kinds
+
+
+@pytest.mark.parametrize("n", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_malformed_requests_harm_nobody(server: RunningServer, n: int) -> None:
+    connection = Connection(server.url)
+    [text] = sentences(1)
+    expected = connection.post("/translate", q=text, source="en", target="de")
+    connection.close()
+    with ThreadPoolExecutor(8) as pool:
+        thrown = [pool.submit(throw, server.url, n // 8, seed) for seed in range(8)]
+        kinds = sum((each.result() for each in thrown), Counter[str]())
+    assert kinds["5"] == 0, kinds
+    assert kinds["4"] > n // 4, kinds
+    connection = Connection(server.url)
+    assert connection.post("/translate", q=text, source="en", target="de") == expected
+    connection.close()
+
+
+@pytest.mark.parametrize("n", [400, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_each_request_gets_its_own_answer_and_memory_stays(server: RunningServer, n: int) -> None:
+    texts = sentences(50)
+    connection = Connection(server.url)
+    expected = {text: connection.post("/translate", q=text, source="en", target="de")[1] for text in texts}
+    connection.close()
+
+    def client(seed: int) -> int:
+        draw, connection = random.Random(seed), Connection(server.url)
+        n_right = 0
+        for _ in range(n // 16):
+            text = draw.choice(texts)
+            status, answer = connection.post("/translate", q=text, source="en", target="de")
+            n_right += (status, answer) == (200, expected[text])
+        connection.close()
+        return n_right
+
+    sizes = []
+    for part in range(2):
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(client, range(8 * part, 8 * part + 8))) == 8 * (n // 16)
+        sizes.append(memory_mb(server.process.pid))
+    assert sizes[1] < 1.1 * sizes[0] + 20
+
+
+@pytest.mark.slow
+def test_nothing_is_answered_wrongly_when_the_server_is_killed(translator_folder: Path, run_server: RunServer) -> None:
+    server = run_server(translator_folder)
+    texts = sentences(20)
+    connection = Connection(server.url)
+    expected = {text: connection.post("/translate", q=text, source="en", target="de")[1] for text in texts}
+    connection.close()
+    answers, is_over = Counter[str](), threading.Event()
+
+    def client(seed: int) -> None:
+        draw, connection = random.Random(seed), Connection(server.url)
+        while not is_over.is_set():
+            text = draw.choice(texts)
+            try:
+                status, answer = connection.post("/translate", q=text, source="en", target="de")
+            except (OSError, http.client.HTTPException):
+                break
+            answers["right" if (status, answer) == (200, expected[text]) else "wrong"] += 1
+        connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        clients = [pool.submit(client, seed) for seed in range(6)]
+        time.sleep(0.4)
+        server.process.send_signal(signal.SIGKILL)
+        is_over.set()
+        for each in clients:
+            each.result()
+    assert server.stop(None)[0] == -signal.SIGKILL
+    assert answers["right"] > 0
+    assert answers["wrong"] == 0
+
+
+def test_clients_that_go_away_free_the_queue(server: RunningServer) -> None:
+    text = " ".join(f"{each}." for each in sentences(400))
+    body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    for _ in range(10):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(
+                b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+                % (len(body), body)
+            )
+            time.sleep(0.02)
+    give_up = time.monotonic() + 30
+    while True:
+        connection = http.client.HTTPConnection(host, int(port), timeout=10)
+        connection.request("GET", "/metrics")
+        metrics = connection.getresponse().read().decode()
+        connection.close()
+        if 'transduce_waiting_sentences{model="en-de"} 0.0' in metrics:
+            break
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+    assert 'reason="cancelled"' in metrics
+
+
+def test_a_full_queue_says_when_to_come_back_and_a_full_disk_stops_nothing(
+    translator_folder: Path, tmp_path: Path, run_server: RunServer
+) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.write_text('usage_file = "/proc/usage.json"\n[anonymous]\n')  # cannot be written
+    server = run_server(translator_folder, "--queue", 8, "--batch", 2, "--keys", keys)
+    text = " ".join(f"{each}." for each in sentences(30))
+
+    def ask(_: int) -> tuple[int, str | None]:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        connection.request("POST", "/v2/translate", json.dumps({"text": [text], "target_lang": "DE"}))
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status, answer.getheader("Retry-After")
+
+    with ThreadPoolExecutor(12) as pool:
+        results = list(pool.map(ask, range(12)))
+    statuses = Counter(status for status, _ in results)
+    assert statuses.keys() == {200, 429}
+    assert all(retry is not None and int(retry) >= 1 for status, retry in results if status == 429)
+    assert server.stop()[0] == 0

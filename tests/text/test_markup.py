@@ -1,0 +1,166 @@
+"""Tags are taken out and put back, each exactly once, wherever the words go."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.text import word_spans
+from transduce.text.markup import MarkupRules, Unit, divide, html_rules, plain_unit, xml_rules
+
+
+def translated(markup: str, rules: MarkupRules, translations: dict[str, tuple[str, list[int]]]) -> str:
+    """Translate by hand: of each unit the text, and the source word of each target word."""
+    parts = []
+    for part in divide(markup, rules):
+        if isinstance(part, str):
+            parts.append(part)
+            continue
+        target, sources = translations[part.text]
+        weights = np.eye(len(word_spans(part.text)), dtype=np.float32)[sources]
+        parts.append(part.put_back(target, word_spans(target), weights))
+    return "".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("markup", "target", "sources", "expected"),
+    [
+        # The words change their order, and the tags follow.
+        ("I have <b>seen</b> it.", "Ich habe es gesehen.", [0, 1, 3, 2, 4], "Ich habe es <b>gesehen</b>."),
+        ("a <b>big <i>red</i> car</b> stops", "hält ein großes rotes Auto",
+         [4, 0, 1, 2, 3], "hält ein <b>großes <i>rotes</i> Auto</b>"),
+        ("<b>all of it</b>", "alles davon", [0, 2], "<b>alles davon</b>"),
+        ("one <b>two</b> <i>three</i>", "drei zwei eins", [2, 1, 0], "<i>drei</i> <b>zwei</b> eins"),
+        # A single tag stays beside its word.
+        ("press <img src=a.png> now", "jetzt drücken", [1, 0], "jetzt drücken <img src=a.png>"),
+        ("<img src=a.png> press now", "jetzt drücken", [1, 0], "<img src=a.png> jetzt drücken"),
+        ("see <code>x.y</code>.", "siehe.", [0, 1], "siehe <code>x.y</code>."),
+        # Bad nesting and lonely tags survive.
+        ("x <b>y <i>z</b></i>", "x y z", [0, 1, 2], "x <b>y <i>z</b></i>"),
+        ("a </b> c", "a c", [0, 1], "a </b> c"),
+        # Entities are text.
+        ("Tom &amp; <b>Jerry</b>", "Tom & Jerry", [0, 1, 2], "Tom &amp; <b>Jerry</b>"),
+        ("", "", [], ""),
+    ],
+)  # fmt: skip
+def test_tags_follow_their_words(markup: str, target: str, sources: list[int], expected: str) -> None:
+    [text] = [part.text for part in divide(markup, html_rules()) if isinstance(part, Unit)] or [""]
+    assert translated(markup, html_rules(), {text: (target, sources)}) == expected
+
+
+def test_blocks_are_translated_apart() -> None:
+    markup = "<ul>\n<li>One <b>two</b>\n<li translate=no>Three</li>\n</ul><script>if (a < b) x</script><p>Four<br>five"
+    parts = divide(markup, html_rules())
+    assert [part.text for part in parts if isinstance(part, Unit)] == ["One two", "Four", "five"]
+    assert "".join(part if isinstance(part, str) else part.raw for part in parts) == markup
+
+
+def test_what_is_not_translated_stays_as_it_is() -> None:
+    kept = "<span translate='no'>Not <b>this</b> &copy;</span>"
+    [unit] = divide(f"Read {kept} and <CODE>x &lt; 1</CODE> now", html_rules())
+    assert isinstance(unit, Unit)
+    assert re.sub(" +", " ", unit.text) == "Read and now"
+    assert unit.put_back("Lies und jetzt", word_spans("Lies und jetzt"), np.eye(3, dtype=np.float32)) == (
+        f"Lies {kept} und <CODE>x &lt; 1</CODE> jetzt"
+    )
+
+
+def test_xml_names_are_case_sensitive_and_may_be_ignored() -> None:
+    rules = xml_rules(ignored=["x"])
+    [unit] = divide('Save <x id="1">{0}</x> in <X>this</X> <x id="2"></x>', rules)
+    assert isinstance(unit, Unit)
+    assert re.sub(" +", " ", unit.text) == "Save in this"
+    target = "In diesem speichern"
+    result = unit.put_back(target, word_spans(target), np.eye(3, dtype=np.float32)[[1, 2, 0]])
+    assert result.count('<x id="1">{0}</x>') == 1
+    assert result.count("<X>diesem</X>") == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (xml_rules(), ["One two", "Three"]),
+        (xml_rules(finds_outline=False), ["One two Three"]),
+        (xml_rules(finds_outline=False, splitting=["g"]), ["One", "two", "Three"]),
+        (xml_rules(non_splitting=["t"]), ["One two Three"]),
+    ],
+)
+def test_the_outline_of_xml(rules: MarkupRules, expected: list[str]) -> None:
+    markup = "<d><t>One <g>two</g></t><t>Three</t></d>"
+    parts = divide(markup, rules)
+    assert [re.sub(" +", " ", part.text) for part in parts if isinstance(part, Unit)] == expected
+    again = "".join(part if isinstance(part, str) else part.raw for part in parts)
+    assert again == markup
+
+
+def test_addresses_stay_in_plain_text() -> None:
+    unit = plain_unit("Mail a@b.org, see https://x.org/a?b&c or {name}.", is_protected=True)
+    target = "Schreib, siehe oder."
+    result = unit.put_back(target, word_spans(target), np.eye(5, dtype=np.float32))
+    assert result == "Schreib a@b.org, siehe https://x.org/a?b&c oder {name}."
+
+
+TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<!-- c -->", "<x id='1'/>", "<a href='?a&b'>", "</a>", "<p>", "</p>",
+        "<code>", "</code>", "<", ">", "&amp;", "&nbsp;", "<?p?>", "<![CDATA[ x < y ]]>", "<span translate=no>",
+        "</span>", "https://a.org", "{0}", "<b", "'", '"']  # fmt: skip
+markups = st.lists(st.sampled_from([*TAGS, "one", "two ", " three", ".", " ", "東京", "\n"]), max_size=24).map("".join)
+
+
+@given(markups, st.integers(0, 1000), st.sampled_from([html_rules(), xml_rules(ignored=["x"])]), st.booleans())
+def test_every_tag_comes_back_exactly_once(markup: str, seed: int, rules: MarkupRules, is_protected: bool) -> None:
+    """Whatever the translation and the attention; and the words come back unchanged."""
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    for part in divide(markup, rules, is_protected=is_protected):
+        if isinstance(part, str):
+            continue
+        target = " ".join(draw.choices(["ein", "zwei,", "drei.", "(vier)", "京都"], k=draw.randint(0, 6)))
+        words = word_spans(target)
+        weights = rng.random((len(words), len(word_spans(part.text)))).astype(np.float32)
+        result = part.put_back(target, words, weights)
+        assert "".join(result.split()).startswith("".join(part.before.split()))
+        without = result
+        for node, n in sorted(_nodes(part).items(), key=lambda each: -len(each[0])):
+            assert result.count(node) >= n
+            without = without.replace(node, "", n)
+        assert "".join(without.replace("&#160;", "").split()) == "".join(target.split())
+        assert Counter(re.findall("<(b|i)>|</(b|i)>", result)) == Counter(re.findall("<(b|i)>|</(b|i)>", _raw(part)))
+
+
+def _nodes(unit: Unit) -> Counter[str]:
+    found, nodes = Counter[str](), list(unit.nodes)
+    while nodes:
+        node = nodes.pop()
+        found[node.opening] += 1
+        found[node.closing] += 1
+        nodes += node.children
+    del found[""]
+    return found
+
+
+def _raw(unit: Unit) -> str:
+    return "".join(tag * n for tag, n in _nodes(unit).items())
+
+
+@given(markups, st.sampled_from([html_rules(), xml_rules()]), st.booleans())
+def test_nothing_is_lost_in_dividing(markup: str, rules: MarkupRules, is_protected: bool) -> None:
+    parts = divide(markup, rules, is_protected=is_protected)
+    assert "".join(part if isinstance(part, str) else part.raw for part in parts) == markup
+
+
+@pytest.mark.parametrize(
+    "piece", ["<!--", "<a b='", "<b>", "</b>", "<![CDATA[", "<script>", "&lt;", "<", '<a "', "<b><i></b>"]
+)
+def test_hostile_markup_takes_linear_time(piece: str) -> None:
+    started = time.process_time()
+    for part in divide(piece * (60_000 // len(piece)) + "x", html_rules()):
+        if isinstance(part, Unit):
+            whole = [(0, len(part.text))]
+            part.put_back("eins zwei", [(0, 4), (5, 9)], np.ones((2, 1), np.float32), source_words=whole)
+    assert time.process_time() - started < 5
