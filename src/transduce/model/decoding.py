@@ -160,7 +160,14 @@ class DecodingState:
         return DecodingState(layers, allow_B1S, ancestry_BWC, is_dense, positions)
 
     def rewind(self, n_N: Tensor) -> DecodingState:
-        """The state before the last ``n`` tokens of each row, such as rejected drafts; their slots are masked."""
+        """The state before the last ``n`` tokens of each row, such as rejected drafts.
+
+        Their slots are masked; of a single row, they are free again.
+        """
+        n_rewound = int(n_N[0]) if len(n_N) == 1 else 0
+        if n_rewound and self.is_dense:  # the tokens of a dense row are in its last slots
+            ancestry_BWC = self.ancestry_BWC[:, :, : self.n_cached - n_rewound]
+            return replace(self, ancestry_BWC=ancestry_BWC, positions=self.positions.rewind(n_N))
         from_end_BWC = self.ancestry_BWC.flip(2).cumsum(2).flip(2)  # 1 for the last slot of a row's prefix, then 2, ...
         ancestry_BWC = self.ancestry_BWC & (from_end_BWC > n_N.view(-1, self.n_beams, 1))
         return replace(self, ancestry_BWC=ancestry_BWC, is_dense=False, positions=self.positions.rewind(n_N))
