@@ -24,8 +24,10 @@ def load_translator(
     rerank: Path | None,
     weight: float,
     shortlist: Path | None = None,
+    draft: Path | None = None,
+    n_drafted: int = 1,
 ) -> Translator | Reranker:
-    """Load an ensemble of models, with an optional reverse model for reranking, or a model with a shortlist.
+    """Load an ensemble of models, with an optional reverse model for reranking, a model with a shortlist, or a draft.
 
     Raises ConfigError or CheckpointError.
     """
@@ -35,15 +37,22 @@ def load_translator(
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
     translator = Translator.load(*folders, device=device, precision=precision, shortlist=shortlist)
+    if draft is not None:
+        return translator.with_draft(Translator.load(draft, device=device, precision=precision), n_drafted=n_drafted)
     if rerank is None:
         return translator
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)
 
 
 def requested_search(
-    search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None
+    search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None, sample_seed: int | None = None
 ) -> SearchConfig:
-    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones."""
-    from transduce.tasks.translator import search_with
+    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones.
 
+    ``sample_seed``: sample with this seed.
+    """
+    from transduce.tasks.translator import sampling_like, search_with
+
+    if sample_seed is not None:
+        search = sampling_like(search, seed=sample_seed)
     return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)

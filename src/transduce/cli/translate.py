@@ -20,6 +20,7 @@ from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, ty
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
 from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
 from transduce.config import MAX_BEAM_SIZE
+from transduce.errors import ConfigError
 from transduce.files import open_binary
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = ["translate"]
 
 BUFFER_LINES, BUFFER_LINES_OF_WORKER = 2000, 250  # a worker's is smaller, so that short texts are shared too
 MAX_WORKERS = 256
+DRAFT_TOKENS, MAX_DRAFT_TOKENS = 4, 32
 
 
 def translate(
@@ -72,6 +74,20 @@ def translate(
     shortlist: Annotated[
         Path | None, Option(help="Score only the likely target tokens, those of this folder of transduce shortlist.")
     ] = None,
+    draft: Annotated[
+        Path | None,
+        Option(
+            metavar="SMALL",
+            help="Let this smaller model draft tokens, which MODEL verifies several at a time: greedy search, or "
+            "--sample, with the same result.",
+            show_default=False,
+        ),
+    ] = None,
+    draft_tokens: Annotated[
+        int, Option(min=1, max=MAX_DRAFT_TOKENS, help="With --draft: tokens that are drafted for each pass.")
+    ] = DRAFT_TOKENS,
+    sample: options.Sample = False,
+    seed: options.SampleSeed = 1,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
@@ -82,7 +98,9 @@ def translate(
 
     On a terminal, type sentences at a prompt.
     """
-    require_model_folders(folders, rerank, text_usage="--in {}")
+    require_model_folders(folders, rerank, draft, text_usage="--in {}")
+    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
+    _require_one_hypothesis(draft, sample, beam=beam, n_best=n_best, rerank=rerank)
     if source is not None and source != STANDARD:
         open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
@@ -92,8 +110,8 @@ def translate(
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist,
-                split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
+                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, draft, draft_tokens,
+                sample_seed, split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
                 n_workers=workers,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
@@ -101,9 +119,10 @@ def translate(
             translations = team.translate_lines(input_lines(source))
         else:
             translator = load_translator(
-                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist
-            )
-            search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
+                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist,
+                draft=draft, n_drafted=draft_tokens,
+            )  # fmt: skip
+            search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed)
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
@@ -121,6 +140,17 @@ def translate(
                 write(line)
             progress.advance()
         warnings.log_counts()
+
+
+def _require_one_hypothesis(
+    draft: Path | None, is_sampled: bool, *, beam: int | None, n_best: int | None, rerank: Path | None
+) -> None:
+    """Raise ConfigError for a beam beside ``--draft``, or reranking beside ``--draft`` or ``--sample``."""
+    if draft is not None and max(beam or 1, n_best or 1) > 1:
+        option, value = ("--beam", beam) if (beam or 1) > 1 else ("--n-best", n_best)
+        raise ConfigError(f"--draft is for greedy search and --sample; leave out {option} {value}")
+    if rerank is not None and (draft is not None or is_sampled):
+        raise ConfigError(f"--rerank chooses from a beam; leave out {'--draft' if draft is not None else '--sample'}")
 
 
 def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:

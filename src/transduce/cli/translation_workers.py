@@ -33,6 +33,9 @@ class TranslationJob:
     beam: int | None
     alpha: float | None
     shortlist: Path | None
+    draft: Path | None
+    n_drafted: int
+    sample_seed: int | None
     split: bool
     is_scored: bool
     chunk_lines: int
@@ -46,7 +49,7 @@ class TranslationJob:
     def from_message(cls, message: Message) -> Self:
         """Return the job that ``as_message`` described."""
         values = json.loads(message[0])
-        paths = {name: values[name] and Path(values[name]) for name in ("rerank", "shortlist")}
+        paths = {name: values[name] and Path(values[name]) for name in ("rerank", "shortlist", "draft")}
         return cls(**values | paths | {"folders": [Path(folder) for folder in values["folders"]]})
 
 
@@ -104,8 +107,12 @@ def _start(description: list[bytes]) -> Answer:
         rerank=job.rerank,
         weight=job.rerank_weight,
         shortlist=job.shortlist,
+        draft=job.draft,
+        n_drafted=job.n_drafted,
     )
-    search = requested_search(translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha)
+    search = requested_search(
+        translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed
+    )
 
     def answer(request: list[bytes]) -> Message:
         if not request:

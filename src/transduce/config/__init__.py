@@ -39,6 +39,7 @@ from transduce.config.search import (
     BeamSearchConfig,
     GreedySearchConfig,
     InferencePrecision,
+    SampledSearchConfig,
     SearchConfig,
 )
 from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
@@ -48,8 +49,8 @@ __all__ = [
     "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AlignmentConfig", "AnyModelConfig",
     "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig",
     "GreedySearchConfig", "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "ModelConfig", "Precision",
-    "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig", "TransformerConfig",
-    "config_from_mapping", "nearest_name",
+    "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
+    "TransformerConfig", "config_from_mapping", "nearest_name",
 ]  # fmt: skip
 
 

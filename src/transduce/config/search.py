@@ -1,4 +1,4 @@
-"""Search settings: beam search or greedy search."""
+"""Search settings: beam search, greedy search, sampling."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.record import Count, Tagged
+from transduce.config.record import Count, Seed, Tagged
 
 MAX_BEAM_SIZE, MAX_ALPHA = 1000, 100.0
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
 PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]
+Temperature = Annotated[float, Field(ge=0.0, le=1000.0)]
+TopP = Annotated[float, Field(gt=0.0, le=1.0)]
 InferencePrecision = Literal["fp32", "bf16", "int8"]
 
 
@@ -62,7 +64,21 @@ class GreedySearchConfig(SearchConfig):
     n_best: ClassVar[int] = 1
 
 
+class SampledSearchConfig(SearchConfig):
+    """Sampling: each token is drawn from the model's distribution; the seed and the source decide the draws."""
+
+    kind: Literal["sampling"] = "sampling"
+    temperature: Temperature = 1.0  # divides the logits
+    top_k: Count | None = None  # draw from the k most probable tokens
+    top_p: TopP | None = None  # draw from the fewest tokens with at least this probability
+    seed: Seed = 1
+    beam_size: ClassVar[int] = 1
+    n_best: ClassVar[int] = 1
+
+
 # The union of all searches.
 AnySearchConfig = Annotated[
-    BeamSearchConfig | GreedySearchConfig, Discriminator("kind"), BeforeValidator(SearchConfig.with_tag)
+    BeamSearchConfig | GreedySearchConfig | SampledSearchConfig,
+    Discriminator("kind"),
+    BeforeValidator(SearchConfig.with_tag),
 ]
