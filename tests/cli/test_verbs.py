@@ -409,6 +409,18 @@ def test_every_verb_and_flag_is_known() -> None:
         "corpus get": ["--direction", "--from", "--json", "--out", "--pairs", "--seed"],
         "corpus list": ["--data", "--json"],
         "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],
+        "distil": [
+            "--alpha",
+            "--beam",
+            "--device",
+            "--json",
+            "--out",
+            "--precision",
+            "--sample",
+            "--seed",
+            "--src",
+            "--workers",
+        ],
         "doctor": ["--data", "--json"],
         "evaluate": [
             "--alpha",
