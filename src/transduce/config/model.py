@@ -141,6 +141,8 @@ class TransformerConfig(StackFields, EncoderDecoderConfig):
     """The Transformer: the columns of Table 3, and options beyond the paper."""
 
     system: Literal["transformer"] = "transformer"
+    # Blockwise parallel decoding (Stern et al., 2018): tokens proposed at once, by as many heads; 1 is the paper.
+    block_size: Annotated[int, Field(ge=1, le=64)] = 1
 
     @model_validator(mode="after")
     def _positions_fit(self) -> Self:

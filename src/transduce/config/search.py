@@ -57,9 +57,10 @@ class BeamSearchConfig(SearchConfig):
 
 
 class GreedySearchConfig(SearchConfig):
-    """Greedy search: the most probable token at each step."""
+    """Greedy search: the most probable token at each step. A model with several heads proposes blocks of tokens."""
 
     kind: Literal["greedy"] = "greedy"
+    block_size: Count | None = None  # tokens that are proposed at once, at most those of the model; None: all of these
     beam_size: ClassVar[int] = 1
     n_best: ClassVar[int] = 1
 

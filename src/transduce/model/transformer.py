@@ -18,6 +18,7 @@ from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, mak
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
+from transduce.model.output import FurtherHeads
 from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding, causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
@@ -63,6 +64,10 @@ class Transformer(EncoderDecoder):
         decoder_config = StackConfig.from_config(config, config.n_decoder_layers)
         self.decoder = Stack(decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel)
         self.output = make_output(config, tgt_embedding)
+        # Blockwise parallel decoding; without it, the paper's one prediction at each position.
+        self.further_heads = (
+            FurtherHeads(config.d_model, n_heads=config.block_size - 1) if config.block_size > 1 else None
+        )
         initialise(self)
 
     def forward(
@@ -124,6 +129,12 @@ class Transformer(EncoderDecoder):
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
         """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state."""
-        x_NTD, positions = self.target.extend(ids_NT, state.positions, n_new_N)
-        states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
+        states_NTD, state = self.extend_states(ids_NT, state, n_new_N)
         return self.logits(states_NTD), state
+
+    def extend_states(
+        self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
+    ) -> tuple[Tensor, DecodingState]:
+        """The decoder's states (N, T, D) at each of T new tokens of a row, and the next decoding state."""
+        x_NTD, positions = self.target.extend(ids_NT, state.positions, n_new_N)
+        return self.decoder.extend(x_NTD, state, positions, n_new_N)

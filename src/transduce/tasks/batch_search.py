@@ -27,10 +27,11 @@ from transduce.config import (
 )
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import ConfigError
-from transduce.model import EncoderDecoder, Ensemble, for_inference
+from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, Transformer, for_inference
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import (
     Drafter,
+    HeadsDrafter,
     Hypothesis,
     LogProbsProcessor,
     ModelDrafter,
@@ -169,13 +170,17 @@ class BatchSearch:
         is_scored: bool,
     ) -> list[list[Hypothesis]]:
         if self._shortlist is None:
-            draft, drafter = self._draft, None
+            draft, decoder = self._draft, self._decoder
+            drafter: Drafter[Any] | None = None
             # A model with a short table of positions drafts nothing for long sentences.
             if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
                 state = draft._decoder.start(src_BS)
                 drafter = ModelDrafter(draft._decoder.extend, state, n_drafted=self._n_drafted, eos_id=EOS_ID)
+            elif process is None and _has_blocks(decoder, search):
+                decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
+                drafter = HeadsDrafter(decoder.ahead)
             return run_search(
-                self._decoder, src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
+                decoder, src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
                 is_scored=is_scored, drafter=drafter, generators=generators, counts=self.counts,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
@@ -289,6 +294,13 @@ def run_search(
         case never:
             assert_never(never)
     return [[hypothesis] for hypothesis in best]
+
+
+def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
+    """Whether a model proposes blocks of tokens by further heads, and the search is greedy."""
+    if not isinstance(model, Transformer) or model.further_heads is None or isinstance(search, SampledSearchConfig):
+        return False
+    return search.beam_size == 1 and getattr(search, "block_size", None) != 1
 
 
 def _sampling(search: SearchConfig) -> Sampling | None:
