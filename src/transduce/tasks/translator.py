@@ -427,7 +427,7 @@ def search_with(
                 f"search.kind = {search.kind!r} writes one translation of each sentence, got beam_size"
                 f" {changes['beam_size']} and n_best {changes['n_best']}; use search.kind = 'beam'"
             )
-    return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
+    return config_from_mapping(SearchConfig, search.carried_over(changes) | changes, where="search")
 
 
 def greedy_unless_sampled(search: SearchConfig) -> SearchConfig:
