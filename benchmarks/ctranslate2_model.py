@@ -63,7 +63,7 @@ def _check(config: TransformerConfig) -> None:
     if config.positions == "words":
         raise ValueError("CTranslate2 needs positions = 'sinusoidal' or 'learned', got positions = 'words'")
     paper = TransformerConfig()
-    for field in ("activation", "attention_bias", "compatibility", "output_bias", "scale_embeddings"):
+    for field in ("activation", "attention", "attention_bias", "compatibility", "output_bias", "scale_embeddings"):
         if getattr(config, field) != getattr(paper, field):
             raise ValueError(f"this export needs {field} = {getattr(paper, field)!r}, got {getattr(config, field)!r}")
 

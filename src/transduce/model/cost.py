@@ -110,8 +110,9 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
             stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0) + _further_heads(config)
-            multi_head_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
-            return stacks, 2 * _n_learned(config), multi_head_flops * (n_encoder + 2 * n_decoder)
+            flops_per_key = 2 * config.n_heads * (config.d_k + config.d_v)
+            n_keys = _n_keys(config, n_tokens) * (n_encoder + n_decoder) + n_tokens * n_decoder
+            return stacks, 2 * _n_learned(config), flops_per_key * n_keys
         case RecurrentConfig() as config:  # the first encoder layer is bidirectional, each direction of half the width
             layers = _recurrent(config, d // 2) * 2 + _recurrent(config, d) * (n_encoder - 1 + n_decoder)
             stacks = layers + _linear(2 * d, d) * n_decoder
@@ -132,10 +133,16 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d), 0, 0
         case LanguageModelConfig() as config:  # layers without cross-attention
             layers = (_attention(config) + _feed_forward(config) + _norm(d) * 2) * n_decoder
-            attention_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v) * n_decoder
+            flops_per_key = 2 * config.n_heads * (config.d_k + config.d_v)
+            attention_flops = flops_per_key * _n_keys(config, n_tokens) * n_decoder
             return layers + _norm(d) * (1 if config.norm == "pre" else 0), _n_learned(config), attention_flops
         case never:
             assert_never(never)
+
+
+def _n_keys(config: TransformerConfig | LanguageModelConfig, n_tokens: int) -> int:
+    """The positions that a position of self-attention sees."""
+    return min(n_tokens, config.neighbourhood) if config.attention == "restricted" else n_tokens
 
 
 def _n_learned(config: TransformerConfig | LanguageModelConfig | ConvS2SConfig) -> int:

@@ -19,7 +19,7 @@ from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
 from transduce.model.output import FurtherHeads
-from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 
@@ -95,7 +95,7 @@ class Transformer(EncoderDecoder):
         """The encoder's states at the real source positions."""
         x_MD, padding = self.source(src_BS, padding)
         states_MD = self.encoder(
-            x_MD, padding, allow_BTS=padding.allow_B1S(), attention_hook=attention_hook, auxiliary=auxiliary
+            x_MD, padding, allow_BTS=self.encoder.mask(padding), attention_hook=attention_hook, auxiliary=auxiliary
         )
         return EncoderOutput(states_MD, padding)
 
@@ -113,7 +113,7 @@ class Transformer(EncoderDecoder):
         states_ND: Tensor = self.decoder(
             x_ND,
             padding,
-            allow_BTS=causal_mask(padding.shape_BT[1], tgt_BT.device),
+            allow_BTS=self.decoder.mask(padding),
             memory=memory,
             attention_hook=attention_hook,
             auxiliary=auxiliary,
