@@ -527,6 +527,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--draft",
             "--draft-tokens",
             "--in",
+            "--iterations",
             "--json",
             "--n-best",
             "--no-split",

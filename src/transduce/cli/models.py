@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.config import MaskPredictSearchConfig
+from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
     from transduce.config import SearchConfig
@@ -45,14 +47,24 @@ def load_translator(
 
 
 def requested_search(
-    search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None, sample_seed: int | None = None
+    search: SearchConfig,
+    *,
+    n_best: int | None,
+    beam: int | None,
+    alpha: float | None,
+    sample_seed: int | None = None,
+    n_iterations: int | None = None,
 ) -> SearchConfig:
     """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones.
 
-    ``sample_seed``: sample with this seed.
+    ``sample_seed``: sample with this seed; ``n_iterations``: of mask-predict.
     """
     from transduce.tasks.translator import sampling_like, search_with
 
+    if n_iterations is not None:
+        if not isinstance(search, MaskPredictSearchConfig):
+            raise ConfigError(f"--iterations is for models of mask-predict, got search.kind = {search.kind!r}")
+        search = search.model_copy(update={"n_iterations": n_iterations})
     if sample_seed is not None:
         search = sampling_like(search, seed=sample_seed)
     return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)

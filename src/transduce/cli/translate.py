@@ -19,7 +19,7 @@ from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
 from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
-from transduce.config import MAX_BEAM_SIZE
+from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 
@@ -88,6 +88,15 @@ def translate(
     ] = DRAFT_TOKENS,
     sample: options.Sample = False,
     seed: options.SampleSeed = 1,
+    iterations: Annotated[
+        int | None,
+        Option(
+            min=1,
+            max=MAX_ITERATIONS,
+            help="With a model of mask-predict: predict the tokens this many times. Default: the model's.",
+            show_default=False,
+        ),
+    ] = None,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
@@ -111,8 +120,8 @@ def translate(
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
                 folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, draft, draft_tokens,
-                sample_seed, split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
-                n_workers=workers,
+                sample_seed, iterations, split=not no_split, is_scored=is_scored,
+                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -122,7 +131,10 @@ def translate(
                 folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist,
                 draft=draft, n_drafted=draft_tokens,
             )  # fmt: skip
-            search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed)
+            search = requested_search(
+                translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed,
+                n_iterations=iterations,
+            )  # fmt: skip
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
@@ -140,6 +152,12 @@ def translate(
                 write(line)
             progress.advance()
         warnings.log_counts()
+        if draft is not None and workers == 1:
+            passes = translator.passes
+            progress.log(
+                f"{passes.passes_per_sentence:.1f} passes of the model for each sentence, "
+                f"{passes.tokens_per_pass:.2f} tokens a pass"
+            )
 
 
 def _require_one_hypothesis(

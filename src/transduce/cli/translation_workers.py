@@ -36,6 +36,7 @@ class TranslationJob:
     draft: Path | None
     n_drafted: int
     sample_seed: int | None
+    n_iterations: int | None
     split: bool
     is_scored: bool
     chunk_lines: int
@@ -111,8 +112,9 @@ def _start(description: list[bytes]) -> Answer:
         n_drafted=job.n_drafted,
     )
     search = requested_search(
-        translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed
-    )
+        translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed,
+        n_iterations=job.n_iterations,
+    )  # fmt: skip
 
     def answer(request: list[bytes]) -> Message:
         if not request:

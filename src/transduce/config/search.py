@@ -1,4 +1,4 @@
-"""Search settings: beam search, greedy search, sampling."""
+"""Search settings: beam search, greedy search, sampling, mask-predict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
 from transduce.config.record import Count, Seed, Tagged
 
-MAX_BEAM_SIZE, MAX_ALPHA = 1000, 100.0
+MAX_BEAM_SIZE, MAX_ALPHA, MAX_ITERATIONS = 1000, 100.0, 1000
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
 PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]
@@ -77,9 +77,19 @@ class SampledSearchConfig(SearchConfig):
     n_best: ClassVar[int] = 1
 
 
+class MaskPredictSearchConfig(SearchConfig):
+    """Mask-predict (Ghazvininejad et al., 2019), for models of the task of that name."""
+
+    kind: Literal["mask-predict"] = "mask-predict"
+    n_iterations: Annotated[int, Field(ge=1, le=MAX_ITERATIONS)] = 10  # 1: plain non-autoregressive decoding
+    n_lengths: BeamSize = 5  # lengths that are tried for each sentence
+    beam_size: ClassVar[int] = 1
+    n_best: ClassVar[int] = 1
+
+
 # The union of all searches.
 AnySearchConfig = Annotated[
-    BeamSearchConfig | GreedySearchConfig | SampledSearchConfig,
+    BeamSearchConfig | GreedySearchConfig | SampledSearchConfig | MaskPredictSearchConfig,
     Discriminator("kind"),
     BeforeValidator(SearchConfig.with_tag),
 ]

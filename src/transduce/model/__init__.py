@@ -16,6 +16,7 @@ from transduce.model.inference import fast_precision, for_inference, has_int8_pr
 from transduce.model.initialisation import ShapesOnly
 from transduce.model.language_model import RewardLM, TransformerLM, ValuedLM
 from transduce.model.make import make_model
+from transduce.model.masked_transformer import MaskedTransformer
 from transduce.model.output import FurtherHeads, LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
 from transduce.model.padding import EncoderOutput
 from transduce.model.stack import Stack
@@ -38,6 +39,7 @@ __all__ = [
     "FurtherHeads",
     "LearnedPositions",
     "LinearOutput",
+    "MaskedTransformer",
     "MultiHeadOutput",
     "OutputLayer",
     "RewardLM",

@@ -33,7 +33,8 @@ class Transformer(EncoderDecoder):
     """The encoder-decoder of figure 1 over ids padded on the right with 0.
 
     ``kernel`` selects the attention implementation: "reference" (readable), "fused" (torch's) or "auto" (the faster).
-    ``source`` and ``target`` make front ends over the two embeddings; the default is section 3.5.
+    ``source`` and ``target`` make front ends over the two embeddings; the default is section 3.5. Without ``is_causal``
+    the decoder sees both sides, and cannot write from left to right.
     Weights are sampled from torch's global generator: call ``torch.manual_seed`` first.
 
     >>> import torch
@@ -51,6 +52,7 @@ class Transformer(EncoderDecoder):
         source: SourceMaker | None = None,
         target: FrontEndMaker | None = None,
         kernel: AttentionKernel = "auto",
+        is_causal: bool = True,
     ) -> None:
         super().__init__(config)
 
@@ -62,7 +64,9 @@ class Transformer(EncoderDecoder):
         self.source: FrontEnd = (source or with_positions)(src_embedding)
         self.encoder = Stack(StackConfig.from_config(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
         decoder_config = StackConfig.from_config(config, config.n_decoder_layers)
-        self.decoder = Stack(decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel)
+        self.decoder = Stack(
+            decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel, is_causal=is_causal
+        )
         self.output = make_output(config, tgt_embedding)
         # Blockwise parallel decoding; without it, the paper's one prediction at each position.
         self.further_heads = (

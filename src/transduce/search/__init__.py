@@ -5,6 +5,7 @@ from transduce.search.constraint import Constraint
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
+from transduce.search.mask_predict import mask_predict
 from transduce.search.processor import Constrained, LogProbsProcessor, Prefixes
 from transduce.search.protocol import (
     DecodingState,
@@ -27,5 +28,6 @@ from transduce.search.speculative import (
 __all__ = [
     "Constrained", "Constraint", "DecodingState", "Drafter", "Drafts", "ExtendFunction", "HeadsDrafter", "Hypothesis",
     "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes", "RewindableState", "RewindableT", "Sampling",
-    "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "speculative_search",
+    "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict",
+    "speculative_search",
 ]  # fmt: skip

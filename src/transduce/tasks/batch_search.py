@@ -9,6 +9,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import shake_128
 from typing import Any, Protocol, assert_never, cast
 
@@ -21,13 +22,15 @@ from transduce.config import (
     ConvS2SConfig,
     GreedySearchConfig,
     InferencePrecision,
+    MaskPredictSearchConfig,
     SampledSearchConfig,
     SearchConfig,
     TransformerConfig,
 )
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import ConfigError
-from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, Transformer, for_inference
+from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, MaskedTransformer, Transformer, for_inference
+from transduce.model.masked_transformer import MASK_ID
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import (
     Drafter,
@@ -40,6 +43,7 @@ from transduce.search import (
     Sampling,
     beam_search,
     greedy_search,
+    mask_predict,
     speculative_search,
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
@@ -82,11 +86,14 @@ class BatchSearch:
     ) -> None:
         """``shortlist``: score only its tokens. ``suppressed_ids``: tokens that are never generated.
 
-        Raises ConfigError for a shortlist with an ensemble.
+        Raises ConfigError for a shortlist with an ensemble, or a model for mask-predict with either.
         """
         copies = [for_inference(each, precision) for each in models]
         if shortlist is not None and len(copies) > 1:
             raise ConfigError("a shortlist cannot be used with an ensemble; leave one of them out")
+        self._is_masked = any(isinstance(model, MaskedTransformer) for model in models)
+        if self._is_masked and (len(copies) > 1 or shortlist is not None):
+            raise ConfigError("a model for mask-predict works alone: no ensemble, no shortlist")
         self._shortlist = shortlist
         self.counts = PassCounts()
         self._draft: BatchSearch | None = None
@@ -101,6 +108,8 @@ class BatchSearch:
 
         Both have the same vocabularies. Raises ConfigError for a shortlist, or for less than one token.
         """
+        if self._is_masked or draft._is_masked:
+            raise ConfigError("a draft needs two models that write from left to right; one of them is for mask-predict")
         if self._shortlist is not None or draft._shortlist is not None:
             raise ConfigError("a draft needs the whole vocabulary; leave out the shortlist")
         if n_drafted < 1:
@@ -134,8 +143,12 @@ class BatchSearch:
         """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
         ``min_tokens``: for each text, the least value of its maximum output length, EOS included. Without
-        ``is_scored``, the hypotheses of greedy search have no scores.
+        ``is_scored``, the hypotheses of greedy search have no scores. Raises ConfigError if model and search do not go
+        together.
         """
+        if self._is_masked != isinstance(search, MaskPredictSearchConfig):
+            needed = "search.kind = 'mask-predict'" if self._is_masked else "another search.kind"
+            raise ConfigError(f"this model needs {needed}, got search.kind = {search.kind!r}")
         encoded = self.source_ids(texts)
         sources = [ids[: self.max_source_tokens - 1] for ids in encoded]
         nonempty = [index for index, ids in enumerate(sources) if ids]
@@ -169,6 +182,8 @@ class BatchSearch:
         *,
         is_scored: bool,
     ) -> list[list[Hypothesis]]:
+        if isinstance(search, MaskPredictSearchConfig):
+            return self._mask_predict(src_BS, max_lengths_B, search)
         if self._shortlist is None:
             draft, decoder = self._draft, self._decoder
             drafter: Drafter[Any] | None = None
@@ -190,6 +205,26 @@ class BatchSearch:
             decoder, src_BS, max_lengths_B, search, is_scored=is_scored, generators=generators, counts=self.counts
         )
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
+
+    def _mask_predict(
+        self, src_BS: Tensor, max_lengths_B: Tensor, search: MaskPredictSearchConfig
+    ) -> list[list[Hypothesis]]:
+        """Predict all tokens at once, several times."""
+        model = cast(MaskedTransformer, self._decoder)
+        memory = model.encode(src_BS)
+        src_lengths_B = (src_BS != PAD_ID).sum(dim=1) - 1
+        lengths_BW = model.likely_lengths(memory, src_lengths_B, max_lengths_B - 1, search.n_lengths)
+        best = mask_predict(
+            partial(model.predict, memory),
+            lengths_BW,
+            n_iterations=search.n_iterations,
+            mask_id=MASK_ID,
+            eos_id=EOS_ID,
+            pad_id=PAD_ID,
+            suppressed_ids=(PAD_ID, BOS_ID, *self._suppressed_ids),
+            counts=self.counts,
+        )
+        return [[hypothesis] for hypothesis in best]
 
 
 def max_positions(model: EncoderDecoder) -> int:
@@ -291,6 +326,8 @@ def run_search(
                 is_scored=is_scored,
                 counts=counts,
             )
+        case MaskPredictSearchConfig():
+            raise ConfigError("search.kind = 'mask-predict' needs a model of that task")
         case never:
             assert_never(never)
     return [[hypothesis] for hypothesis in best]

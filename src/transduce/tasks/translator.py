@@ -171,7 +171,8 @@ class Translator:
         device = usable_device(device)
         first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
         for path, loaded in zip((folder, *others), (first, *more), strict=True):
-            loaded.require_task("translation", Path(path))
+            if loaded.task != "mask-predict":
+                loaded.require_task("translation", Path(path))
         for path, loaded in zip(others, more, strict=True):
             if (loaded.tokenizers.fingerprint, loaded.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(
@@ -424,8 +425,8 @@ def search_with(
             changes["kind"] = "beam"
         else:
             raise ConfigError(
-                f"search.kind = {search.kind!r} writes one translation of each sentence, got beam_size"
-                f" {changes['beam_size']} and n_best {changes['n_best']}; use search.kind = 'beam'"
+                f"search.kind = {search.kind!r} writes one translation of each sentence without a beam, got beam_size"
+                f" {changes['beam_size']} and n_best {changes['n_best']}"
             )
     return config_from_mapping(SearchConfig, search.carried_over(changes) | changes, where="search")
 
