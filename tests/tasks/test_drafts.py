@@ -12,6 +12,7 @@ from said import naming
 from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
 from transduce.errors import ConfigError
 from transduce.model import Ensemble, Transformer
+from transduce.model.shortlist import Shortlist
 from transduce.search import ModelDrafter, PassCounts
 from transduce.tasks import Translator
 from transduce.tasks.batch_search import BatchSearch, run_search
@@ -82,6 +83,22 @@ def test_an_ensemble_has_drafts_too(translator: Translator, small: Translator) -
     ensemble = Translator(translator.model, translator.tokenizers, GREEDY, direction="en-de", others=[other.model])
     texts = sentences(6)
     assert ensemble.translate(texts, draft=small) == ensemble.translate(texts)
+
+
+def test_a_shortlist_of_the_draft_changes_no_text(translator: Translator) -> None:
+    draw, size = torch.Generator().manual_seed(3), translator.tokenizers.src.size
+    candidates_VR = torch.randint(4, size, (size, 6), generator=draw, dtype=torch.int32)
+    short = Translator(
+        nearly(translator).model, translator.tokenizers, GREEDY, direction="en-de",
+        shortlist=Shortlist(candidates_VR, torch.arange(4, 80, dtype=torch.int32)),
+    )  # fmt: skip
+    texts, drafted = sentences(8), translator.with_draft(short)
+    assert drafted.translate(texts) == translator.translate(texts, search=GREEDY)
+    assert 1 < drafted.passes.tokens_per_pass < 4
+    sampled = sampling_like(GREEDY, seed=3)
+    assert drafted.translate(texts, search=sampled) == [drafted.translate([text], search=sampled)[0] for text in texts]
+    with pytest.raises(ConfigError, match=naming("shortlist")):
+        short.with_draft(translator)
 
 
 def test_a_draft_with_few_positions_is_left_out_for_long_sentences(translator: Translator) -> None:

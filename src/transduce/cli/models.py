@@ -38,9 +38,11 @@ def load_translator(
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
-    translator = Translator.load(*folders, device=device, precision=precision, shortlist=shortlist)
+    of_model = None if draft is not None else shortlist  # a draft has the shortlist itself
+    translator = Translator.load(*folders, device=device, precision=precision, shortlist=of_model)
     if draft is not None:
-        return translator.with_draft(Translator.load(draft, device=device, precision=precision), n_drafted=n_drafted)
+        small = Translator.load(draft, device=device, precision=precision, shortlist=shortlist)
+        return translator.with_draft(small, n_drafted=n_drafted)
     if rerank is None:
         return translator
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)

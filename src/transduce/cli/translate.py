@@ -72,7 +72,11 @@ def translate(
     ] = 1,
     no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     shortlist: Annotated[
-        Path | None, Option(help="Score only the likely target tokens, those of this folder of transduce shortlist.")
+        Path | None,
+        Option(
+            help="Score only the likely target tokens, those of this folder of transduce shortlist; with --draft, only "
+            "for drafts, so that the result is the same."
+        ),
     ] = None,
     draft: Annotated[
         Path | None,
@@ -153,6 +157,9 @@ def translate(
             progress.advance()
         warnings.log_counts()
         if draft is not None and workers == 1:
+            from transduce.tasks import Translator
+
+            assert isinstance(translator, Translator)
             passes = translator.passes
             progress.log(
                 f"{passes.passes_per_sentence:.1f} passes of the model for each sentence, "

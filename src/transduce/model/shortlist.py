@@ -95,7 +95,19 @@ class ShortlistDecoder:
         self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, ShortlistState]:
         """Read T tokens of every row; return the logits (N, T, X) after each and the next state."""
-        logits_NTX, next_state = self._model.extend(self.ids_X[ids_NT], state.state, n_new_N)
+        return self._extend(self.ids_X[ids_NT], state, n_new_N)
+
+    def extend_by_ids(
+        self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None = None
+    ) -> tuple[Tensor, ShortlistState]:
+        """``extend`` for the vocabulary's ids: logits (N, T, V), minus infinity for tokens outside of the shortlist."""
+        logits_NTX, state = self._extend(ids_NT, state, n_new_N)
+        logits_NTV = logits_NTX.new_full((*ids_NT.shape, self._model.config.tgt_vocab_size), -torch.inf)
+        logits_NTV[:, :, self.ids_X] = logits_NTX
+        return logits_NTV, state
+
+    def _extend(self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None) -> tuple[Tensor, ShortlistState]:
+        logits_NTX, next_state = self._model.extend(ids_NT, state.state, n_new_N)
         logits_NTX = logits_NTX.masked_fill(self._is_excluded_BX[state.sentence_N].unsqueeze(1), -torch.inf)
         return logits_NTX, ShortlistState(next_state, state.sentence_N)
 

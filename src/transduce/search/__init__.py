@@ -28,6 +28,5 @@ from transduce.search.speculative import (
 __all__ = [
     "Constrained", "Constraint", "DecodingState", "Drafter", "Drafts", "ExtendFunction", "HeadsDrafter", "Hypothesis",
     "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes", "RewindableState", "RewindableT", "Sampling",
-    "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict",
-    "speculative_search",
+    "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict", "speculative_search",
 ]  # fmt: skip

@@ -106,12 +106,15 @@ class BatchSearch:
     def with_draft(self, draft: BatchSearch, n_drafted: int) -> BatchSearch:
         """The same search, for which the model of another one drafts ``n_drafted`` tokens a pass.
 
-        Both have the same vocabularies. Raises ConfigError for a shortlist, or for less than one token.
+        Both have the same vocabularies; a shortlist of the other one makes drafts faster and changes no result. Raises
+        ConfigError for a shortlist of this one, or for less than one token.
         """
         if self._is_masked or draft._is_masked:
             raise ConfigError("a draft needs two models that write from left to right; one of them is for mask-predict")
-        if self._shortlist is not None or draft._shortlist is not None:
-            raise ConfigError("a draft needs the whole vocabulary; leave out the shortlist")
+        if self._shortlist is not None:
+            raise ConfigError(
+                "the model that verifies drafts scores its whole vocabulary; a shortlist is for the draft"
+            )
         if n_drafted < 1:
             raise ConfigError(f"a draft should have at least 1 token, got {n_drafted}")
         other = copy.copy(self)
@@ -189,8 +192,7 @@ class BatchSearch:
             drafter: Drafter[Any] | None = None
             # A model with a short table of positions drafts nothing for long sentences.
             if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
-                state = draft._decoder.start(src_BS)
-                drafter = ModelDrafter(draft._decoder.extend, state, n_drafted=self._n_drafted, eos_id=EOS_ID)
+                drafter = draft._drafter(src_BS, self._n_drafted)
             elif process is None and _has_blocks(decoder, search):
                 decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
                 drafter = HeadsDrafter(decoder.ahead)
@@ -205,6 +207,14 @@ class BatchSearch:
             decoder, src_BS, max_lengths_B, search, is_scored=is_scored, generators=generators, counts=self.counts
         )
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
+
+    def _drafter(self, src_BS: Tensor, n_drafted: int) -> ModelDrafter[Any]:
+        """What drafts for a batch of sources."""
+        if self._shortlist is None:
+            state = self._decoder.start(src_BS)
+            return ModelDrafter(self._decoder.extend, state, n_drafted=n_drafted, eos_id=EOS_ID)
+        decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
+        return ModelDrafter(decoder.extend_by_ids, decoder.start(src_BS), n_drafted=n_drafted, eos_id=EOS_ID)
 
     def _mask_predict(
         self, src_BS: Tensor, max_lengths_B: Tensor, search: MaskPredictSearchConfig

@@ -134,8 +134,10 @@ class Translator:
         """Return the translator for which a smaller one drafts ``n_drafted`` tokens a pass: speculative decoding.
 
         Its search is greedy, or samples. The texts are those of this translator alone, or have their distribution; they
-        come faster the more often the two agree. ``passes`` counts. Both share the vocabularies.
-        Raises ConfigError for other vocabularies or another direction, for a shortlist, or for less than one token.
+        come faster the more often the two agree. ``passes`` counts. Both share the vocabularies; a shortlist makes a
+        draft faster and changes no text.
+        Raises ConfigError for other vocabularies or another direction, for a shortlist of this translator, or for less
+        than one token.
         """
         languages, of_draft = ((each.src_language, each.tgt_language) for each in (self, draft))
         if (draft.tokenizers.fingerprint, of_draft) != (self.tokenizers.fingerprint, languages):
