@@ -172,7 +172,8 @@ def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
 def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) -> dict[str, Callable[[], Decoder]]:
     """Return a factory of each system, called in its process; write the weights for CTranslate2 to ``folder``."""
     import ctranslate2
-    from ctranslate2_model import write_ctranslate2_model
+
+    from transduce.paper.future.ctranslate2_model import write_ctranslate2_model
 
     names = token_names(config.src_vocab_size)
     write_ctranslate2_model(make_model(config), folder, src_tokens=names, tgt_tokens=names)

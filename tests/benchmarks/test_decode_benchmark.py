@@ -34,7 +34,7 @@ def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
     fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    from ctranslate2_model import write_ctranslate2_model
+    from transduce.paper.future.ctranslate2_model import write_ctranslate2_model
 
     torch.manual_seed(1)
     sizes = {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 4, "d_k": 8, "d_v": 8}
@@ -69,7 +69,7 @@ def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
 
 def test_heads_that_do_not_divide_the_model_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    from ctranslate2_model import write_ctranslate2_model
+    from transduce.paper.future.ctranslate2_model import write_ctranslate2_model
 
     config = ModelConfig(d_model=32, n_heads=4, d_k=4, d_v=8, d_ff=8, src_vocab_size=4, tgt_vocab_size=4)
     with pytest.raises(ValueError, match=r"\bd_k 4\b.*\bd_v 8\b.*\bd_model 32\b.*\bn_heads 4\b"):

@@ -10,10 +10,23 @@ from typing import Any
 from said import says
 from transduce.corpora.parallel_files import read_tab_separated
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, train
+from transduce.tasks import ScoredText, Translation, Translator, train
+from transduce.tasks.distillation import DistilledCounts, distilled_pairs
 
 CommandLine = Callable[..., Any]
-LINES = ["The dog sleeps.", "", "A\tcat\u2028sees the old man. The child sleeps.", "word " * 1500, "The woman sees it."]
+LINES = ["The dog sleeps.", "", "A\tcat\u2028sees the old man. The child sleeps.", "The woman sees it."]
+
+
+def test_what_is_left_out_is_counted() -> None:
+    def translation(source: str, text: str, **flags: bool) -> Translation:
+        return Translation(source, (ScoredText(text, 0.0),), **flags)
+
+    counts, lines = DistilledCounts(), [
+        translation("a\tcat ", " eine\u2028Katze"), translation("", ""), translation("a dog", " "),
+        translation("very long", "sehr lang", is_truncated=True), translation("a dog", "ein Hund", is_short=True),
+    ]  # fmt: skip
+    assert list(distilled_pairs(lines, counts)) == [("a cat", "eine Katze"), ("a dog", "ein Hund")]
+    assert counts.as_json() == {"pairs": 2, "empty": 2, "too_long": 1}
 
 
 def test_a_student_is_trained_on_what_its_teacher_writes(
@@ -23,13 +36,13 @@ def test_a_student_is_trained_on_what_its_teacher_writes(
     src.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     outcome = transduce("distil", micro_model, "--src", src, "--out", out, "--alpha", 9, "--json")
     assert outcome.code == 0
-    assert json.loads(outcome.out) == {"out": str(out), "pairs": 3, "empty": 1, "too_long": 1}
+    assert json.loads(outcome.out) == {"out": str(out), "pairs": 3, "empty": 1, "too_long": 0}
     pairs = list(read_tab_separated(out))
     teacher = Translator.load(micro_model)
-    assert [source for source, _ in pairs] == [LINES[0], "A cat sees the old man. The child sleeps.", LINES[4]]
-    assert [target for _, target in pairs] == teacher.translate([LINES[0], LINES[2], LINES[4]], split=False, alpha=9)
+    assert [source for source, _ in pairs] == [LINES[0], "A cat sees the old man. The child sleeps.", LINES[3]]
+    assert [target for _, target in pairs] == teacher.translate([LINES[0], LINES[2], LINES[3]], split=False, alpha=9)
     text = transduce("distil", micro_model, "--src", src, "--out", tmp_path / "again.tsv", "--alpha", 9)
-    assert says(text.out, tmp_path / "again.tsv", 3, 1)
+    assert says(text.out, tmp_path / "again.tsv", 3, 1, 0)
     sampled = transduce("distil", micro_model, "--src", src, "--out", tmp_path / "sampled.tsv", "--sample", "--json")
     assert sampled.code == 0
     drawn = list(read_tab_separated(tmp_path / "sampled.tsv"))

@@ -236,8 +236,12 @@ def test_another_system_has_its_own_attention() -> None:
 
 
 def test_a_translator_is_trained_with_it(micro_recipe: Any, tmp_path: Any) -> None:
-    short = ["training.max_updates=2", "training.checkpoint_every_updates=1", "training.average_last=1",
-             "training.validate_every_updates=2", "model.attention=restricted", "model.neighbourhood=5"]  # fmt: skip
+    few = tmp_path / "few.tsv"
+    few.write_text("the dog\tder Hund\na cat\teine Katze\n" * 9, encoding="utf-8")
+    short = ["data.corpus=files", *(f"data.{split}_tsv='{few}'" for split in ("train", "dev", "test")),
+             "data.vocab_size=300", "training.max_updates=2", "training.checkpoint_every_updates=1",
+             "training.average_last=1", "training.validate_every_updates=2", "model.attention=restricted",
+             "model.neighbourhood=5"]  # fmt: skip
     result = train(read_recipe(micro_recipe, short), tmp_path / "run")
     assert result.model_folder is not None
     assert "restricted to 5 positions" in (result.model_folder / "README.md").read_text(encoding="utf-8")

@@ -16,10 +16,7 @@ from transduce.tasks import Translator, train
 from transduce.tasks.objective import PairObjective, further_heads_loss
 from transduce.text import Tokenizers, train_bpe
 
-PAIRS = [
-    ("the old dog sleeps", "der alte Hund schläft"), ("a cat sees the child", "eine Katze sieht das Kind"),
-    ("she hears the river", "sie hört den Fluss"), ("he likes it", "er mag es"),
-]  # fmt: skip
+PAIRS = [("the old dog", "der alte Hund"), ("a cat", "eine Katze"), ("he likes it", "er mag es")]
 
 
 def make(block_size: int, vocab_size: int = 30, **changes: object) -> Transformer:
@@ -92,7 +89,7 @@ def test_blocks_change_no_output_and_need_fewer_passes_once_the_heads_have_learn
         torch.optim.Adam(model.parameters(), lr=3e-3),
     )
     tokens_per_pass = []
-    for n_updates in (0, 150):
+    for n_updates in (0, 120):
         model.train()
         for update in range(n_updates):
             optimiser.zero_grad()
@@ -101,7 +98,7 @@ def test_blocks_change_no_output_and_need_fewer_passes_once_the_heads_have_learn
         translator = Translator(
             model.eval(), Tokenizers(tokenizer, tokenizer), SearchConfig(max_extra_tokens=6), direction="en-de"
         )
-        texts = [*(text for text, _ in PAIRS), "a dog hears", "the cat and the old child like the river"]
+        texts = [*(text for text, _ in PAIRS), "a dog", "the cat likes the old dog"]
         one_at_a_time = GreedySearchConfig(max_extra_tokens=6, block_size=1)
         expected = translator.translate(texts, search=one_at_a_time)
         assert translator.passes.passes == 0
@@ -109,7 +106,7 @@ def test_blocks_change_no_output_and_need_fewer_passes_once_the_heads_have_learn
             assert translator.translate(texts, search=search) == expected
             assert translator.translate(texts, search=search, max_tokens_per_batch=1) == expected
         tokens_per_pass.append(translator.passes.tokens_per_pass)
-    assert expected[:4] == [text for _, text in PAIRS]
+    assert expected[:3] == [text for _, text in PAIRS]
     assert 1 <= tokens_per_pass[0] < 1.5
     assert 1.8 < tokens_per_pass[1] <= 4
 
@@ -128,8 +125,10 @@ def test_every_precision_has_its_heads(precision: str) -> None:
 
 
 def test_heads_are_put_on_a_translator(micro_model: Path, micro_recipe: Path, tmp_path: Path) -> None:
-    lines: list[str] = []
-    settings = ["model.block_size=3", f"training.init_from='{micro_model}'", f"data.tokenizer_from='{micro_model}'",
+    lines, few = list[str](), tmp_path / "few.tsv"
+    few.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS * 5), encoding="utf-8")
+    settings = ["data.corpus=files", *(f"data.{split}_tsv='{few}'" for split in ("train", "dev", "test")),
+                "model.block_size=3", f"training.init_from='{micro_model}'", f"data.tokenizer_from='{micro_model}'",
                 "training.max_updates=2", "training.checkpoint_every_updates=1", "training.average_last=1",
                 "training.validate_every_updates=2", "search.kind=greedy"]  # fmt: skip
     result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=lines.append)
@@ -138,6 +137,8 @@ def test_heads_are_put_on_a_translator(micro_model: Path, micro_recipe: Path, tm
     translator = Translator.load(result.model_folder)
     texts = ["The dog sleeps.", "The woman sees the old cat."]
     one = GreedySearchConfig(max_extra_tokens=5, block_size=1)
-    assert translator.translate(texts) == translator.translate(texts, search=one)
+    alone = translator.translate(texts, search=one, split=False)
+    assert translator.passes.sentences == 0
+    assert translator.translate(texts, split=False) == alone
     assert translator.passes.sentences == 2
     assert "blocks of 3 tokens" in (result.model_folder / "README.md").read_text(encoding="utf-8")

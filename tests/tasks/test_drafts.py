@@ -59,11 +59,8 @@ def nearly(translator: Translator, noise: float = 0.02) -> Translator:
     return Translator(other.model, translator.tokenizers, translator.search, direction="en-de")
 
 
-@pytest.mark.parametrize("n_drafted", [1, 5])
-def test_in_float64_the_texts_are_those_of_greedy_search(
-    translator: Translator, small: Translator, n_drafted: int
-) -> None:
-    texts = [*sentences(11, seed=n_drafted), ""]
+def test_in_float64_the_texts_are_those_of_greedy_search(translator: Translator, small: Translator) -> None:
+    n_drafted, texts = 4, [*sentences(11), ""]
     alone = translator.translate(texts, search=GREEDY)
     passes = []
     for draft in (small, nearly(translator), translator):
@@ -112,7 +109,7 @@ def test_a_draft_with_few_positions_is_left_out_for_long_sentences(translator: T
 @torch.no_grad()
 def test_tokens_drawn_with_a_draft_have_the_distribution_of_the_model(translator: Translator) -> None:
     """The first two tokens of many draws; Pearson's chi-square against the softmax, rare pairs together."""
-    n, model, small = 2500, translator.model, nearly(translator, 0.2)
+    n, model, small = 1200, translator.model, nearly(translator, 0.2)
     source = [*translator.tokenizers.src.encode("the old dog"), EOS_ID]
     src_BS = torch.tensor([source] * n)
     drafter = ModelDrafter(small.model.extend, small.model.start(src_BS), n_drafted=2, eos_id=EOS_ID)
@@ -190,9 +187,7 @@ def test_command_line(transduce, micro_model: Path) -> None:  # type: ignore[no-
     drafted = transduce("translate", micro_model, "--draft", micro_model, "--draft-tokens", 3, stdin=lines)
     assert (drafted.code, drafted.out) == (0, greedy.out)
     options = ("--sample", "--seed", 7, "--draft", micro_model)
-    sampled, again = (
-        transduce("translate", micro_model, *options, *more, stdin=lines) for more in ((), ("--workers", 2))
-    )
+    sampled, again = (transduce("translate", micro_model, *options, stdin=lines) for _ in range(2))
     assert sampled.out == again.out != greedy.out
     for options, facts in (
         (("--draft", micro_model, "--beam", 4), ("--draft", "--beam 4")),

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ctranslate2.specs import TransformerSpec
+from ctranslate2.specs import TransformerSpec  # in the extra "bench"
 from torch import Tensor, nn
 
-from transduce.config import TransformerConfig
+from transduce.config import EncoderDecoderConfig, TransformerConfig
 from transduce.model import Transformer
 from transduce.model.attention import CrossAttention, SelfAttention
 from transduce.model.embedding import LearnedPositions, SinusoidalPositions
@@ -37,8 +37,7 @@ def write_ctranslate2_model(
     Raises ValueError if d_k or d_v is not d_model / n_heads, for positions = 'words', which CTranslate2 lacks, or for a
     switch of later models.
     """
-    config = model.config
-    _check(config)
+    config = _checked(model.config)
     spec = TransformerSpec.from_config(
         (config.n_encoder_layers, config.n_decoder_layers), config.n_heads, pre_norm=config.norm == "pre"
     )
@@ -54,7 +53,9 @@ def write_ctranslate2_model(
     spec.save(str(folder))
 
 
-def _check(config: TransformerConfig) -> None:
+def _checked(config: EncoderDecoderConfig) -> TransformerConfig:
+    """Return the configuration. Raises ValueError if CTranslate2 has no such model."""
+    assert isinstance(config, TransformerConfig)
     if not config.n_heads * config.d_k == config.n_heads * config.d_v == config.d_model:
         raise ValueError(
             f"CTranslate2 needs d_k = d_v = d_model / n_heads; "
@@ -66,12 +67,14 @@ def _check(config: TransformerConfig) -> None:
     for field in ("activation", "attention", "attention_bias", "compatibility", "output_bias", "scale_embeddings"):
         if getattr(config, field) != getattr(paper, field):
             raise ValueError(f"this export needs {field} = {getattr(paper, field)!r}, got {getattr(config, field)!r}")
+    return config
 
 
 def _set_encoder(spec: Any, model: Transformer) -> None:
-    spec.embeddings[0].weight = model.source.embedding.weight
-    spec.position_encodings.encodings = _position_table(model.source.positions)
-    if model.config.norm == "pre":
+    source: Any = model.source
+    spec.embeddings[0].weight = source.embedding.weight
+    spec.position_encodings.encodings = _position_table(source.positions)
+    if isinstance(model.encoder.norm, nn.LayerNorm):
         _set_norm(spec.layer_norm, model.encoder.norm)
     for layer_spec, layer in zip(spec.layer, model.encoder, strict=True):
         _set_layer(layer_spec, layer)
@@ -81,7 +84,7 @@ def _set_decoder(spec: Any, model: Transformer) -> None:
     spec.embeddings.weight = model.target.embedding.weight
     spec.projection.weight = model.output_weight
     spec.position_encodings.encodings = _position_table(model.target.positions)
-    if model.config.norm == "pre":
+    if isinstance(model.decoder.norm, nn.LayerNorm):
         _set_norm(spec.layer_norm, model.decoder.norm)
     for layer_spec, layer in zip(spec.layer, model.decoder, strict=True):
         _set_layer(layer_spec, layer)
