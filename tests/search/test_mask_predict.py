@@ -62,11 +62,11 @@ def test_a_token_that_is_not_masked_keeps_its_probability() -> None:
 
 def test_the_length_with_the_greatest_mean_is_taken() -> None:
     model = Table({0: 0.9, 1: 0.6, 2: 0.99}, {0: 0.99, 1: 0.6, 2: 0.99})
-    lengths_BW = torch.tensor([[2, 3, 1], [3, 2, 0], [2, 0, 0]])
-    outputs = mask_predict(model, lengths_BW, n_iterations=1, **OPTIONS)
+    lengths_BR = torch.tensor([[2, 3, 1], [3, 2, 0], [2, 0, 0]])
+    outputs = mask_predict(model, lengths_BR, n_iterations=1, **OPTIONS)
     assert [best.ids for best in outputs] == [(A,), (A, B, C), (A, B)]
     assert model.seen[0][4:6] == [[MASK, MASK, EOS, PAD], [EOS, PAD, PAD, PAD]]
-    alone = [mask_predict(model, lengths_BW[row : row + 1], n_iterations=1, **OPTIONS)[0] for row in range(3)]
+    alone = [mask_predict(model, lengths_BR[row : row + 1], n_iterations=1, **OPTIONS)[0] for row in range(3)]
     assert alone == outputs
 
 
@@ -80,7 +80,7 @@ def test_mistakes_are_named() -> None:
     model = Table({0: 0.9}, {})
     with pytest.raises(ValueError, match="n_iterations"):
         mask_predict(model, torch.tensor([[1]]), n_iterations=0, **OPTIONS)
-    with pytest.raises(ValueError, match="lengths_BW"):
+    with pytest.raises(ValueError, match="lengths_BR"):
         mask_predict(model, torch.tensor([[1], [0]]), n_iterations=1, **OPTIONS)
     with pytest.raises(SearchError, match="sentence 0"):
         mask_predict(lambda ids: torch.full((*ids.shape, 6), math.nan), torch.tensor([[1]]), n_iterations=1, **OPTIONS)

@@ -3,7 +3,7 @@
 Its decoder reads the target with some tokens masked, and predicts the token at each position; there is no shift and no
 causal mask. The length is predicted from the encoder. Ghazvininejad et al. (2019).
 
-Shapes: B sentences, W lengths of each, N = B W rows of the decoding batch, S source positions, T target positions,
+Shapes: B sentences, R lengths of each, N = B R rows of the decoding batch, S source positions, T target positions,
 M real source positions, D d_model, V vocabulary, J differences of length.
 """
 
@@ -52,16 +52,16 @@ class MaskedTransformer(Transformer):
         return (tgt_lengths_B - src_lengths_B).clamp(-MAX_DIFFERENCE, MAX_DIFFERENCE) + MAX_DIFFERENCE
 
     def likely_lengths(self, memory: EncoderOutput, src_lengths_B: Tensor, max_lengths_B: Tensor, n: int) -> Tensor:
-        """The most probable numbers of target tokens, from 1 to the maximum of each sentence: (B, W), best first.
+        """The most probable numbers of target tokens, from 1 to the maximum of each sentence: (B, R), best first.
 
-        Places of a row beyond the lengths that are possible are 0. W is at most ``n``.
+        Places of a row beyond the lengths that are possible are 0. R is at most ``n``.
         """
         logits_BJ = self.length_logits(memory).double()
         difference_J = torch.arange(-MAX_DIFFERENCE, MAX_DIFFERENCE + 1, device=src_lengths_B.device)
         lengths_BJ = src_lengths_B.unsqueeze(1) + difference_J
         is_possible_BJ = (lengths_BJ >= 1) & (lengths_BJ <= max_lengths_B.unsqueeze(1))
-        logits_BW, index_BW = logits_BJ.masked_fill(~is_possible_BJ, -torch.inf).topk(min(n, len(difference_J)), dim=1)
-        return lengths_BJ.gather(1, index_BW).masked_fill(logits_BW == -torch.inf, 0)
+        logits_BR, index_BR = logits_BJ.masked_fill(~is_possible_BJ, -torch.inf).topk(min(n, len(difference_J)), dim=1)
+        return lengths_BJ.gather(1, index_BR).masked_fill(logits_BR == -torch.inf, 0)
 
     def predict(self, memory: EncoderOutput, ids_NT: Tensor) -> Tensor:
         """Logits (N, T, V) of the token at each position of ids padded on the right; those at padding are undefined.

@@ -5,7 +5,7 @@ starts with all masked. Iteration t of T masks the n (T - t) / T least probable 
 the number of passes does not depend on the length. T = 1 is plain non-autoregressive decoding. Several lengths are
 tried side by side, and the output with the greatest mean log-probability is taken. Ghazvininejad et al. (2019).
 
-Shapes: B sentences, W lengths of each, N = B W rows of the decoding batch, T positions, V vocabulary.
+Shapes: B sentences, R lengths of each, N = B R rows of the decoding batch, T positions, V vocabulary.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["mask_predict"]
 @torch.no_grad()
 def mask_predict(
     predict: Callable[[Tensor], Tensor],
-    lengths_BW: Tensor,
+    lengths_BR: Tensor,
     /,
     *,
     n_iterations: int,
@@ -40,7 +40,7 @@ def mask_predict(
     """The output of each sentence, in input order.
 
     ``predict`` takes ids (N, T), padded on the right, of which some are ``mask_id``, and gives logits (N, T, V) of the
-    token at each position. ``lengths_BW`` are the numbers of tokens to try for each sentence, EOS left out: at least 1,
+    token at each position. ``lengths_BR`` are the numbers of tokens to try for each sentence, EOS left out: at least 1,
     or 0 for a length that is not tried. EOS stands after the last token from the start. A log-probability is the sum of
     those of the tokens when each was last predicted; the score is their mean. ``counts`` are added to.
 
@@ -58,10 +58,10 @@ def mask_predict(
     """
     if n_iterations < 1:
         raise ValueError(f"n_iterations must be at least 1, got {n_iterations}")
-    if lengths_BW.ndim != 2 or bool((lengths_BW.amax(dim=1) < 1).any()):
-        raise ValueError(f"lengths_BW must have a length of at least 1 per sentence, got {lengths_BW.tolist()}")
+    if lengths_BR.ndim != 2 or bool((lengths_BR.amax(dim=1) < 1).any()):
+        raise ValueError(f"lengths_BR must have a length of at least 1 per sentence, got {lengths_BR.tolist()}")
     counts = PassCounts() if counts is None else counts
-    device, lengths_N = lengths_BW.device, lengths_BW.flatten()
+    device, lengths_N = lengths_BR.device, lengths_BR.flatten()
     suppressed = torch.tensor([*suppressed_ids, eos_id], device=device)
     index_T = torch.arange(int(lengths_N.max()) + 1, device=device)
     is_token_NT = index_T < lengths_N.unsqueeze(1)
@@ -80,13 +80,13 @@ def mask_predict(
         best, best_ids = top_tokens(logits_NTV.flatten(0, 1), 1, suppressed_ids=suppressed)
         log_probs_NT = torch.where(is_masked_NT, best.view(ids_NT.shape).double(), log_probs_NT)
         ids_NT = torch.where(is_masked_NT, best_ids.view(ids_NT.shape), ids_NT)
-        counts.passes += len(lengths_BW)
+        counts.passes += len(lengths_BR)
     sums_N = log_probs_NT.masked_fill(~is_token_NT, 0.0).sum(dim=1)
-    means_BW = (sums_N / lengths_N.clamp(min=1)).view(lengths_BW.shape).masked_fill(lengths_BW < 1, -math.inf)
-    best_B = means_BW.argmax(dim=1)
+    means_BR = (sums_N / lengths_N.clamp(min=1)).view(lengths_BR.shape).masked_fill(lengths_BR < 1, -math.inf)
+    best_B = means_BR.argmax(dim=1)
     results = []
-    for sentence, (row, mean) in enumerate(zip(best_B.tolist(), means_BW.amax(dim=1).tolist(), strict=True)):
-        number, length = sentence * lengths_BW.shape[1] + row, int(lengths_BW[sentence, row])
+    for sentence, (row, mean) in enumerate(zip(best_B.tolist(), means_BR.amax(dim=1).tolist(), strict=True)):
+        number, length = sentence * lengths_BR.shape[1] + row, int(lengths_BR[sentence, row])
         if not math.isfinite(mean):
             raise no_hypothesis_error(sentence, n_tokens=length)
         ids = ids_NT[number, :length].tolist()

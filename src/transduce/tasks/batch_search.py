@@ -1,6 +1,7 @@
 """Batched search: texts are grouped by length into batches; results are in input order.
 
-Shapes: B sentences, S source positions, N rows of a decoding batch, V vocabulary.
+Shapes: B sentences, S source positions, N rows of a decoding batch, T new tokens of a row, V vocabulary, R lengths that are
+tried for a sentence.
 """
 
 from __future__ import annotations
@@ -223,10 +224,10 @@ class BatchSearch:
         model = cast(MaskedTransformer, self._decoder)
         memory = model.encode(src_BS)
         src_lengths_B = (src_BS != PAD_ID).sum(dim=1) - 1
-        lengths_BW = model.likely_lengths(memory, src_lengths_B, max_lengths_B - 1, search.n_lengths)
+        lengths_BR = model.likely_lengths(memory, src_lengths_B, max_lengths_B - 1, search.n_lengths)
         best = mask_predict(
             partial(model.predict, memory),
-            lengths_BW,
+            lengths_BR,
             n_iterations=search.n_iterations,
             mask_id=MASK_ID,
             eos_id=EOS_ID,
