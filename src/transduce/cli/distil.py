@@ -64,8 +64,8 @@ def distil(
         if workers > 1:
             job = TranslationJob(
                 folders, device, precision, rerank=None, rerank_weight=0.0, n_best=None, beam=beam, alpha=alpha,
-                shortlist=None, draft=None, n_drafted=1, sample_seed=sample_seed, n_iterations=None, split=False,
-                is_scored=False, chunk_lines=max(1, CHUNK_LINES // workers), n_workers=workers,
+                shortlist=None, split=False, is_scored=False, chunk_lines=max(1, CHUNK_LINES // workers),
+                n_workers=workers, sample_seed=sample_seed,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             team.wait_until_loaded()

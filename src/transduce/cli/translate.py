@@ -123,9 +123,10 @@ def translate(
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, draft, draft_tokens,
-                sample_seed, iterations, split=not no_split, is_scored=is_scored,
-                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers,
+                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist,
+                split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
+                n_workers=workers, draft=draft, n_drafted=draft_tokens, sample_seed=sample_seed,
+                n_iterations=iterations,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()

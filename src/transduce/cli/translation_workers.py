@@ -33,14 +33,14 @@ class TranslationJob:
     beam: int | None
     alpha: float | None
     shortlist: Path | None
-    draft: Path | None
-    n_drafted: int
-    sample_seed: int | None
-    n_iterations: int | None
     split: bool
     is_scored: bool
     chunk_lines: int
     n_workers: int  # they share the cores
+    draft: Path | None = None
+    n_drafted: int = 1
+    sample_seed: int | None = None
+    n_iterations: int | None = None
 
     def as_message(self) -> Message:
         """Return the description for a worker."""

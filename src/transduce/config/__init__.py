@@ -94,6 +94,8 @@ class RunConfig(Record):
                 f"task = 'mask-predict' and search.kind = 'mask-predict' go together, got task = {self.data.task!r} and"
                 f" search.kind = {self.search.kind!r}"
             )
+        if self.data.task == "parsing" and isinstance(self.search, SampledSearchConfig):
+            raise ValueError("task = 'parsing' needs search.kind = 'beam' or 'greedy', got search.kind = 'sampling'")
         return self
 
     @model_validator(mode="after")

@@ -88,6 +88,8 @@ class Choice:
     def __call__(self, logits_NV: Tensor, is_needed_N: Tensor) -> tuple[Tensor, Tensor | None]:
         """The chosen ids (N,), and the log-probabilities that they were drawn from; only needed rows draw."""
         log_probs_NV = self.log_probs(logits_NV)
+        if log_probs_NV is None and len(logits_NV) == 1:  # in a fraction of the time; a draft may break ties otherwise
+            return logits_NV.index_fill(1, self.suppressed, -math.inf).argmax(dim=1), None
         if log_probs_NV is None:
             return top_tokens(logits_NV, 1, suppressed_ids=self.suppressed, is_scored=False)[1][:, 0], None
         needed_X = is_needed_N.nonzero()[:, 0]

@@ -1,7 +1,7 @@
 """Batched search: texts are grouped by length into batches; results are in input order.
 
-Shapes: B sentences, S source positions, N rows of a decoding batch, T new tokens of a row, V vocabulary, R lengths that are
-tried for a sentence.
+Shapes: B sentences, S source positions, N rows of a decoding batch, T new tokens of a row, V vocabulary, R lengths that
+are tried for a sentence.
 """
 
 from __future__ import annotations
