@@ -188,9 +188,11 @@ def test_its_cost_is_what_is_built(name: str) -> None:
     # The vectors v of additive compatibility, (H, 1, K), are applied to pairs of positions: a cost of attention.
     is_matrix = {weight: weight.ndim > 1 and weight.shape[1:-1] != (1,) for weight in model.parameters()}
     matrices = sum(weight.numel() for weight in model.parameters() if is_matrix[weight])
-    inactive = (
-        4 * 2 * (2 * 16 * 24) if name == "mixture of experts" else 0
-    )  # layers x inactive experts x their matrices
+    inactive = {
+        "mixture of experts": 4 * 2 * (2 * 16 * 24),  # layers x inactive experts x their matrices
+        # Of two further heads one reads each position; then the output matrix is used once more.
+        "further heads": 2 * 16 * 16 - 20 * 16,
+    }.get(name, 0)
     assert cost.flops_per_token == 6 * (matrices - inactive)
     assert type(model).__name__ in describe(model)
 

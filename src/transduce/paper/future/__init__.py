@@ -46,15 +46,15 @@ def make_future(experiments: Experiments, request: Request) -> Report:
     is_short = request.is_short
     teacher = teacher_experiment(experiments, is_short=is_short)
     records = {"teacher": experiments.run(teacher)}
-    students = {name: student_experiment(experiments, name, is_short=is_short) for name in STUDENTS}
-    records |= {name: experiments.run(experiment) for name, experiment in students.items()}
+    for name in STUDENTS:
+        records[name] = experiments.run(student_experiment(experiments, name, is_short=is_short))
     weights = {f"weights_of_{name}": record.weights_sha256 for name, record in records.items()}
     n_timed = dict.fromkeys(N_TIMED, 2) if is_short else N_TIMED
     n_rounds = 1 if is_short else N_ROUNDS
     rows = experiments.measurement(
         f"future{'-short' if is_short else ''}",
         "speed",
-        lambda: _measured(experiments, teacher, students, n_timed=n_timed, n_rounds=n_rounds, is_short=is_short),
+        lambda: _measured(experiments, teacher, n_timed=n_timed, n_rounds=n_rounds, is_short=is_short),
         settings={**weights, "n_rounds": n_rounds},
     )
     found = _findings(rows)
@@ -83,7 +83,6 @@ def make_future(experiments: Experiments, request: Request) -> Report:
 def _measured(
     experiments: Experiments,
     teacher: Experiment,
-    students: Mapping[str, Experiment],
     *,
     n_timed: Mapping[int, int],
     n_rounds: int,
@@ -93,6 +92,7 @@ def _measured(
     sources, references = tested_text(experiments, teacher)
     if is_short:
         sources, references = sources[:3], references[:3]
+    students = {name: student_experiment(experiments, name, is_short=is_short, needs_text=True) for name in STUDENTS}
     systems = _systems(experiments, teacher, students, with_peer=has_ctranslate2() and not is_short)
     rows = measured(
         systems,

@@ -84,6 +84,7 @@ def peer_system(name: str, translator: Translator, *, max_extra_tokens: int) -> 
         results = peer.translate_batch(
             [[names[0][number] for number in source] for source in sources],
             beam_size=1,
+            min_decoding_length=0,
             max_decoding_length=max(map(len, sources)) + 1 + max_extra_tokens,
             suppress_sequences=[[SPECIAL_TOKENS[0]], [SPECIAL_TOKENS[1]]],
         )

@@ -97,7 +97,7 @@ STUDENTS: Mapping[str, Student] = {
         "multi30k-en-de-mask-predict",
         (
             "model.n_encoder_layers=4", "model.n_decoder_layers=4", "data.task=mask-predict",
-            "training.max_updates=10000", "training.checkpoint_every_updates=100", "search.kind=mask-predict",
+            "training.max_updates=8000", "training.checkpoint_every_updates=100", "search.kind=mask-predict",
             "search.n_iterations=10", "search.n_lengths=5",
         ),
         starts_from_teacher=True,
@@ -113,15 +113,19 @@ def teacher_experiment(experiments: Experiments, *, is_short: bool) -> Experimen
     return Experiment(f"future-{'short-' if is_short else ''}teacher-seed1", config)
 
 
-def student_experiment(experiments: Experiments, name: str, *, is_short: bool) -> Experiment:
-    """Return the run of a student; its training text is made by the teacher, unless the run has a record already."""
+def student_experiment(experiments: Experiments, name: str, *, is_short: bool, needs_text: bool = False) -> Experiment:
+    """Return the run of a student.
+
+    Its training text is made by the teacher, unless the run has a record already; ``needs_text``: even then, since its
+    model may have to be trained again.
+    """
     student, teacher = STUDENTS[name], teacher_experiment(experiments, is_short=is_short)
     config = student_config(name)
     if is_short:
         config = with_settings(config, SHORT)
     from_teacher = {"starts_from": teacher} if student.starts_from_teacher else {"tokenizer_of": teacher}
     experiment = Experiment(f"future-{'short-' if is_short else ''}{name}-seed1", config, **from_teacher)
-    if experiments.record_path(experiment).exists():
+    if experiments.record_path(experiment).exists() and not needs_text:
         return experiment  # its files need not exist any more
     texts = _distilled_text(experiments, teacher, student.learns_from)
     named = [f"data.{split}_tsv={json.dumps(str(path))}" for split, path in texts.items()]
