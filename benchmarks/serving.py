@@ -209,10 +209,11 @@ def serve_one_by_one(folder: Path, *, precision: str, beam: int) -> None:
 
     import ctranslate2
     import waitress
-    from ctranslate2_model import write_ctranslate2_model
     from decoders import token_names
     from flask import Flask, jsonify, request
 
+    from transduce.exchange.ctranslate2 import write_ctranslate2
+    from transduce.model import Transformer
     from transduce.tasks import Translator
     from transduce.text import normalise
 
@@ -220,11 +221,11 @@ def serve_one_by_one(folder: Path, *, precision: str, beam: int) -> None:
     tokenizers = loaded.tokenizers
     src_names, tgt_names = token_names(tokenizers.src.size), token_names(tokenizers.tgt.size)
     with tempfile.TemporaryDirectory() as temporary:
-        converted = Path(temporary) / "model"
-        write_ctranslate2_model(loaded.model, converted, src_tokens=src_names, tgt_tokens=tgt_names)  # type: ignore[arg-type]
+        assert isinstance(loaded.model, Transformer)
+        write_ctranslate2(Path(temporary), loaded.model, src_tokens=src_names, tgt_tokens=tgt_names)
         threads = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
         compute = {"fp32": "float32"}.get(precision, precision)
-        model = ctranslate2.Translator(str(converted), compute_type=compute, inter_threads=1, intra_threads=threads)
+        model = ctranslate2.Translator(temporary, compute_type=compute, inter_threads=1, intra_threads=threads)
     ids_of = {name: id for id, name in enumerate(tgt_names)}
     lock, app = threading.Lock(), Flask("one-by-one")
 

@@ -1,4 +1,4 @@
-"""Presets (the paper's models and two small ones) and TOML recipes.
+"""Presets (the paper's models, two small ones, two with a shallow decoder) and TOML recipes.
 
 A recipe may name a preset and override its fields::
 
@@ -23,7 +23,10 @@ from transduce.config.record import Tagged
 from transduce.errors import ConfigError, quoted, shown
 from transduce.files import cwd_note
 
-__all__ = ["PRESETS", "TABLE_3", "base", "big", "preset", "read_recipe", "small", "tiny", "with_settings"]
+__all__ = [
+    "PRESETS", "TABLE_3", "base", "big", "deep_shallow", "preset", "read_recipe", "small", "small_deep_shallow", "tiny",
+    "with_settings",
+]  # fmt: skip
 
 
 MAX_RECIPE_BYTES = 1 << 20
@@ -48,6 +51,21 @@ def small() -> RunConfig:
         model=TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4),
         training=TrainingConfig(max_updates=20_000, max_tokens_per_batch=4000, warmup_steps=2000),
     )
+
+
+def deep_shallow() -> RunConfig:
+    """12 + 1 layers of the base model: as many weights, but each token takes few operations. Kasai et al. (2021).
+
+    Such a model is trained on a teacher's translations (``transduce distil``).
+    """
+    return _varied(model={"n_encoder_layers": 12, "n_decoder_layers": 1})
+
+
+def small_deep_shallow() -> RunConfig:
+    """6 + 1 layers of the small model, see ``deep_shallow``."""
+    config = small()
+    layers = {"n_encoder_layers": 6, "n_decoder_layers": 1}
+    return config.model_copy(update={"model": config.model.model_copy(update=layers)})
 
 
 def tiny() -> RunConfig:
@@ -89,7 +107,13 @@ TABLE_3: dict[str, Callable[[], RunConfig]] = {
     "big": big,
 }
 
-PRESETS: dict[str, Callable[[], RunConfig]] = {**TABLE_3, "small": small, "tiny": tiny}
+PRESETS: dict[str, Callable[[], RunConfig]] = {
+    **TABLE_3,
+    "small": small,
+    "tiny": tiny,
+    "deep-shallow": deep_shallow,
+    "small-deep-shallow": small_deep_shallow,
+}
 
 
 def preset(name: str) -> RunConfig:

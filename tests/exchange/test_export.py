@@ -252,6 +252,7 @@ REFUSED: Mapping[str, dict[str, Any]] = {
     "experts": {"n_experts": 4},
     "positions = 'words'": {"positions": "words"},
     "compatibility = 'additive'": {"compatibility": "additive"},
+    "attention = 'restricted'": {"attention": "restricted"},
     "d_k 16": {"d_k": 16},
     "not a multiple": {"n_heads": 5},
     "system = 'recurrent'": {"system": "recurrent"},

@@ -36,7 +36,8 @@ from transduce.training import TrainState, read_state, weights_of
 BEFORE = Path(__file__).parent / "before_format_numbers"
 # Model fields that came after format 0.
 NEWER_FIELDS = {
-    "activation", "attention", "attention_bias", "cell", "compatibility", "norm_eps", "output_bias", "scale_embeddings",
+    "activation", "attention", "attention_bias", "block_size", "cell", "compatibility", "neighbourhood", "norm_eps",
+    "output_bias", "scale_embeddings",
 }  # fmt: skip
 NEWER_SYSTEMS = {"language-model"}
 RECORDS = Path(__file__).parents[2] / "docs" / "paper" / "runs"

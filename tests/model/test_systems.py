@@ -41,6 +41,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "unscaled dot products": {"compatibility": "dot"},
     "additive compatibility": {"compatibility": "additive"},
     "bilinear compatibility": {"compatibility": "bilinear"},
+    "restricted attention": {"attention": "restricted", "neighbourhood": 3},
+    "further heads": {"block_size": 3},
     "recurrent": {"system": "recurrent"},
     "recurrent, GRU": {"system": "recurrent", "cell": "gru"},
     "recurrent, plain": {"system": "recurrent", "cell": "rnn"},
@@ -171,7 +173,7 @@ def test_all_weights_learn_a_batch_by_heart(name: str, precision: str) -> None:
         optimiser.zero_grad()
         loss.backward()
         unused = [key for key, weight in model.named_parameters() if weight.grad is None]
-        assert all("experts" in key for key in unused), unused
+        assert all("experts" in key or "further_heads" in key for key in unused), unused  # these have their own loss
         optimiser.step()
         losses.append(loss.item() / 9)
     assert losses[-1] < 0.3 < 2 < losses[0]
@@ -186,9 +188,11 @@ def test_its_cost_is_what_is_built(name: str) -> None:
     # The vectors v of additive compatibility, (H, 1, K), are applied to pairs of positions: a cost of attention.
     is_matrix = {weight: weight.ndim > 1 and weight.shape[1:-1] != (1,) for weight in model.parameters()}
     matrices = sum(weight.numel() for weight in model.parameters() if is_matrix[weight])
-    inactive = (
-        4 * 2 * (2 * 16 * 24) if name == "mixture of experts" else 0
-    )  # layers x inactive experts x their matrices
+    inactive = {
+        "mixture of experts": 4 * 2 * (2 * 16 * 24),  # layers x inactive experts x their matrices
+        # Of two further heads one reads each position; then the output matrix is used once more.
+        "further heads": 2 * 16 * 16 - 20 * 16,
+    }.get(name, 0)
     assert cost.flops_per_token == 6 * (matrices - inactive)
     assert type(model).__name__ in describe(model)
 

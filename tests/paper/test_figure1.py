@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import transduce.model.transformer
+import transduce.model.stack
 from said import naming, says
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
@@ -140,7 +140,7 @@ def test_a_decoder_without_causal_mask_fails(monkeypatch: pytest.MonkeyPatch) ->
     def sees_all(n_positions: int, device: torch.device) -> Tensor:
         return torch.ones(1, n_positions, n_positions, dtype=torch.bool, device=device)
 
-    monkeypatch.setattr(transduce.model.transformer, "causal_mask", sees_all)
+    monkeypatch.setattr(transduce.model.stack, "causal_mask", sees_all)
     assert failed(built()) == {MASK, LEAK}
     assert [sublayer.title for sublayer in read(built()).decoder.sublayers][:2] == ["Multi-Head Attention"] * 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,12 @@ class Prefixes:
         assert order == sorted(set(order)), "sentences changed their order, or one stands twice"
         return Prefixes(tuple(self.rows[row] for row in rows_BW.flatten().tolist()))
 
+    def rewind(self, n_N: Tensor) -> Prefixes:
+        assert n_N.shape == (len(self.rows),)
+        assert all(0 <= n <= len(prefix) for (_, prefix), n in zip(self.rows, n_N.tolist(), strict=True))
+        kept = zip(self.rows, n_N.tolist(), strict=True)
+        return Prefixes(tuple((sentence, prefix[: len(prefix) - n]) for (sentence, prefix), n in kept))
+
 
 @dataclass
 class TreeModel:
@@ -54,6 +61,25 @@ class TreeModel:
         probabilities = [self.trees[sentence].get(prefix, {"$": 1.0}) for sentence, prefix in state.rows]
         table = [[row.get(token, 0.0) for token in TOKENS] for row in probabilities]
         return torch.tensor(table, dtype=self.dtype).log(), state
+
+    def extend(self, ids_NT: Tensor, state: Prefixes, n_new_N: Tensor | None = None) -> tuple[Tensor, Prefixes]:
+        """Read several tokens; BOS is part of the prefix, so that it can be taken back."""
+        assert ids_NT.shape[0] == len(state.rows)
+        self.rows_per_step.append(len(state.rows))
+        n_new = [ids_NT.shape[1]] * len(state.rows) if n_new_N is None else n_new_N.tolist()
+        tables, rows = [], []
+        for (sentence, prefix), ids, n in zip(state.rows, ids_NT.tolist(), n_new, strict=True):
+            assert 0 <= n <= len(ids)
+            spelled = [prefix + "".join(TOKENS[index] for index in ids[: end + 1]) for end in range(len(ids))]
+            assert all(each[:1] == "^" for each in spelled[:n])
+            undefined = dict.fromkeys(TOKENS, math.nan)
+            of_row = [
+                self.trees[sentence].get(each[1:], {"$": 1.0}) if place < n else undefined
+                for place, each in enumerate(spelled)
+            ]
+            tables.append([[row.get(token, 0.0) for token in TOKENS] for row in of_row])
+            rows.append((sentence, prefix + "".join(TOKENS[index] for index in ids[:n])))
+        return torch.tensor(tables, dtype=self.dtype).log(), Prefixes(tuple(rows))
 
 
 @pytest.fixture

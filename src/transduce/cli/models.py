@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.config import MaskPredictSearchConfig
+from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
     from transduce.config import SearchConfig
@@ -24,8 +26,10 @@ def load_translator(
     rerank: Path | None,
     weight: float,
     shortlist: Path | None = None,
+    draft: Path | None = None,
+    n_drafted: int = 1,
 ) -> Translator | Reranker:
-    """Load an ensemble of models, with an optional reverse model for reranking, or a model with a shortlist.
+    """Load an ensemble of models, with an optional reverse model for reranking, a model with a shortlist, or a draft.
 
     Raises ConfigError or CheckpointError.
     """
@@ -34,16 +38,35 @@ def load_translator(
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
-    translator = Translator.load(*folders, device=device, precision=precision, shortlist=shortlist)
+    of_model = None if draft is not None else shortlist  # a draft has the shortlist itself
+    translator = Translator.load(*folders, device=device, precision=precision, shortlist=of_model)
+    if draft is not None:
+        small = Translator.load(draft, device=device, precision=precision, shortlist=shortlist)
+        return translator.with_draft(small, n_drafted=n_drafted)
     if rerank is None:
         return translator
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)
 
 
 def requested_search(
-    search: SearchConfig, *, n_best: int | None, beam: int | None, alpha: float | None
+    search: SearchConfig,
+    *,
+    n_best: int | None,
+    beam: int | None,
+    alpha: float | None,
+    sample_seed: int | None = None,
+    n_iterations: int | None = None,
 ) -> SearchConfig:
-    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones."""
-    from transduce.tasks.translator import search_with
+    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones.
 
+    ``sample_seed``: sample with this seed; ``n_iterations``: of mask-predict.
+    """
+    from transduce.tasks.translator import sampling_like, search_with
+
+    if n_iterations is not None:
+        if not isinstance(search, MaskPredictSearchConfig):
+            raise ConfigError(f"--iterations is for models of mask-predict, got search.kind = {search.kind!r}")
+        search = search.model_copy(update={"n_iterations": n_iterations})
+    if sample_seed is not None:
+        search = sampling_like(search, seed=sample_seed)
     return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)

@@ -11,15 +11,16 @@ import typer
 from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
-from transduce.config import MAX_ALPHA, MAX_BEAM_SIZE, MAX_MINUTES
+from transduce.config import MAX_ALPHA, MAX_BEAM_SIZE, MAX_MINUTES, MAX_SEED
+from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
     "DEFAULT_RERANK_WEIGHT", "MAX_BUFFER_LINES", "Alpha", "Beam", "Data", "Device", "Json", "Model", "Models",
-    "Multi30kBleu", "PaperBleu", "Precision", "Rerank", "RerankWeight", "Settings", "Treebank", "check_minutes",
-    "requested_bleus", "treebank_settings",
+    "Multi30kBleu", "PaperBleu", "Precision", "Rerank", "RerankWeight", "Sample", "SampleSeed", "Settings", "Treebank",
+    "check_minutes", "requested_bleus", "sample_seed", "treebank_settings",
 ]  # fmt: skip
 
 
@@ -27,6 +28,14 @@ def requested_bleus(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
     """Return the scores requested by ``--paper-bleu`` and ``--multi30k-bleu``."""
     flags: dict[TokenisedBleu, bool] = {"paper_bleu": paper, "multi30k_bleu": multi30k}
     return [name for name, is_set in flags.items() if is_set]
+
+
+def sample_seed(*, is_sampled: bool, seed: int, beam: int | None, n_best: int | None) -> int | None:
+    """Return the seed of ``--sample``, None without it. Raises ConfigError for a beam beside it."""
+    for option, value in (("--beam", beam), ("--n-best", n_best)):
+        if is_sampled and value is not None:
+            raise ConfigError(f"--sample writes one translation of each line; leave out {option} {value}")
+    return seed if is_sampled else None
 
 
 def treebank_settings(treebank: Path | None) -> list[str]:
@@ -98,6 +107,13 @@ Rerank = Annotated[
         help="Rerank the beam with this model of the reverse direction.",
         show_default=False,
     ),
+]
+Sample = Annotated[
+    bool, Option("--sample", help="Draw each token from the model's distribution instead of searching for the best.")
+]
+SampleSeed = Annotated[
+    int,
+    Option("--seed", min=0, max=MAX_SEED, help="With --sample: draw with this seed."),
 ]
 PaperBleu = Annotated[
     bool, Option("--paper-bleu", help="Also print the paper's tokenised BLEU: Moses tokens, compounds split.")

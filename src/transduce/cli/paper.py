@@ -25,7 +25,8 @@ def paper(
     name: Annotated[
         str,
         Argument(
-            metavar="WHAT", help="What to reproduce: table1 to table4, figure1 to figure5, curves, notes, or all."
+            metavar="WHAT",
+            help="What to reproduce: table1 to table4, figure1 to figure5, curves, future, notes, or all.",
         ),
     ],
     scale: Annotated[

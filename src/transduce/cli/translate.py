@@ -21,7 +21,7 @@ from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
 from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
-from transduce.config import MAX_BEAM_SIZE
+from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 
@@ -32,6 +32,7 @@ __all__ = ["translate"]
 
 BUFFER_LINES, BUFFER_LINES_OF_WORKER = 2000, 250  # a worker's is smaller, so that short texts are shared too
 MAX_WORKERS = 256
+DRAFT_TOKENS, MAX_DRAFT_TOKENS = 4, 32
 
 
 def translate(
@@ -94,7 +95,34 @@ def translate(
     ] = "",
     no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
     shortlist: Annotated[
-        Path | None, Option(help="Score only the likely target tokens, those of this folder of transduce shortlist.")
+        Path | None,
+        Option(
+            help="Score only the likely target tokens, those of this folder of transduce shortlist; with --draft, only "
+            "for drafts, so that the result is the same."
+        ),
+    ] = None,
+    draft: Annotated[
+        Path | None,
+        Option(
+            metavar="SMALL",
+            help="Let this smaller model draft tokens, which MODEL verifies several at a time: greedy search, or "
+            "--sample, with the same result.",
+            show_default=False,
+        ),
+    ] = None,
+    draft_tokens: Annotated[
+        int, Option(min=1, max=MAX_DRAFT_TOKENS, help="With --draft: tokens that are drafted for each pass.")
+    ] = DRAFT_TOKENS,
+    sample: options.Sample = False,
+    seed: options.SampleSeed = 1,
+    iterations: Annotated[
+        int | None,
+        Option(
+            min=1,
+            max=MAX_ITERATIONS,
+            help="With a model of mask-predict: predict the tokens this many times. Default: the model's.",
+            show_default=False,
+        ),
     ] = None,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
@@ -106,15 +134,22 @@ def translate(
 
     On a terminal, type sentences at a prompt.
     """
-    require_model_folders(folders, rerank, text_usage="--in {}")
+    require_model_folders(folders, rerank, draft, text_usage="--in {}")
     if ray is not None or (source is not None and is_pattern(source)):
-        if rerank is not None or json or n_best is not None or buffer is not None:
-            raise ConfigError("files of a pattern are translated without --rerank, --json, --n-best and --buffer")
+        if rerank is not None or draft is not None or sample or iterations or json or n_best is not None or buffer:
+            raise ConfigError(
+                "files of a pattern are translated without --rerank, --draft, --sample, --iterations, --json, --n-best"
+                " and --buffer"
+            )
         translate_pattern(
             folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, prefix=prefix,
             split=not no_split, shortlist=shortlist, device=device, precision=precision,
         )  # fmt: skip
         return
+    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
+    _require_one_hypothesis(draft, sample, beam=beam, n_best=n_best, rerank=rerank)
+    if draft is not None and prefix:
+        raise ConfigError("--prefix cannot be used with --draft; leave one of them out")
     if source is not None and source != STANDARD:
         open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
@@ -126,16 +161,21 @@ def translate(
             job = TranslationJob(
                 folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
-                n_workers=workers,
+                n_workers=workers, draft=draft, n_drafted=draft_tokens, sample_seed=sample_seed,
+                n_iterations=iterations,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
         else:
             translator = load_translator(
-                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist
-            )
-            search = requested_search(translator.search, n_best=n_best, beam=beam, alpha=alpha)
+                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist,
+                draft=draft, n_drafted=draft_tokens,
+            )  # fmt: skip
+            search = requested_search(
+                translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed,
+                n_iterations=iterations,
+            )  # fmt: skip
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
@@ -158,6 +198,26 @@ def translate(
                 write(line)
             progress.advance()
         warnings.log_counts()
+        if draft is not None and workers == 1:
+            from transduce.tasks import Translator
+
+            assert isinstance(translator, Translator)
+            passes = translator.passes
+            progress.log(
+                f"{passes.passes_per_sentence:.1f} passes of the model for each sentence, "
+                f"{passes.tokens_per_pass:.2f} tokens a pass"
+            )
+
+
+def _require_one_hypothesis(
+    draft: Path | None, is_sampled: bool, *, beam: int | None, n_best: int | None, rerank: Path | None
+) -> None:
+    """Raise ConfigError for a beam beside ``--draft``, or reranking beside ``--draft`` or ``--sample``."""
+    if draft is not None and max(beam or 1, n_best or 1) > 1:
+        option, value = ("--beam", beam) if (beam or 1) > 1 else ("--n-best", n_best)
+        raise ConfigError(f"--draft is for greedy search and --sample; leave out {option} {value}")
+    if rerank is not None and (draft is not None or is_sampled):
+        raise ConfigError(f"--rerank chooses from a beam; leave out {'--draft' if draft is not None else '--sample'}")
 
 
 def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:

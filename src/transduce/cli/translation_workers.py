@@ -39,6 +39,10 @@ class TranslationJob:
     is_scored: bool
     chunk_lines: int
     n_workers: int  # they share the cores
+    draft: Path | None = None
+    n_drafted: int = 1
+    sample_seed: int | None = None
+    n_iterations: int | None = None
 
     def as_message(self) -> Message:
         """Return the description for a worker."""
@@ -48,7 +52,7 @@ class TranslationJob:
     def from_message(cls, message: Message) -> Self:
         """Return the job that ``as_message`` described."""
         values = json.loads(message[0])
-        paths = {name: values[name] and Path(values[name]) for name in ("rerank", "shortlist")}
+        paths = {name: values[name] and Path(values[name]) for name in ("rerank", "shortlist", "draft")}
         return cls(**values | paths | {"folders": [Path(folder) for folder in values["folders"]]})
 
 
@@ -106,8 +110,13 @@ def _start(description: list[bytes]) -> Answer:
         rerank=job.rerank,
         weight=job.rerank_weight,
         shortlist=job.shortlist,
+        draft=job.draft,
+        n_drafted=job.n_drafted,
     )
-    search = requested_search(translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha)
+    search = requested_search(
+        translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed,
+        n_iterations=job.n_iterations,
+    )  # fmt: skip
 
     def answer(request: list[bytes]) -> Message:
         if not request:

@@ -15,6 +15,7 @@ from transduce.cli import (
     average,
     corpus,
     demo,
+    distil,
     doctor,
     evaluate,
     export,
@@ -80,8 +81,8 @@ def _options(
 app.command(cls=Verb)(demo.demo)
 app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
-    init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, score.score,
-    evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
+    init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, distil.distil,
+    score.score, evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
     generate.generate, fill.fill, perplexity.perplexity, serve.serve, export.export, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:

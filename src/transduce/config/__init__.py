@@ -35,25 +35,29 @@ from transduce.config.record import MAX_SEED, MAX_VOCABULARY_SIZE, Record, confi
 from transduce.config.search import (
     MAX_ALPHA,
     MAX_BEAM_SIZE,
+    MAX_ITERATIONS,
     AnySearchConfig,
     BeamSearchConfig,
     GreedySearchConfig,
     InferencePrecision,
+    MaskPredictSearchConfig,
+    SampledSearchConfig,
     SearchConfig,
 )
 from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
     "ALIGNMENT_TASKS", "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",
-    "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AlignmentConfig", "AnyModelConfig",
-    "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig",
-    "GreedySearchConfig", "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "ModelConfig", "Precision",
-    "RecurrentConfig", "RunConfig", "SearchConfig", "Split", "TrainingConfig", "TransformerConfig",
-    "config_from_mapping", "nearest_name",
+    "MAX_ITERATIONS", "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AlignmentConfig",
+    "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig",
+    "EncoderDecoderConfig", "GreedySearchConfig", "InferencePrecision", "LanguageModelConfig", "LastStateConfig",
+    "MaskPredictSearchConfig", "ModelConfig", "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig",
+    "SearchConfig", "Split", "TrainingConfig", "TransformerConfig", "config_from_mapping", "nearest_name",
 ]  # fmt: skip
 
 
 CAUSAL_TASKS = ("causal-lm", *ALIGNMENT_TASKS)
+WITH_ENCODER = ("translation", "mask-predict", "parsing", "span-corruption")
 
 
 class RunConfig(Record):
@@ -70,7 +74,7 @@ class RunConfig(Record):
         task, system = self.data.task, self.model.system
         wanted = {"masked-lm": False}.get(task, True if task in CAUSAL_TASKS else None)  # model.is_causal
         if wanted is None:
-            if isinstance(self.model, LanguageModelConfig) and task in ("translation", "parsing", "span-corruption"):
+            if isinstance(self.model, LanguageModelConfig) and task in WITH_ENCODER:
                 raise ValueError(
                     f"task = {task!r} needs an encoder and a decoder, as in model.system = 'transformer', got"
                     " model.system = 'language-model'"
@@ -81,6 +85,17 @@ class RunConfig(Record):
             raise ValueError(f"task = {task!r} needs model.is_causal = {str(wanted).lower()}")
         if task == "span-corruption" and not self.data.shared_vocabulary:
             raise ValueError("task = 'span-corruption' needs shared_vocabulary = true: both sides are the same text")
+        return self
+
+    @model_validator(mode="after")
+    def _search_fits_the_task(self) -> Self:
+        if (self.data.task == "mask-predict") != isinstance(self.search, MaskPredictSearchConfig):
+            raise ValueError(
+                f"task = 'mask-predict' and search.kind = 'mask-predict' go together, got task = {self.data.task!r} and"
+                f" search.kind = {self.search.kind!r}"
+            )
+        if self.data.task == "parsing" and isinstance(self.search, SampledSearchConfig):
+            raise ValueError("task = 'parsing' needs search.kind = 'beam' or 'greedy', got search.kind = 'sampling'")
         return self
 
     @model_validator(mode="after")

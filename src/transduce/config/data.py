@@ -31,6 +31,7 @@ RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+PAIR_TASKS = ("translation", "mask-predict", "parsing")
 # Supervised fine-tuning, reward model, direct preference optimisation, proximal policy optimisation, REINFORCE.
 ALIGNMENT_TASKS = ("sft", "reward", "dpo", "ppo", "reinforce")
 
@@ -84,7 +85,8 @@ class DataConfig(Record):
     test_src: FileName | None = None  # as train_src, for the final evaluation; default: the first corpus that has test
     test_tgt: FileName | None = None  # as train_tgt, for the final evaluation
     test_tsv: FileName | None = None  # as train_tsv, for the final evaluation
-    # "translation", "parsing" of source sentences into trees (section 6.3), or the name of another registered task.
+    # "translation", "mask-predict" (translation by masked language models), "parsing" of source sentences into trees
+    # (section 6.3), or the name of another registered task.
     task: TaskName = "translation"
     # parsing: the token of a word is XX ("any"), its tag ("tags"), or XX and its last letters ("endings")
     leaves: Leaves = "any"
@@ -143,7 +145,7 @@ class DataConfig(Record):
         named = [
             name for name in ("train_text", "dev_text", "test_text", "language") if getattr(self, name) is not None
         ]
-        if named and self.task in ("translation", "parsing"):
+        if named and self.task in PAIR_TASKS:
             raise ValueError(f"{named[0]} needs a task of language models, as in 'causal-lm', got task = {self.task!r}")
         if self.train_text is not None and "files" not in self.weights:
             raise ValueError(f"train_text needs corpus = 'files', got corpus = {quoted(self.corpus)}")
@@ -188,7 +190,7 @@ class DataConfig(Record):
             raise ValueError(f"recombination needs trees, task = 'parsing', got task = {self.task!r}")
         if self.masks and is_parsing:
             raise ValueError("masks need task = 'translation', got task = 'parsing'")
-        if self.also_dev and self.task not in ("translation", "parsing"):
+        if self.also_dev and self.task not in PAIR_TASKS:
             raise ValueError(f"also_dev is for tasks on pairs, as in 'translation', got task = {self.task!r}")
         if "files" in self.also_dev or len(set(self.also_dev)) != len(self.also_dev):
             raise ValueError(f"also_dev should name corpora other than 'files', each once, got {list(self.also_dev)}")

@@ -116,6 +116,10 @@ class StackFields(Record):
     d_v: HeadWidth = 64  # width of values per head
     # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, v . tanh(q + k), q . A k / sqrt(d_k).
     compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
+    # Self-attention over all positions, or over a neighbourhood of r positions (section 4). It is centred in an encoder
+    # and a bidirectional model, where r is odd; in a causal stack, it is a position and the r - 1 before it.
+    attention: Literal["full", "restricted"] = "full"
+    neighbourhood: Annotated[int, Field(ge=1, le=10**6)] = 65  # r
     attention_bias: bool = False  # biases in the projections of attention; the paper has none
     activation: Activation = "relu"  # of the feed-forward network (section 3.3); gelu-tanh is GPT-2's approximation
     norm_eps: NormEps = 1e-6  # added to the variance in layer norms; the authors' code (the paper gives none)
@@ -130,6 +134,12 @@ class StackFields(Record):
     n_experts: Experts = 1  # feed-forward experts per layer (Shazeer et al., 2017); 1 is the paper's network
     n_active_experts: Experts = 2  # experts per position
 
+    def _require_centre(self) -> None:
+        if self.attention == "restricted" and self.neighbourhood % 2 == 0:
+            raise ValueError(
+                f"neighbourhood should be odd where a position is its centre, in encoders, got {self.neighbourhood}"
+            )
+
     @model_validator(mode="after")
     def _experts_fit(self) -> Self:
         if 1 < self.n_experts < self.n_active_experts:
@@ -141,9 +151,12 @@ class TransformerConfig(StackFields, EncoderDecoderConfig):
     """The Transformer: the columns of Table 3, and options beyond the paper."""
 
     system: Literal["transformer"] = "transformer"
+    # Blockwise parallel decoding (Stern et al., 2018): tokens proposed at once, by as many heads; 1 is the paper.
+    block_size: Annotated[int, Field(ge=1, le=64)] = 1
 
     @model_validator(mode="after")
     def _positions_fit(self) -> Self:
+        self._require_centre()
         _require_even_for_sinusoids(self.d_model, self.positions)
         if self.positions == "words" and self.d_model % 4:
             raise ValueError(f"positions = 'words' needs a d_model divisible by 4, got {self.d_model}")
@@ -164,6 +177,8 @@ class LanguageModelConfig(StackFields, ModelConfig):
     def _positions_fit(self) -> Self:
         if self.positions == "words":
             raise ValueError("positions = 'words' needs system = 'transformer', got system = 'language-model'")
+        if not self.is_causal:
+            self._require_centre()
         _require_even_for_sinusoids(self.d_model, self.positions)
         return self
 

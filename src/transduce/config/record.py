@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeGuard, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -88,9 +88,18 @@ class Tagged(Record):
         return cls.members[name]  # type: ignore[return-value]
 
     def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the current values of the fields that the member selected by ``changes`` has, too."""
+        """Return the current values of the fields that the member selected by ``changes`` has, too.
+
+        A value that is not among those of the member's field of the same name is left out.
+        """
         kind = self.members.get(str(changes.get(self.tag)), type(self))
-        return self.model_dump(include=set(kind.model_fields))
+        values = self.model_dump(include=set(kind.model_fields))
+        choices = {name: field.annotation for name, field in kind.model_fields.items()}
+        return {
+            name: value
+            for name, value in values.items()
+            if name == self.tag or get_origin(choices[name]) is not Literal or value in get_args(choices[name])
+        }
 
     @classmethod
     def with_tag(cls, values: Any) -> Any:

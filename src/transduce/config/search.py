@@ -1,4 +1,4 @@
-"""Search settings: beam search or greedy search."""
+"""Search settings: beam search, greedy search, sampling, mask-predict."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
-from transduce.config.record import Count, Tagged
+from transduce.config.record import Count, Seed, Tagged
 
-MAX_BEAM_SIZE, MAX_ALPHA = 1000, 100.0
+MAX_BEAM_SIZE, MAX_ALPHA, MAX_ITERATIONS = 1000, 100.0, 1000
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
 PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]
+Temperature = Annotated[float, Field(ge=0.0, le=1000.0)]
+TopP = Annotated[float, Field(gt=0.0, le=1.0)]
 InferencePrecision = Literal["fp32", "bf16", "int8"]
 
 
@@ -55,14 +57,39 @@ class BeamSearchConfig(SearchConfig):
 
 
 class GreedySearchConfig(SearchConfig):
-    """Greedy search: the most probable token at each step."""
+    """Greedy search: the most probable token at each step. A model with several heads proposes blocks of tokens."""
 
     kind: Literal["greedy"] = "greedy"
+    block_size: Count | None = None  # tokens that are proposed at once, at most those of the model; None: all of these
+    beam_size: ClassVar[int] = 1
+    n_best: ClassVar[int] = 1
+
+
+class SampledSearchConfig(SearchConfig):
+    """Sampling: each token is drawn from the model's distribution; the seed and the source decide the draws."""
+
+    kind: Literal["sampling"] = "sampling"
+    temperature: Temperature = 1.0  # divides the logits
+    top_k: Count | None = None  # draw from the k most probable tokens
+    top_p: TopP | None = None  # draw from the fewest tokens with at least this probability
+    seed: Seed = 1
+    beam_size: ClassVar[int] = 1
+    n_best: ClassVar[int] = 1
+
+
+class MaskPredictSearchConfig(SearchConfig):
+    """Mask-predict (Ghazvininejad et al., 2019), for models of the task of that name."""
+
+    kind: Literal["mask-predict"] = "mask-predict"
+    n_iterations: Annotated[int, Field(ge=1, le=MAX_ITERATIONS)] = 10  # 1: plain non-autoregressive decoding
+    n_lengths: BeamSize = 5  # lengths that are tried for each sentence
     beam_size: ClassVar[int] = 1
     n_best: ClassVar[int] = 1
 
 
 # The union of all searches.
 AnySearchConfig = Annotated[
-    BeamSearchConfig | GreedySearchConfig, Discriminator("kind"), BeforeValidator(SearchConfig.with_tag)
+    BeamSearchConfig | GreedySearchConfig | SampledSearchConfig | MaskPredictSearchConfig,
+    Discriminator("kind"),
+    BeforeValidator(SearchConfig.with_tag),
 ]

@@ -127,7 +127,7 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     if nonfinite := _nonfinite_tensors(read.model.named_parameters()):
         yield problem(folder / WEIGHTS_FILE, f"{nonfinite}; average older checkpoints")
         return
-    examine_output = {"translation": _translate, "parsing": _parse}.get(read.task)
+    examine_output = {"translation": _translate, "mask-predict": _translate, "parsing": _parse}.get(read.task)
     if examine_output is not None:
         yield from guard(folder, examine_output(folder, read))
 

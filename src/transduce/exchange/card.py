@@ -166,6 +166,8 @@ def _differences(target: str, config: ModelConfig, loaded: ModelFolder, *, is_ca
         yield "- The learned positions are in the file; `save_pretrained` of Marian models leaves them out."
     if is_causal:
         yield "- Sinusoids are a table of the model's window; longer texts need a sliding window."
+    if isinstance(config, TransformerConfig) and config.block_size > 1:
+        yield "- The further heads of blockwise decoding are left out."
     if loaded.task in ("ppo", "reinforce"):
         yield "- The value head of the policy is left out."
     if target == "ct2":

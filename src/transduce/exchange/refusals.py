@@ -42,6 +42,8 @@ def _reasons(config: ModelConfig, task: str, target: Target) -> Iterator[str]:
         return
     if config.compatibility != "scaled":
         yield f"compatibility = {config.compatibility!r}; only 'scaled' is known there"
+    if config.attention != "full":
+        yield f"attention = {config.attention!r}; attention there is over all positions"
     if config.n_experts > 1:
         yield f"n_experts = {config.n_experts}; layers there have one feed-forward network"
     if config.positions == "words":

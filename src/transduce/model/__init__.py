@@ -4,6 +4,7 @@ Reading order, as in the paper: ``attention.py``, ``layers.py``, ``stack.py``, `
 """
 
 from transduce.model.attention import AttentionHook, AttentionKernel, AttentionKind
+from transduce.model.blockwise import BlockDecoder, BlockState
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
@@ -15,7 +16,8 @@ from transduce.model.inference import fast_precision, for_inference, has_int8_pr
 from transduce.model.initialisation import ShapesOnly
 from transduce.model.language_model import RewardLM, TransformerLM, ValuedLM
 from transduce.model.make import make_model
-from transduce.model.output import LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
+from transduce.model.masked_transformer import MaskedTransformer
+from transduce.model.output import FurtherHeads, LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
 from transduce.model.padding import EncoderOutput
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
@@ -26,14 +28,18 @@ __all__ = [
     "AttentionKernel",
     "AttentionKind",
     "AuxiliaryLosses",
+    "BlockDecoder",
+    "BlockState",
     "Cost",
     "DecodingState",
     "EncoderDecoder",
     "EncoderOutput",
     "Ensemble",
     "EnsembleState",
+    "FurtherHeads",
     "LearnedPositions",
     "LinearOutput",
+    "MaskedTransformer",
     "MultiHeadOutput",
     "OutputLayer",
     "RewardLM",

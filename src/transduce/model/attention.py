@@ -3,7 +3,8 @@
 Read ``attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for GPUs and
 long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps. ``SelfAttention``
 and ``CrossAttention`` are the two multi-head layers; with another score than q . k / sqrt(d_k) (``compatibility.py``)
-they use ``weighted_values``, the rest of equation 1. Masks (``allow``) are boolean, True = may attend.
+they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``, self-attention is computed in
+blocks (``restricted.py``). Masks (``allow``) are boolean, True = may attend.
 
 Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O concatenated
 features of several projections, N real positions of the batch (see ``padding.py``), M real source positions, Q new
@@ -26,6 +27,7 @@ from transduce.model.compatibility import make_compatibility
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
 from transduce.model.padding import EncoderOutput, PaddingInfo
+from transduce.model.restricted import band_mask, restricted_attention
 from transduce.model.stack_config import StackConfig
 
 __all__ = [
@@ -176,10 +178,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attention in all heads, (B, H, T, U), by the chosen kernel; with a hook, by the reference."""
         p_drop = self.p_drop if self.training else 0.0
-        kernel = "reference" if hook is not None or self.compatibility is not None else self.kernel
-        if kernel == "auto":
-            is_short = q_BHTK.shape[-2] * k_BHSK.shape[-2] <= MAX_REFERENCE_SCORES
-            kernel = "reference" if is_short and q_BHTK.device.type == "cpu" else "fused"
+        kernel = "reference" if hook is not None else self.kernel_for(q_BHTK, q_BHTK.shape[-2] * k_BHSK.shape[-2])
         match kernel:
             case "fused":
                 return fused_attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
@@ -195,6 +194,14 @@ class MultiHeadAttention(nn.Module):
             case _:
                 assert_never(kernel)
 
+    def kernel_for(self, q_BHTK: Tensor, n_scores: int) -> Literal["reference", "fused"]:
+        """The kernel for attention with so many scores of a sentence."""
+        if self.compatibility is not None:
+            return "reference"
+        if self.kernel == "auto":
+            return "reference" if n_scores <= MAX_REFERENCE_SCORES and q_BHTK.device.type == "cpu" else "fused"
+        return self.kernel
+
     def attend_step(self, q_BHQK: Tensor, k_BHCK: Tensor, v_BHCU: Tensor, *, mask: AttentionBias) -> Tensor:
         """Attention of a decoding step in all heads, (B, H, Q, U)."""
         if self.compatibility is None:
@@ -203,10 +210,15 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Multi-head self-attention: queries, keys and values are projections of the same states. Section 3.2.3."""
+    """Multi-head self-attention: queries, keys and values are projections of the same states. Section 3.2.3.
 
-    def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
+    Deviates: with ``attention = "restricted"`` each position attends to a neighbourhood only (section 4), which
+    ``is_causal`` puts before it; "full" is the paper's.
+    """
+
+    def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto", is_causal: bool = False) -> None:
         super().__init__(config, kernel=kernel)
+        self.r, self.is_causal = config.neighbourhood if config.attention == "restricted" else None, is_causal
         width_k, width_v = config.n_heads * config.d_k, config.n_heads * config.d_v
         self.widths = (width_k, width_k, width_v)
         self.w_qkv = FusedLinear(config.d_model, self.widths, bias=config.attention_bias)
@@ -214,11 +226,39 @@ class SelfAttention(MultiHeadAttention):
     def forward(
         self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None, hook: WeightsHook | None = None
     ) -> Tensor:
-        """Attend within each sentence, (N, D) to (N, D); ``allow`` None allows every position."""
+        """Attend within each sentence, (N, D) to (N, D); ``allow`` None allows every position.
+
+        Restricted attention takes the mask of the keys only, (B, 1, S).
+        """
         q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
-        heads_BHTU = self.attend(q_BHTK, k_BHTK, v_BHTU, queries=padding, keys=padding, allow_BTS=allow_BTS, hook=hook)
+        if self.r is not None and hook is None:
+            heads_BHTU = self.attend_nearby(q_BHTK, k_BHTK, v_BHTU, self.r, allow_BTS)
+        else:
+            if self.r is not None:
+                band_1TT = band_mask(q_BHTK.shape[2], self.r, is_causal=self.is_causal, device=x_ND.device)
+                allow_BTS = band_1TT if allow_BTS is None else allow_BTS & band_1TT
+                allow_BTS = allow_BTS | ~allow_BTS.any(dim=-1, keepdim=True)  # queries at padding
+            heads_BHTU = self.attend(
+                q_BHTK, k_BHTK, v_BHTU, queries=padding, keys=padding, allow_BTS=allow_BTS, hook=hook
+            )
         out_ND: Tensor = self.w_o(padding.unpad(merge_heads(heads_BHTU)))
         return out_ND
+
+    def attend_nearby(self, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTU: Tensor, r: int, allow_B1S: Tensor | None) -> Tensor:
+        """Restricted attention in all heads, (B, H, T, U), by the chosen kernel."""
+        p_drop = self.p_drop if self.training else 0.0
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, allow: Tensor) -> Tensor:
+            if self.compatibility is not None:
+                return weighted_values(self.compatibility(q, k), v, allow_BTS=allow, p_drop=p_drop)[0]
+            if self.kernel_for(q, q_BHTK.shape[2] * k.shape[2]) == "fused":
+                return fused_attention(q, k, v, allow_BTS=allow, p_drop=p_drop)
+            return attention(q, k, v, allow_BTS=allow, p_drop=p_drop)[0]
+
+        is_key_BT = None if allow_B1S is None else allow_B1S.squeeze(1)
+        return restricted_attention(
+            q_BHTK, k_BHTK, v_BHTU, r=r, is_causal=self.is_causal, is_key_BT=is_key_BT, attend=attend
+        )
 
     def extend(self, x_BQD: Tensor, cache: LayerCache, *, mask: AttentionBias, n_cached: int) -> Tensor:
         """One decoding step, (B, Q, D) to (B, Q, D): append keys and values to the cache, then attend to all of it."""

@@ -66,12 +66,13 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     n_tgt = config.vocab_sizes[1]
     has_bias = isinstance(config, TransformerConfig | LanguageModelConfig) and config.output_bias
     n_output_bias = n_tgt if has_bias else 0
+    n_outputs = 2 if isinstance(config, TransformerConfig) and config.block_size > 1 else 1
     n_core = core.matrices + core.vectors + n_output_bias
     return Cost(
         parameters=n_core + (_n_rows(config) + n_positions) * config.d_model,
         parameters_without_embeddings=n_core,
         parameters_of_matrices=core.matrices,
-        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.inactive + n_tgt * config.d_model),
+        flops_per_token=OPERATIONS_PER_WEIGHT * (core.matrices - core.inactive + n_outputs * n_tgt * config.d_model),
         attention_flops_per_token=3 * attention_flops,
         n_tokens=n_tokens,
     )
@@ -108,9 +109,10 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             feed_forward = _feed_forward(config)
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
-            stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0)
-            multi_head_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v)
-            return stacks, 2 * _n_learned(config), multi_head_flops * (n_encoder + 2 * n_decoder)
+            stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0) + _further_heads(config)
+            flops_per_key = 2 * config.n_heads * (config.d_k + config.d_v)
+            n_keys = _n_keys(config, n_tokens) * (n_encoder + n_decoder) + n_tokens * n_decoder
+            return stacks, 2 * _n_learned(config), flops_per_key * n_keys
         case RecurrentConfig() as config:  # the first encoder layer is bidirectional, each direction of half the width
             layers = _recurrent(config, d // 2) * 2 + _recurrent(config, d) * (n_encoder - 1 + n_decoder)
             stacks = layers + _linear(2 * d, d) * n_decoder
@@ -131,10 +133,16 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             return block * (n_encoder + n_decoder) + _linear(2 * d, d) + _norm(d), 0, 0
         case LanguageModelConfig() as config:  # layers without cross-attention
             layers = (_attention(config) + _feed_forward(config) + _norm(d) * 2) * n_decoder
-            attention_flops = 2 * n_tokens * config.n_heads * (config.d_k + config.d_v) * n_decoder
+            flops_per_key = 2 * config.n_heads * (config.d_k + config.d_v)
+            attention_flops = flops_per_key * _n_keys(config, n_tokens) * n_decoder
             return layers + _norm(d) * (1 if config.norm == "pre" else 0), _n_learned(config), attention_flops
         case never:
             assert_never(never)
+
+
+def _n_keys(config: TransformerConfig | LanguageModelConfig, n_tokens: int) -> int:
+    """The positions that a position of self-attention sees."""
+    return min(n_tokens, config.neighbourhood) if config.attention == "restricted" else n_tokens
 
 
 def _n_learned(config: TransformerConfig | LanguageModelConfig | ConvS2SConfig) -> int:
@@ -178,6 +186,12 @@ def _compatibility(config: TransformerConfig | LanguageModelConfig) -> _Weights:
             return _Weights(config.n_heads * config.d_k**2)
         case never:
             assert_never(never)
+
+
+def _further_heads(config: TransformerConfig) -> _Weights:
+    """The heads of blockwise parallel decoding; in training one of them reads each position."""
+    n, head = config.block_size - 1, _linear(config.d_model, config.d_model) * 2
+    return head * n + _Weights(inactive=head.matrices * max(0, n - 1))
 
 
 def _feed_forward(config: TransformerConfig | LanguageModelConfig) -> _Weights:

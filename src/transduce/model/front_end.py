@@ -35,6 +35,8 @@ class Positions:
 
     def rewind(self, n_N: Tensor) -> Positions:
         """The positions before the last ``n`` tokens of each row."""
+        if self.shorter_by_N is None and self.n_rows == 1:
+            return Positions(self.n_rows, self.device, self.longest - int(n_N))
         shorter_by_N = n_N if self.shorter_by_N is None else self.shorter_by_N + n_N
         minimum = int(shorter_by_N.min())
         return Positions(self.n_rows, self.device, self.longest - minimum, shorter_by_N - minimum)

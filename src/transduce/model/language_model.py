@@ -21,7 +21,6 @@ from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import TokenFrontEnd
 from transduce.model.initialisation import initialise
 from transduce.model.output import LinearOutput, ScalarOutput, TiedOutput, VocabularyOutput
-from transduce.model.padding import causal_mask
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.model.weights import NamedOnDisk
@@ -82,9 +81,8 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
     ) -> Tensor:
         """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` gives their logits."""
         x_ND, padding = self.source(ids_BT)
-        allow_BTS = causal_mask(padding.shape_BT[1], ids_BT.device) if self.is_causal else padding.allow_B1S()
         states_ND: Tensor = self.decoder(
-            x_ND, padding, allow_BTS=allow_BTS, attention_hook=attention_hook, auxiliary=auxiliary
+            x_ND, padding, allow_BTS=self.decoder.mask(padding), attention_hook=attention_hook, auxiliary=auxiliary
         )
         return states_ND[: padding.n_real]
 

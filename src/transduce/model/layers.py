@@ -77,9 +77,16 @@ class FeedForward(nn.Module):
 class Layer(nn.Module):
     """Self-attention, cross-attention if ``has_cross_attention``, feed-forward, each with its residual. Section 3.1."""
 
-    def __init__(self, config: StackConfig, *, has_cross_attention: bool, kernel: AttentionKernel = "auto") -> None:
+    def __init__(
+        self,
+        config: StackConfig,
+        *,
+        has_cross_attention: bool,
+        kernel: AttentionKernel = "auto",
+        is_causal: bool = False,
+    ) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(config, kernel=kernel)
+        self.self_attention = SelfAttention(config, kernel=kernel, is_causal=is_causal)
         self.cross_attention = CrossAttention(config, kernel=kernel) if has_cross_attention else None
         # n_experts = 1 is the paper's: one network for all positions.
         self.feed_forward = FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config, FeedForward)

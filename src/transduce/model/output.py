@@ -15,7 +15,9 @@ from transduce.loss import LossConfig, LossSum, cross_entropy, r_drop
 from transduce.model.embedding import TokenEmbedding
 from transduce.text import PAD_ID
 
-__all__ = ["LinearOutput", "MultiHeadOutput", "OutputLayer", "ScalarOutput", "TiedOutput", "VocabularyOutput"]
+__all__ = [
+    "FurtherHeads", "LinearOutput", "MultiHeadOutput", "OutputLayer", "ScalarOutput", "TiedOutput", "VocabularyOutput",
+]  # fmt: skip
 
 DEFAULT_LOSS = LossConfig()
 
@@ -77,22 +79,40 @@ class LinearOutput(VocabularyOutput):
         self.bias = nn.Parameter(torch.empty(vocab_size)) if has_bias else None
 
 
-class MultiHeadOutput(nn.Module):
-    """P heads over one vocabulary: head p predicts the token p positions ahead. Stern, Shazeer and Uszkoreit (2018).
+class FurtherHeads(nn.Module):
+    """Heads that predict the tokens after the next one: residual feed-forward networks before one output layer.
 
-    The first head is ``output`` itself. Every other head inserts a residual feed-forward network before ``output``.
+    Stern, Shazeer and Uszkoreit (2018).
     """
 
-    def __init__(self, output: VocabularyOutput, d_model: int, *, n_heads: int) -> None:
+    def __init__(self, d_model: int, *, n_heads: int) -> None:
         super().__init__()
+        self.w_1 = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(n_heads))
+        self.w_2 = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(n_heads))
+
+    def __len__(self) -> int:
+        return len(self.w_1)
+
+    def head(self, index: int, states_ND: Tensor) -> Tensor:
+        """The states (N, D) of the head that predicts the token ``index + 2`` positions ahead."""
+        hidden_ND: Tensor = self.w_2[index](F.relu(self.w_1[index](states_ND)))
+        return states_ND + hidden_ND
+
+    def ahead(self, states_ND: Tensor) -> Tensor:
+        """The states of all these heads, (N, P, D)."""
+        return torch.stack([self.head(index, states_ND) for index in range(len(self))], dim=1)
+
+
+class MultiHeadOutput(FurtherHeads):
+    """P heads over one vocabulary: head p predicts the token p positions ahead. The first head is ``output`` itself."""
+
+    def __init__(self, output: VocabularyOutput, d_model: int, *, n_heads: int) -> None:
+        super().__init__(d_model, n_heads=n_heads - 1)
         self.output = output
-        self.w_1 = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(n_heads - 1))
-        self.w_2 = nn.ModuleList(nn.Linear(d_model, d_model) for _ in range(n_heads - 1))
 
     def states(self, states_ND: Tensor) -> Tensor:
         """The states of all heads, (N, P, D)."""
-        ahead = [states_ND + w_2(F.relu(w_1(states_ND))) for w_1, w_2 in zip(self.w_1, self.w_2, strict=True)]
-        return torch.stack([states_ND, *ahead], dim=1)
+        return torch.cat([states_ND.unsqueeze(1), self.ahead(states_ND)], dim=1)
 
     def logits(self, states_ND: Tensor) -> Tensor:
         """Logits, (N, P, V)."""

@@ -5,8 +5,9 @@ has some target tokens for each source token, and the frequent ones; only those 
 product is over the union of the batch, but a sentence's other tokens have probability zero, so that no translation
 depends on the rest of its batch. After Jean et al. (2015), section 3.3.
 
-Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, S source positions, V vocabulary, R target
-tokens of each source token, P frequent target tokens, X scored tokens of a batch (rounded up), D d_model.
+Shapes: B sentences, W beams of each, N = B W rows of the decoding batch, S source positions, T new tokens of a row,
+V vocabulary, R target tokens of each source token, P frequent target tokens, X scored tokens of a batch (rounded up),
+D d_model.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ class ShortlistState:
         """The state of the selected rows."""
         return ShortlistState(self.state.select(rows_BW), self.sentence_N[rows_BW.flatten()])
 
+    def rewind(self, n_N: Tensor) -> ShortlistState:
+        """The state without the last ``n_N`` tokens of each row."""
+        return ShortlistState(self.state.rewind(n_N), self.sentence_N)
+
 
 class ShortlistDecoder:
     """A model that scores the shortlists of one batch. Tokens have numbers of their own (N, X), see ``ids``."""
@@ -83,9 +88,28 @@ class ShortlistDecoder:
 
     def step(self, last_N: Tensor, state: ShortlistState) -> tuple[Tensor, ShortlistState]:
         """Read one token of every row; return the logits (N, X) of the next one and the next state."""
-        logits_NX, next_state = self._model.step(self.ids_X[last_N], state.state)
-        logits_NX = logits_NX.masked_fill(self._is_excluded_BX[state.sentence_N], -torch.inf)
-        return logits_NX, ShortlistState(next_state, state.sentence_N)
+        logits_N1X, state = self.extend(last_N.unsqueeze(1), state)
+        return logits_N1X.squeeze(1), state
+
+    def extend(
+        self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None = None
+    ) -> tuple[Tensor, ShortlistState]:
+        """Read T tokens of every row; return the logits (N, T, X) after each and the next state."""
+        return self._extend(self.ids_X[ids_NT], state, n_new_N)
+
+    def extend_by_ids(
+        self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None = None
+    ) -> tuple[Tensor, ShortlistState]:
+        """``extend`` for the vocabulary's ids: logits (N, T, V), minus infinity for tokens outside of the shortlist."""
+        logits_NTX, state = self._extend(ids_NT, state, n_new_N)
+        logits_NTV = logits_NTX.new_full((*ids_NT.shape, self._model.config.tgt_vocab_size), -torch.inf)
+        logits_NTV[:, :, self.ids_X] = logits_NTX
+        return logits_NTV, state
+
+    def _extend(self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None) -> tuple[Tensor, ShortlistState]:
+        logits_NTX, next_state = self._model.extend(ids_NT, state.state, n_new_N)
+        logits_NTX = logits_NTX.masked_fill(self._is_excluded_BX[state.sentence_N].unsqueeze(1), -torch.inf)
+        return logits_NTX, ShortlistState(next_state, state.sentence_N)
 
     def ids(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """The vocabulary's ids of a hypothesis' tokens."""

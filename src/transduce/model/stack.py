@@ -9,6 +9,7 @@ M real source positions, Q = W T new query positions of an incremental step, C c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -20,7 +21,7 @@ from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import Positions
 from transduce.model.layers import Layer
-from transduce.model.padding import EncoderOutput, PaddingInfo
+from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["Stack"]
@@ -39,11 +40,15 @@ class Stack(nn.Module):
         has_cross_attention: bool = False,
         kind: AttentionKind = "decoder",
         kernel: AttentionKernel = "auto",
+        is_causal: bool | None = None,
     ) -> None:
+        """``is_causal``: whether ``mask`` hides later positions; by default, in decoders."""
         super().__init__()
         self.config, self.has_cross_attention, self.kind = config, has_cross_attention, kind
+        self.is_causal = kind == "decoder" if is_causal is None else is_causal
         self.layers = nn.ModuleList(
-            Layer(config, has_cross_attention=has_cross_attention, kernel=kernel) for _ in range(config.n_layers)
+            Layer(config, has_cross_attention=has_cross_attention, kernel=kernel, is_causal=self.is_causal)
+            for _ in range(config.n_layers)
         )
         # With pre-norm, the output of the last residual connection is not normalised.
         is_pre = config.norm == "pre"
@@ -57,6 +62,17 @@ class Stack(nn.Module):
 
     def __getitem__(self, index: int) -> Layer:
         return cast(Layer, self.layers[index])
+
+    def mask(self, padding: PaddingInfo) -> Tensor | None:
+        """The self-attention mask of a batch, for ``forward``: causal, or all real positions (None without padding).
+
+        Restricted attention makes the rest of its mask itself, block by block.
+        """
+        if not self.is_causal:
+            return padding.allow_B1S()
+        if self.config.attention == "restricted":
+            return None  # padding is on the right, so no real position sees it
+        return causal_mask(padding.shape_BT[1], padding.index_N.device)
 
     def forward(
         self,
@@ -97,6 +113,7 @@ class Stack(nn.Module):
             ancestry_BWC=torch.ones(positions.n_rows, 1, 0, dtype=torch.bool, device=positions.device),
             is_dense=True,
             positions=positions,
+            neighbourhood=self.config.neighbourhood if self.config.attention == "restricted" else None,
         )
 
     def extend(
@@ -107,16 +124,32 @@ class Stack(nn.Module):
         Causal. Only the first ``n_new_N[n]`` tokens of row n are used (None: all); the states of the others are
         undefined. ``positions`` are those after the new tokens.
         """
-        n_tokens = x_NTD.shape[1]
+        n_tokens, n_at_once = x_NTD.shape[1], state.n_at_once
+        if n_tokens > n_at_once:
+            return self._extend_in_parts(x_NTD, state, positions, n_new_N)
+        state = state.without_far_slots()
         x_BQD = x_NTD.view(-1, state.n_beams * n_tokens, x_NTD.shape[2])  # all new tokens of a sentence's beams
         allow_BQC, ancestry_BWC = state.extend_masks(n_tokens, n_new_N)
         mask, memory_mask = (AttentionBias(x, n_heads=self.config.n_heads) for x in (allow_BQC, state.allow_B1S))
         for layer, cache in zip(self, state.layers, strict=True):
             x_BQD = layer.extend(x_BQD, cache, mask=mask, n_cached=state.n_cached, memory_mask=memory_mask)
         is_dense = state.is_dense and n_new_N is None
-        next_state = DecodingState(state.layers, state.allow_B1S, ancestry_BWC, is_dense, positions)
+        next_state = replace(state, ancestry_BWC=ancestry_BWC, is_dense=is_dense, positions=positions)
         out_NTD: Tensor = self.norm(x_BQD.view(-1, n_tokens, x_BQD.shape[2]))
         return out_NTD, next_state
+
+    def _extend_in_parts(
+        self, x_NTD: Tensor, state: DecodingState, positions: Positions, n_new_N: Tensor | None
+    ) -> tuple[Tensor, DecodingState]:
+        """``extend`` by many tokens, a few at a time, so that no mask is quadratic in their number."""
+        parts, n_read = list[Tensor](), 0
+        for part_NTD in torch.split(x_NTD, state.n_at_once, dim=1):
+            n_tokens = part_NTD.shape[1]
+            n_of_part_N = None if n_new_N is None else (n_new_N - n_read).clamp(0, n_tokens)
+            out_NTD, state = self.extend(part_NTD.contiguous(), state, positions, n_of_part_N)
+            parts.append(out_NTD)
+            n_read += n_tokens
+        return torch.cat(parts, dim=1), state
 
     def _check_memory(self, memory: EncoderOutput | None) -> None:
         if (memory is not None) != self.has_cross_attention:

@@ -23,6 +23,8 @@ class StackConfig:
     d_k: int
     d_v: int
     compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
+    attention: Literal["full", "restricted"] = "full"
+    neighbourhood: int = 65  # r of restricted attention
     attention_bias: bool = False
     activation: Literal["relu", "gelu", "gelu-tanh", "swish"] = "relu"
     norm_eps: float = LAYER_NORM_EPS

@@ -18,7 +18,8 @@ from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, mak
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
-from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding, causal_mask
+from transduce.model.output import FurtherHeads
+from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 
@@ -32,7 +33,8 @@ class Transformer(EncoderDecoder):
     """The encoder-decoder of figure 1 over ids padded on the right with 0.
 
     ``kernel`` selects the attention implementation: "reference" (readable), "fused" (torch's) or "auto" (the faster).
-    ``source`` and ``target`` make front ends over the two embeddings; the default is section 3.5.
+    ``source`` and ``target`` make front ends over the two embeddings; the default is section 3.5. Without ``is_causal``
+    the decoder sees both sides, and cannot write from left to right.
     Weights are sampled from torch's global generator: call ``torch.manual_seed`` first.
 
     >>> import torch
@@ -52,6 +54,7 @@ class Transformer(EncoderDecoder):
         source: SourceMaker | None = None,
         target: FrontEndMaker | None = None,
         kernel: AttentionKernel = "auto",
+        is_causal: bool = True,
     ) -> None:
         super().__init__(config)
 
@@ -63,8 +66,14 @@ class Transformer(EncoderDecoder):
         self.source: FrontEnd = (source or with_positions)(src_embedding)
         self.encoder = Stack(StackConfig.from_config(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
         decoder_config = StackConfig.from_config(config, config.n_decoder_layers)
-        self.decoder = Stack(decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel)
+        self.decoder = Stack(
+            decoder_config, has_cross_attention=True, kind="decoder", kernel=kernel, is_causal=is_causal
+        )
         self.output = make_output(config, tgt_embedding)
+        # Blockwise parallel decoding; without it, the paper's one prediction at each position.
+        self.further_heads = (
+            FurtherHeads(config.d_model, n_heads=config.block_size - 1) if config.block_size > 1 else None
+        )
         initialise(self)
 
     def forward(
@@ -92,7 +101,7 @@ class Transformer(EncoderDecoder):
         """The encoder's states at the real source positions."""
         x_MD, padding = self.source(src_BS, padding)
         states_MD = self.encoder(
-            x_MD, padding, allow_BTS=padding.allow_B1S(), attention_hook=attention_hook, auxiliary=auxiliary
+            x_MD, padding, allow_BTS=self.encoder.mask(padding), attention_hook=attention_hook, auxiliary=auxiliary
         )
         return EncoderOutput(states_MD, padding)
 
@@ -110,7 +119,7 @@ class Transformer(EncoderDecoder):
         states_ND: Tensor = self.decoder(
             x_ND,
             padding,
-            allow_BTS=causal_mask(padding.shape_BT[1], tgt_BT.device),
+            allow_BTS=self.decoder.mask(padding),
             memory=memory,
             attention_hook=attention_hook,
             auxiliary=auxiliary,
@@ -126,6 +135,12 @@ class Transformer(EncoderDecoder):
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
     ) -> tuple[Tensor, DecodingState]:
         """Next-token logits (N, T, V) after each of T new tokens of a row, and the next decoding state."""
-        x_NTD, positions = self.target.extend(ids_NT, state.positions, n_new_N)
-        states_NTD, state = self.decoder.extend(x_NTD, state, positions, n_new_N)
+        states_NTD, state = self.extend_states(ids_NT, state, n_new_N)
         return self.logits(states_NTD), state
+
+    def extend_states(
+        self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None
+    ) -> tuple[Tensor, DecodingState]:
+        """The decoder's states (N, T, D) at each of T new tokens of a row, and the next decoding state."""
+        x_NTD, positions = self.target.extend(ids_NT, state.positions, n_new_N)
+        return self.decoder.extend(x_NTD, state, positions, n_new_N)

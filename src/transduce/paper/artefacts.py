@@ -11,6 +11,7 @@ from transduce.paper.curves import make_curves
 from transduce.paper.experiments import Experiments
 from transduce.paper.figure1 import make_figure1
 from transduce.paper.figure2 import make_figure2
+from transduce.paper.future import make_future
 from transduce.paper.notes import make_notes
 from transduce.paper.report import Report
 from transduce.paper.request import Request
@@ -35,5 +36,6 @@ ARTEFACTS: Mapping[str, Maker] = {
     "figure4": make_figure4,
     "figure5": make_figure5,
     "curves": make_curves,
+    "future": make_future,
     "notes": make_notes,
 }

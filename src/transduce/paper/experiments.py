@@ -267,7 +267,7 @@ class Experiments:
                 config,
                 folder,
                 resume=holds_run(folder),
-                store=self._store(config.data),
+                store=self.store(config.data),
                 device=self.device,
                 also=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
@@ -307,7 +307,7 @@ class Experiments:
 
     def store_with_tokenizer_of(self, model_folder: Path, data: DataConfig) -> Path:
         """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""
-        return self._store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
+        return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
 
     def shortened(self, config: RunConfig) -> RunConfig:
         """Shorten a run to seconds for tests: six updates on the built-in corpus, evaluated on 12 sentences."""
@@ -368,7 +368,7 @@ class Experiments:
         folders = {name: str(self.model_folder(other)) for name, other in needed.items() if other is not None}
         return with_settings(experiment.config, [f"{name}={json.dumps(folder)}" for name, folder in folders.items()])
 
-    def _store(self, data: DataConfig) -> Path:
+    def store(self, data: DataConfig) -> Path:
         """Return the token store of a text, shared by all experiments on it; prepare it if missing."""
         folders = [str(folder.resolve()) for folder in data_folders(self.data_folder)]
         name = sha256(json.dumps([data.model_dump(), folders]).encode()).hexdigest()[:16]
@@ -381,7 +381,7 @@ class Experiments:
 
     def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
         config = self._located(experiment)
-        prepared = open_prepared(self._store(config.data))
+        prepared = open_prepared(self.store(config.data))
         newest = newest_complete(folder / CHECKPOINTS, self.log)
         if newest is None:
             raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")

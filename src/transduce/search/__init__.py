@@ -1,4 +1,4 @@
-"""Greedy and beam search (section 6.1) over a step function; independent of models."""
+"""Greedy and beam search (section 6.1) and less sequential ones over functions of a model; independent of models."""
 
 from transduce.search.beam import beam_search
 from transduce.search.constraint import Constraint
@@ -6,10 +6,29 @@ from transduce.search.forced_prefix import ForcedPrefix
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
+from transduce.search.mask_predict import mask_predict
 from transduce.search.processor import Constrained, LogProbsProcessor, Prefixes
-from transduce.search.protocol import DecodingState, StateT, StepFunction
+from transduce.search.protocol import (
+    DecodingState,
+    ExtendFunction,
+    RewindableState,
+    RewindableT,
+    StateT,
+    StepFunction,
+)
+from transduce.search.sampling import Sampling
+from transduce.search.speculative import (
+    Drafter,
+    Drafts,
+    HeadsDrafter,
+    ModelDrafter,
+    PassCounts,
+    speculative_search,
+)
 
 __all__ = [
-    "Constrained", "Constraint", "DecodingState", "ForcedPrefix", "Hypothesis", "LogProbsProcessor", "Prefixes",
-    "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty",
+    "Constrained", "Constraint", "DecodingState", "Drafter", "Drafts", "ExtendFunction", "ForcedPrefix",
+    "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes", "RewindableState",
+    "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty",
+    "mask_predict", "speculative_search",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from transduce.search.protocol import StateT, StepFunction
 from transduce.search.retirement import staying_sentences
 from transduce.search.top_tokens import top_tokens
 
-__all__ = ["greedy_search"]
+__all__ = ["greedy_hypothesis", "greedy_search"]
 
 
 @torch.no_grad()
@@ -76,7 +76,7 @@ def greedy_search(
         if is_new_B.any():
             done = zip(sentences_B[is_new_B].tolist(), ids_BT[is_new_B], log_probs_B[is_new_B].tolist(), strict=True)
             for sentence, ids_T, log_prob in done:
-                hypothesis = _hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
+                hypothesis = greedy_hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
                 results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
             is_finished_B = is_finished_B | is_new_B
             staying_X = staying_sentences(is_finished_B, keep_finished=process is None)
@@ -87,7 +87,8 @@ def greedy_search(
     return [results[sentence] for sentence in range(len(results))]
 
 
-def _hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
+def greedy_hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
+    """The hypothesis of the ids that were written, EOS included. Raises SearchError for a probability of 0 or NaN."""
     if not math.isfinite(log_prob):
         raise no_hypothesis_error(sentence, n_tokens=len(ids))
     if ids[-1] != eos_id:

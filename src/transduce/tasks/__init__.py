@@ -7,6 +7,7 @@ from transduce.tasks.causal_lm import CausalLanguageModelling as _CausalLanguage
 from transduce.tasks.dpo import DirectPreferenceOptimisation as _DPO  # noqa: F401  (likewise)
 from transduce.tasks.evaluation import Evaluation, evaluate
 from transduce.tasks.language_model import Continuation, FilledText, LanguageModel, TextScore
+from transduce.tasks.mask_predict import MaskPredict as _MaskPredict  # noqa: F401  (likewise)
 from transduce.tasks.masked_lm import MaskedLanguageModelling as _MaskedLanguageModelling  # noqa: F401  (likewise)
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words

@@ -1,13 +1,17 @@
 """Batched search: texts are grouped by length into batches; results are in input order.
 
-Shapes: B sentences, S source positions, N rows of a decoding batch, V vocabulary.
+Shapes: B sentences, S source positions, N rows of a decoding batch, T new tokens of a row, V vocabulary, R lengths that
+are tried for a sentence.
 """
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import shake_128
 from typing import Any, Protocol, assert_never, cast
 
 import torch
@@ -19,18 +23,34 @@ from transduce.config import (
     ConvS2SConfig,
     GreedySearchConfig,
     InferencePrecision,
+    MaskPredictSearchConfig,
+    SampledSearchConfig,
     SearchConfig,
     TransformerConfig,
 )
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import ConfigError
-from transduce.model import EncoderDecoder, Ensemble, for_inference
+from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, MaskedTransformer, Transformer, for_inference
+from transduce.model.masked_transformer import MASK_ID
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
-from transduce.search import Hypothesis, LogProbsProcessor, StateT, beam_search, greedy_search
+from transduce.search import (
+    Drafter,
+    HeadsDrafter,
+    Hypothesis,
+    LogProbsProcessor,
+    ModelDrafter,
+    PassCounts,
+    RewindableT,
+    Sampling,
+    beam_search,
+    greedy_search,
+    mask_predict,
+    speculative_search,
+)
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
 __all__ = [
-    "MAX_SOURCE_TOKENS", "BatchSearch", "SearchResult", "StepDecoder", "max_positions", "require_sequence",
+    "MAX_SOURCE_TOKENS", "BatchSearch", "Decoder", "SearchResult", "max_positions", "require_sequence",
     "run_search",
 ]  # fmt: skip
 
@@ -51,7 +71,10 @@ class SearchResult:
 
 
 class BatchSearch:
-    """Search with a model or an ensemble. Most weights are copied: make a new search after changing them."""
+    """Search with a model or an ensemble. Most weights are copied: make a new search after changing them.
+
+    ``counts`` are the passes of the model in greedy search with drafts, and in sampling.
+    """
 
     def __init__(
         self,
@@ -64,16 +87,40 @@ class BatchSearch:
     ) -> None:
         """``shortlist``: score only its tokens. ``suppressed_ids``: tokens that are never generated.
 
-        Raises ConfigError for a shortlist with an ensemble.
+        Raises ConfigError for a shortlist with an ensemble, or a model for mask-predict with either.
         """
         copies = [for_inference(each, precision) for each in models]
         if shortlist is not None and len(copies) > 1:
             raise ConfigError("a shortlist cannot be used with an ensemble; leave one of them out")
+        self._is_masked = any(isinstance(model, MaskedTransformer) for model in models)
+        if self._is_masked and (len(copies) > 1 or shortlist is not None):
+            raise ConfigError("a model for mask-predict works alone: no ensemble, no shortlist")
         self._shortlist = shortlist
-        self._decoder: StepDecoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
+        self.counts = PassCounts()
+        self._draft: BatchSearch | None = None
+        self._n_drafted = 0
+        self._decoder: Decoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
         self._max_positions = min(map(max_positions, models))
         self._suppressed_ids = tuple(suppressed_ids)
         self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
+
+    def with_draft(self, draft: BatchSearch, n_drafted: int) -> BatchSearch:
+        """The same search, for which the model of another one drafts ``n_drafted`` tokens a pass.
+
+        Both have the same vocabularies; a shortlist of the other one makes drafts faster and changes no result. Raises
+        ConfigError for a shortlist of this one, or for less than one token.
+        """
+        if self._is_masked or draft._is_masked:
+            raise ConfigError("a draft needs two models that write from left to right; one of them is for mask-predict")
+        if self._shortlist is not None:
+            raise ConfigError(
+                "the model that verifies drafts scores its whole vocabulary; a shortlist is for the draft"
+            )
+        if n_drafted < 1:
+            raise ConfigError(f"a draft should have at least 1 token, got {n_drafted}")
+        other = copy.copy(self)
+        other.counts, other._draft, other._n_drafted = PassCounts(), draft, n_drafted
+        return other
 
     @property
     def max_source_tokens(self) -> int:
@@ -105,8 +152,12 @@ class BatchSearch:
         """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
         ``min_tokens``: for each text, the least value of its maximum output length, EOS included. Without
-        ``is_scored``, the hypotheses of greedy search have no scores.
+        ``is_scored``, the hypotheses of greedy search have no scores. Raises ConfigError if model and search do not go
+        together.
         """
+        if self._is_masked != isinstance(search, MaskPredictSearchConfig):
+            needed = "search.kind = 'mask-predict'" if self._is_masked else "another search.kind"
+            raise ConfigError(f"this model needs {needed}, got search.kind = {search.kind!r}")
         encoded = self.source_ids(texts)
         sources = [ids[: self.max_source_tokens - 1] for ids in encoded]
         nonempty = [index for index, ids in enumerate(sources) if ids]
@@ -122,7 +173,8 @@ class BatchSearch:
             process = None if processor is None else processor(batch, max_lengths)
             src_BS = pad_rows([[*sources[index], EOS_ID] for index in batch]).to(self._device)
             max_lengths_B = torch.tensor(max_lengths, device=self._device)
-            hypotheses = self._search(src_BS, max_lengths_B, search, process, is_scored=is_scored)
+            generators = _generators(search, [sources[index] for index in batch])
+            hypotheses = self._search(src_BS, max_lengths_B, search, process, generators, is_scored=is_scored)
             results |= {index: tuple(n_best) for index, n_best in zip(batch, hypotheses, strict=True)}
         return [
             SearchResult(results.get(index, ()), len(ids) + 1, is_truncated=len(sources[index]) < len(ids))
@@ -135,20 +187,61 @@ class BatchSearch:
         max_lengths_B: Tensor,
         search: SearchConfig,
         process: LogProbsProcessor | None,
+        generators: Sequence[torch.Generator],
         *,
         is_scored: bool,
     ) -> list[list[Hypothesis]]:
+        if isinstance(search, MaskPredictSearchConfig):
+            return self._mask_predict(src_BS, max_lengths_B, search)
         if self._shortlist is None:
+            draft, decoder = self._draft, self._decoder
+            drafter: Drafter[Any] | None = None
+            # A model with a short table of positions drafts nothing for long sentences.
+            if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
+                drafter = draft._drafter(src_BS, self._n_drafted)
+            elif process is None and _has_blocks(decoder, search):
+                decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
+                drafter = HeadsDrafter(decoder.ahead)
             return run_search(
-                self._decoder, src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
-                is_scored=is_scored,
+                decoder, src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
+                is_scored=is_scored, drafter=drafter, generators=generators, counts=self.counts,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
         if process is not None:  # it would see the shortlist's numbers of the tokens
             raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
         decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
-        hypotheses = run_search(decoder, src_BS, max_lengths_B, search, is_scored=is_scored)
+        hypotheses = run_search(
+            decoder, src_BS, max_lengths_B, search, is_scored=is_scored, generators=generators, counts=self.counts
+        )
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
+
+    def _drafter(self, src_BS: Tensor, n_drafted: int) -> ModelDrafter[Any]:
+        """What drafts for a batch of sources."""
+        if self._shortlist is None:
+            state = self._decoder.start(src_BS)
+            return ModelDrafter(self._decoder.extend, state, n_drafted=n_drafted, eos_id=EOS_ID)
+        decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
+        return ModelDrafter(decoder.extend_by_ids, decoder.start(src_BS), n_drafted=n_drafted, eos_id=EOS_ID)
+
+    def _mask_predict(
+        self, src_BS: Tensor, max_lengths_B: Tensor, search: MaskPredictSearchConfig
+    ) -> list[list[Hypothesis]]:
+        """Predict all tokens at once, several times."""
+        model = cast(MaskedTransformer, self._decoder)
+        memory = model.encode(src_BS)
+        src_lengths_B = (src_BS != PAD_ID).sum(dim=1) - 1
+        lengths_BR = model.likely_lengths(memory, src_lengths_B, max_lengths_B - 1, search.n_lengths)
+        best = mask_predict(
+            partial(model.predict, memory),
+            lengths_BR,
+            n_iterations=search.n_iterations,
+            mask_id=MASK_ID,
+            eos_id=EOS_ID,
+            pad_id=PAD_ID,
+            suppressed_ids=(PAD_ID, BOS_ID, *self._suppressed_ids),
+            counts=self.counts,
+        )
+        return [[hypothesis] for hypothesis in best]
 
 
 def max_positions(model: EncoderDecoder) -> int:
@@ -168,18 +261,23 @@ def require_sequence(texts: object, expected: str, for_one: str) -> None:
         raise TypeError(f"{expected}, got {type(texts).__name__}")
 
 
-class StepDecoder(Protocol[StateT]):
+class Decoder(Protocol[RewindableT]):
     """Incremental decoder of a model or an ensemble."""
 
-    def start(self, src_BS: Tensor, /) -> StateT:
+    def start(self, src_BS: Tensor, /) -> RewindableT:
         """Encode the sources and return the initial state, one row per sentence."""
 
-    def step(self, last_ids_N: Tensor, state: StateT, /) -> tuple[Tensor, StateT]:
+    def step(self, last_ids_N: Tensor, state: RewindableT, /) -> tuple[Tensor, RewindableT]:
         """Append ``last_ids`` and return the logits of the next token, (N, V), and the new state."""
+
+    def extend(
+        self, ids_NT: Tensor, state: RewindableT, n_new_N: Tensor | None = None, /
+    ) -> tuple[Tensor, RewindableT]:
+        """Append several tokens of each row and return the logits after each, (N, T, V), and the new state."""
 
 
 def run_search(
-    model: StepDecoder[StateT],
+    model: Decoder[RewindableT],
     src_BS: Tensor,
     max_lengths_B: Tensor,
     search: SearchConfig,
@@ -187,16 +285,25 @@ def run_search(
     *,
     suppressed_ids: Sequence[int] = (),
     is_scored: bool = True,
+    drafter: Drafter[RewindableT] | None = None,
+    generators: Sequence[torch.Generator] = (),
+    counts: PassCounts | None = None,
 ) -> list[list[Hypothesis]]:
-    """Run greedy or beam search, as configured; returns the n-best hypotheses of each sentence. Section 6.1.
+    """Run the configured search; returns the n-best hypotheses of each sentence. Section 6.1.
 
     ``suppressed_ids``: tokens that are not generated, besides padding and BOS. Without ``is_scored``, the hypotheses of
-    greedy search have no scores.
+    greedy search have no scores. ``drafter``: what drafts tokens in greedy search and sampling; ``generators``: those
+    of the sentences, for sampling. ``counts`` are added to where drafts or draws are made.
+    Raises ConfigError for a draft with a beam, or a constraint with draws.
     """
     state = model.start(src_BS)
     suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
+    if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
+        raise ConfigError("constraints need beam search or greedy search, without a draft")
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
+            if drafter is not None:
+                raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {beam_size}")
             return beam_search(
                 model.step,
                 state,
@@ -209,7 +316,7 @@ def run_search(
                 suppressed_ids=suppressed_ids,
                 process=process,
             )
-        case BeamSearchConfig() | GreedySearchConfig():
+        case BeamSearchConfig() | GreedySearchConfig() if drafter is None:
             best = greedy_search(
                 model.step,
                 state,
@@ -221,6 +328,44 @@ def run_search(
                 process=process,
                 is_scored=is_scored,
             )
-            return [[hypothesis] for hypothesis in best]
+        case BeamSearchConfig() | GreedySearchConfig() | SampledSearchConfig() as search:
+            best = speculative_search(
+                model.extend,
+                state,
+                drafter=drafter,
+                max_lengths_B=max_lengths_B,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                suppressed_ids=suppressed_ids,
+                sampling=_sampling(search),
+                generators=generators,
+                alpha=search.alpha,
+                is_scored=is_scored,
+                counts=counts,
+            )
+        case MaskPredictSearchConfig():
+            raise ConfigError("search.kind = 'mask-predict' needs a model of that task")
         case never:
             assert_never(never)
+    return [[hypothesis] for hypothesis in best]
+
+
+def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
+    """Whether a model proposes blocks of tokens by further heads, and the search is greedy."""
+    if not isinstance(model, Transformer) or model.further_heads is None or isinstance(search, SampledSearchConfig):
+        return False
+    return search.beam_size == 1 and getattr(search, "block_size", None) != 1
+
+
+def _sampling(search: SearchConfig) -> Sampling | None:
+    if not isinstance(search, SampledSearchConfig):
+        return None
+    return Sampling(temperature=search.temperature, top_k=search.top_k, top_p=search.top_p)
+
+
+def _generators(search: SearchConfig, sources: Sequence[Sequence[int]]) -> list[torch.Generator]:
+    """The generator of each sentence: its draws follow from the seed and the sentence, not from the others."""
+    if not isinstance(search, SampledSearchConfig):
+        return []
+    digests = (shake_128(f"{search.seed} {list(ids)}".encode()).digest(7) for ids in sources)
+    return [torch.Generator().manual_seed(int.from_bytes(digest)) for digest in digests]

@@ -97,8 +97,12 @@ def _architecture(model: ModelConfig) -> str:
         parts.append("word positions" if model.positions == "words" else f"{model.positions} positions")
         if model.compatibility != "scaled":
             parts.append(f"{model.compatibility} compatibility function")
+        if model.attention == "restricted":
+            parts.append(f"self-attention restricted to {model.neighbourhood} positions")
         if model.activation != "relu":
             parts.append(f"{model.activation} activation")
+        if isinstance(model, TransformerConfig) and model.block_size > 1:
+            parts.append(f"blocks of {model.block_size} tokens proposed at once")
         if isinstance(model, LanguageModelConfig):
             parts.append(f"a window of {model.n_positions:,} tokens")
     else:

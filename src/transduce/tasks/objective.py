@@ -1,6 +1,7 @@
 """The training objective of tasks on pairs.
 
-Shapes: B sentences, S source positions, T target positions, N real target positions, D d_model.
+Shapes: B sentences, S source positions, T target positions, N real target positions, D d_model, X positions that a
+further head predicts from.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from transduce.config import TrainingConfig
 from transduce.data import Batch
 from transduce.loss import LossConfig, LossSum
-from transduce.model import AuxiliaryLosses, EncoderDecoder
+from transduce.model import AuxiliaryLosses, EncoderDecoder, Transformer
 from transduce.model.padding import pair_padding
+from transduce.text import PAD_ID
 
-__all__ = ["PairObjective"]
+__all__ = ["PairObjective", "further_heads_loss"]
+
+DEFAULT_LOSS = LossConfig()
 
 
 class PairObjective:
@@ -42,4 +48,34 @@ class PairObjective:
         loss_config = LossConfig(config.eps_ls, config.smoothing, config.r_drop)
         loss = model.output.loss(states_ND, batch.tgt_out_N, loss_config)
         auxiliary = None if losses is None else losses.total()
-        return loss if auxiliary is None else replace(loss, auxiliary_nats=auxiliary / (1 + has_two_passes))
+        if auxiliary is not None:
+            loss = replace(loss, auxiliary_nats=auxiliary / (1 + has_two_passes))
+        if isinstance(model, Transformer) and model.further_heads is not None and model.training:
+            first_ND = states_ND[0] if has_two_passes else states_ND
+            further = further_heads_loss(model, first_ND, batch, update, replace(loss_config, r_drop=0.0))
+            total = further if loss.auxiliary_nats is None else loss.auxiliary_nats + further
+            loss = replace(loss, auxiliary_nats=total)
+        return loss
+
+
+def further_heads_loss(
+    model: Transformer, states_ND: Tensor, batch: Batch, update: int, config: LossConfig = DEFAULT_LOSS
+) -> Tensor:
+    """The cross-entropy of what the heads of blockwise parallel decoding predict, in nats; a scalar.
+
+    Each position is given to one of the heads, by its number and that of the update, so that all of them cost as much
+    as one. Stern, Shazeer and Uszkoreit (2018) choose one head for each batch.
+    """
+    heads = model.further_heads
+    assert heads is not None
+    lengths_B = (batch.tgt_in_BT != PAD_ID).sum(dim=1).cpu().numpy() if batch.lengths is None else batch.lengths[1]
+    ends_N = np.repeat(np.cumsum(lengths_B), lengths_B)  # of the sentence of each position
+    position_N = np.arange(len(ends_N))
+    head_N = (position_N + update) % len(heads)
+    states, targets = list[Tensor](), list[Tensor]()
+    for head in range(len(heads)):
+        n_ahead = head + 1  # beyond the token that the first head predicts
+        rows = torch.from_numpy(position_N[(head_N == head) & (position_N + n_ahead < ends_N)]).to(states_ND.device)
+        states.append(heads.head(head, states_ND.index_select(0, rows)))
+        targets.append(batch.tgt_out_N.index_select(0, rows + n_ahead))
+    return model.output.loss(torch.cat(states), torch.cat(targets), config).loss_nats

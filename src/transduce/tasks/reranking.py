@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from transduce.config import SearchConfig
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
+from transduce.model import MaskedTransformer
 from transduce.search import length_penalty
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation
 from transduce.tasks.translator import CHUNK_LINES, Translator
@@ -40,6 +41,10 @@ class Reranker:
             raise CheckpointError(
                 f"the reverse model translates {'-'.join(reverse_languages)}; {'-'.join(languages)} needs one for "
                 f"{'-'.join(languages[::-1])}"
+            )
+        if isinstance(reverse.model, MaskedTransformer) or isinstance(translator.model, MaskedTransformer):
+            raise CheckpointError(
+                "reranking needs models that write from left to right; one of them is for mask-predict"
             )
         self.translator, self.reverse, self.weight = translator, reverse, weight
         self.src_language, self.tgt_language = languages

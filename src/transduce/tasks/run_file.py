@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
-MAX_NAMED = 20  # missing fields in a message
+MAX_NAMED = 40  # missing fields in a message
 MIGRATIONS = (config_of_format_1,)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
 

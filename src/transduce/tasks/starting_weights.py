@@ -26,6 +26,7 @@ MAX_NAMED = 8  # weights in a message
 # Settings that weights of the same shape depend on.
 USES_OF_WEIGHTS = (
     "n_heads", "d_k", "d_v", "compatibility", "norm", "norm_eps", "activation", "positions", "scale_embeddings",
+    "attention", "neighbourhood",
 )  # fmt: skip
 
 

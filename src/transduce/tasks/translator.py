@@ -6,6 +6,7 @@ batches; and the translations of a line are joined with its spacing.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,12 +16,19 @@ from typing import Any, TypedDict, Unpack, overload
 
 import torch
 
-from transduce.config import GreedySearchConfig, InferencePrecision, SearchConfig, config_from_mapping
+from transduce.config import (
+    BeamSearchConfig,
+    GreedySearchConfig,
+    InferencePrecision,
+    SampledSearchConfig,
+    SearchConfig,
+    config_from_mapping,
+)
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.model import EncoderDecoder
 from transduce.model.shortlist import Shortlist
-from transduce.search import ForcedPrefix
+from transduce.search import ForcedPrefix, PassCounts
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
@@ -45,7 +53,16 @@ from transduce.text import (
 )
 from transduce.text.chunks import chunks
 
-__all__ = ["CHUNK_LINES", "Prefix", "ScoredText", "Translation", "Translator", "search_with"]
+__all__ = [
+    "CHUNK_LINES",
+    "N_DRAFTED",
+    "Prefix",
+    "ScoredText",
+    "Translation",
+    "Translator",
+    "greedy_unless_sampled",
+    "search_with",
+]
 
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
@@ -53,6 +70,8 @@ CHUNK_LINES_WITH_PROGRESS = 200
 # Longer segments are truncated: even when masked, they have more tokens than any model reads.
 MAX_SEGMENT_CHARACTERS = 20_000
 MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
+
+N_DRAFTED = 4  # tokens that a smaller model drafts for each pass
 
 # Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
 Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
@@ -87,6 +106,7 @@ class _Options(TypedDict, total=False):
     search: SearchConfig | None
     split: bool
     prefix: str | Sequence[str]
+    draft: Translator | None
     progress: bool | Progress
 
 
@@ -137,6 +157,31 @@ class Translator:
             f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {device})"
         )
 
+    def with_draft(self, draft: Translator, *, n_drafted: int = N_DRAFTED) -> Translator:
+        """Return the translator for which a smaller one drafts ``n_drafted`` tokens a pass: speculative decoding.
+
+        Its search is greedy, or samples. The texts are those of this translator alone, or have their distribution; they
+        come faster the more often the two agree. ``passes`` counts. Both share the vocabularies; a shortlist makes a
+        draft faster and changes no text.
+        Raises ConfigError for other vocabularies or another direction, for a shortlist of this translator, or for less
+        than one token.
+        """
+        languages, of_draft = ((each.src_language, each.tgt_language) for each in (self, draft))
+        if (draft.tokenizers.fingerprint, of_draft) != (self.tokenizers.fingerprint, languages):
+            raise ConfigError(
+                "a draft needs the tokenizers and the direction of the translator; train it on the same prepared folder"
+                " (train --store), or from the translator (train --from)"
+            )
+        other = copy.copy(self)
+        other._batch_search = self._batch_search.with_draft(draft._batch_search, n_drafted)
+        other.search = greedy_unless_sampled(self.search)
+        return other
+
+    @property
+    def passes(self) -> PassCounts:
+        """The passes of the model so far, where drafts or draws were made."""
+        return self._batch_search.counts
+
     @classmethod
     def load(
         cls,
@@ -155,7 +200,8 @@ class Translator:
         device = usable_device(device)
         first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
         for path, loaded in zip((folder, *others), (first, *more), strict=True):
-            loaded.require_task("translation", Path(path))
+            if loaded.task != "mask-predict":
+                loaded.require_task("translation", Path(path))
         for path, loaded in zip(others, more, strict=True):
             if (loaded.tokenizers.fingerprint, loaded.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(
@@ -190,6 +236,7 @@ class Translator:
         search: SearchConfig | None = None,
         split: bool = True,
         prefix: str | Sequence[str] = "",
+        draft: Translator | None = None,
         progress: bool | Progress = False,
     ) -> list[str] | list[list[str]]:
         """Translate a list of texts; with ``n_best``, return the n-best translations of each.
@@ -197,11 +244,20 @@ class Translator:
         ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
         model's search configuration. Texts of several sentences are translated sentence by sentence, with their
         spacing; with ``split=False`` as a whole. ``prefix``: how the translations begin, one for all texts or one for
-        each (see ``translate_lines``). ``progress=True`` shows a bar on stderr; a function is called with the number
-        of texts done and their total.
+        each (see ``translate_lines``). ``draft`` is a smaller translator for speculative decoding (see ``with_draft``),
+        which is greedy, or samples, without a prefix. ``progress=True`` shows a bar on stderr; a function is called
+        with the number of texts done and their total.
         Raises TypeError, naming the item, for anything but a list of strings, ConfigError for an invalid search or
         another number of prefixes than texts, DataError for a prefix that is longer than the model reads.
         """
+        if draft is not None:
+            if prefix:
+                raise ConfigError("a prefix cannot be used with a draft; leave one of them out")
+            search = greedy_unless_sampled(search or self.search)
+            return self.with_draft(draft).translate(
+                texts, n_best=n_best, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch,
+                search=search, split=split, progress=progress,
+            )  # fmt: skip
         require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
         for _ in _strings(texts):  # check all before the first is translated
@@ -503,7 +559,7 @@ def search_with(
 ) -> SearchConfig:
     """Override fields of a search configuration; the beam grows to ``n_best`` if needed. Raises ConfigError.
 
-    Greedy search becomes beam search if ``n_best`` or ``beam_size`` is above 1.
+    Greedy search becomes beam search if ``n_best`` or ``beam_size`` is above 1; no other search does.
     """
     n_best = 1 if n_best is None else n_best
     min_beam = n_best if isinstance(n_best, int) else 1  # another type raises below
@@ -513,12 +569,31 @@ def search_with(
         "alpha": search.alpha if alpha is None else float(alpha) if isinstance(alpha, int) else alpha,
         "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
     }
-    if isinstance(search, GreedySearchConfig):
+    if not isinstance(search, BeamSearchConfig):
         if changes["n_best"] == changes["beam_size"] == 1:
             del changes["n_best"], changes["beam_size"]
-        else:
+        elif isinstance(search, GreedySearchConfig):
             changes["kind"] = "beam"
-    return config_from_mapping(SearchConfig, search.model_dump() | changes, where="search")
+        else:
+            raise ConfigError(
+                f"search.kind = {search.kind!r} writes one translation of each sentence without a beam, got beam_size"
+                f" {changes['beam_size']} and n_best {changes['n_best']}"
+            )
+    return config_from_mapping(SearchConfig, search.carried_over(changes) | changes, where="search")
+
+
+def greedy_unless_sampled(search: SearchConfig) -> SearchConfig:
+    """Return greedy search in place of beam search, with the same limits; another search is returned as it is."""
+    if not isinstance(search, BeamSearchConfig):
+        return search
+    shared = search.model_dump(include=set(GreedySearchConfig.model_fields) - {"kind"})
+    return GreedySearchConfig(**shared)
+
+
+def sampling_like(search: SearchConfig, *, seed: int) -> SampledSearchConfig:
+    """Return a search that samples from the model's distribution, with the limits of another search."""
+    fields = set(SampledSearchConfig.model_fields) - {"kind", "seed"}
+    return SampledSearchConfig(**search.model_dump(include=fields), seed=seed)
 
 
 def _strings(texts: Iterable[str], *, name: str = "texts") -> Iterator[str]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transduce.errors import CheckpointError, DataError
-from transduce.model import AttentionHook, AttentionKind
+from transduce.model import AttentionHook, AttentionKind, MaskedTransformer
 from transduce.tasks import LanguageModel, Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
@@ -32,6 +32,10 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     has no attention.
     """
     model = translator.model
+    if isinstance(model, MaskedTransformer):
+        raise CheckpointError(
+            "attention is drawn of models that write from left to right; this one is for mask-predict"
+        )
     limit = min(MAX_TOKENS, translator.max_source_tokens)
     source = normalise(source)
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt

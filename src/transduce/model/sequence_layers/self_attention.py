@@ -1,7 +1,6 @@
 """Full and restricted self-attention. Sections 3.2 and 4, Table 1.
 
-Shapes: B sentences, T query positions, S key positions, H heads, K d_k = d_v, D d_model, X blocks of positions, P query
-positions of a block, Y key positions of a block's window.
+Shapes: B sentences, T query positions, S key positions, H heads, K d_k = d_v, D d_model.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import math
 from typing import Literal, assert_never
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
 from transduce.model.attention import attention, fused_attention, merge_heads, split_heads
 from transduce.model.padding import causal_mask
+from transduce.model.restricted import restricted_attention
 from transduce.model.sequence_layers.sequence_layer import SequenceLayer
 
 __all__ = ["FullSelfAttention", "RestrictedSelfAttention"]
@@ -65,8 +63,8 @@ class RestrictedSelfAttention(FullSelfAttention):
 
     If causal, the neighbourhood is the position and the r - 1 before it; else r is odd and the position is its centre.
 
-    No (n, n) matrix is computed: queries are grouped in blocks of r, and each block attends to a window of the 2 r - 1
-    keys that its queries may see, so time and memory grow with r n.
+    It is computed as in the Transformer with ``attention = "restricted"`` (``model/restricted.py``): queries in blocks
+    of r, each with a window of the 2 r - 1 keys that they may see, so time and memory grow with r n.
     """
 
     def __init__(self, d_model: int, *, n_heads: int, r: int, is_causal: bool = False) -> None:
@@ -86,25 +84,12 @@ class RestrictedSelfAttention(FullSelfAttention):
         return 4 * n_positions * self.d_model**2 + 2 * n_blocks * self.r * (2 * self.r - 1) * self.d_model
 
     def _attend(self, q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, is_real_BT: Tensor) -> Tensor:
-        n_positions, r = is_real_BT.shape[1], self.r
-        before = r - 1 if self.is_causal else r // 2
-        after = r - 1 - before
-        n_extra = -n_positions % r  # padding of the last block
-        q_BHXPK = F.pad(q_BHTK, (0, 0, 0, n_extra)).unfold(2, r, r).transpose(-1, -2)
-        k_BHXYK, v_BHXYK = (_windows(x, before, after + n_extra, r) for x in (k_BHTK, v_BHTK))
-        is_real_BXY = F.pad(is_real_BT, (before, after + n_extra)).unfold(1, 2 * r - 1, r)
-        index_P, index_Y = torch.arange(r), torch.arange(2 * r - 1)  # of a query in its block, of a key in its window
-        offset_PY = index_Y - index_P.unsqueeze(1)
-        is_near_PY = ((offset_PY >= 0) & (offset_PY < r)).to(is_real_BT.device)
-        allow_BXPY = is_near_PY & is_real_BXY.unsqueeze(2)
-        # Queries at padding may have no allowed key: they attend to all keys, since their outputs are ignored.
-        allow_BXPY = allow_BXPY | ~allow_BXPY.any(dim=-1, keepdim=True)
-        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q_BHXPK, k_BHXYK, v_BHXYK))  # (B X, H, P or Y, K)
-        heads, _ = attention(q, k, v, allow_BTS=allow_BXPY.flatten(0, 1))
-        heads_BHXPK = heads.view(len(is_real_BT), -1, *heads.shape[1:]).transpose(1, 2)
-        return heads_BHXPK.flatten(2, 3)[:, :, :n_positions]
-
-
-def _windows(x_BHTK: Tensor, before: int, after: int, r: int) -> Tensor:
-    """The window of keys or values of each block of r positions, (B, H, X, Y, K)."""
-    return F.pad(x_BHTK, (0, 0, before, after)).unfold(2, 2 * r - 1, r).transpose(-1, -2)
+        return restricted_attention(
+            q_BHTK,
+            k_BHTK,
+            v_BHTK,
+            r=self.r,
+            is_causal=self.is_causal,
+            is_key_BT=is_real_BT,
+            attend=lambda q, k, v, allow: attention(q, k, v, allow_BTS=allow)[0],
+        )

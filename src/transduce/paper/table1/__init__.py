@@ -149,8 +149,9 @@ def _introduction(sizes: Sizes) -> str:
 
 A layer maps n states of width d to n states of width d. We count and measure real layers: self-attention (heads of
 width {D_K}), an LSTM, convolutions of width k = {KERNEL_WIDTH}, and self-attention restricted to a neighbourhood of
-r = {NEIGHBOURHOOD}. All are causal: a position sees itself and earlier positions. The paper's table has four rows;
-contiguous kernels and separable convolutions are from the text of section 4.
+r = {NEIGHBOURHOOD}, which is computed as in a Transformer with `model.attention = "restricted"`. All are causal: a
+position sees itself and earlier positions. The paper's table has four rows; contiguous kernels and separable
+convolutions are from the text of section 4.
 
 `n^a d^b` are exponents of a power law, fitted by least squares to logarithms over n = {_listed(sizes.n)} at
 d = {sizes.at_d} and over d = {_listed(sizes.d)} at n = {sizes.at_n}. Sequential operations and path lengths are those

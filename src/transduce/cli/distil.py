@@ -1,0 +1,93 @@
+"""``transduce distil``."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from transduce.cli import options
+from transduce.cli.model_folders import require_model_folders
+from transduce.cli.models import load_translator, requested_search
+from transduce.cli.output import STANDARD, print_json, print_line
+from transduce.cli.paths import require_writable
+from transduce.cli.progress import LineProgress
+from transduce.cli.stdin import input_lines, number_of_lines
+from transduce.cli.text_output import line_writer, require_not_read
+from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
+from transduce.errors import ConfigError
+from transduce.files import open_binary
+
+__all__ = ["distil"]
+
+CHUNK_LINES, MAX_WORKERS = 2000, 256
+
+
+def distil(
+    folders: options.Models,
+    src: Annotated[
+        Path, Option(help="Translate this text line by line (plain, .gz or .xz; - is stdin).", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        Option(
+            help="Write the pairs to this file, source TAB translation (plain, .gz or .xz; OUT.part until complete).",
+            show_default=False,
+        ),
+    ],
+    sample: options.Sample = False,
+    seed: options.SampleSeed = 1,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
+    workers: Annotated[
+        int, Option(min=1, max=MAX_WORKERS, help="Translate in this many processes, which share the cores.")
+    ] = 1,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
+) -> None:
+    """Make the training text of a smaller or faster model from the translations of MODEL.
+
+    A recipe reads it with data.corpus = "files" and data.train_tsv. Lines are not split.
+    """
+    require_model_folders(folders, text_usage="--src {}")
+    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=None)
+    if out == STANDARD:
+        raise ConfigError("--out should be a file: stdout has the counts")
+    if src != STANDARD:
+        open_binary(src).close()  # checked before the model is loaded
+    require_writable("--out", out)
+    require_not_read(out, src, option="--src")
+    with ExitStack() as stack:
+        if workers > 1:
+            job = TranslationJob(
+                folders, device, precision, rerank=None, rerank_weight=0.0, n_best=None, beam=beam, alpha=alpha,
+                shortlist=None, prefix="", split=False, is_scored=False, chunk_lines=max(1, CHUNK_LINES // workers),
+                n_workers=workers, sample_seed=sample_seed,
+            )  # fmt: skip
+            team = stack.enter_context(TranslationWorkers(job))
+            team.wait_until_loaded()
+            translations = team.translate_lines(input_lines(src))
+        else:
+            translator = load_translator(folders, device=device, precision=precision, rerank=None, weight=0.0)
+            search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha, sample_seed=sample_seed)
+            translations = translator.translate_lines(
+                input_lines(src), search=search, chunk_lines=CHUNK_LINES, split=False, is_scored=False
+            )
+        from transduce.tasks.distillation import DistilledCounts, distilled_pairs
+
+        counts = DistilledCounts()
+        write = stack.enter_context(line_writer(out))
+        progress = stack.enter_context(LineProgress("translating", number_of_lines(src), is_enabled=True))
+        for source, translation in distilled_pairs(translations, counts):
+            write(f"{source}\t{translation}")
+            progress.advance()
+    if json:
+        print_json({"out": str(out), **counts.as_json()})
+        return
+    left_out = f"; left out: {counts.empty:,} empty, {counts.too_long:,} too long" * bool(
+        counts.empty + counts.too_long
+    )
+    print_line(f"{out}: {counts.pairs:,} pairs{left_out}")
