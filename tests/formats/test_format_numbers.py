@@ -167,7 +167,7 @@ def test_prepared_text_of_before_is_that_of_the_same_task(run: Path) -> None:
         open_prepared(run / "store", expected=DataConfig())
 
 
-@pytest.mark.parametrize("name", ["table2-bytenet-seed1", "table2-transformer-seed1", "table4-gum-seed1"])
+@pytest.mark.parametrize("name", ["table2-9000-bytenet-seed1", "table2-9000-transformer-seed1", "table4-gum-seed1"])
 def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name: str) -> None:
     """As ``config`` was: fields of all systems, and none for what the search is."""
     records, now = tmp_path / "runs", json.loads((RECORDS / "cpu" / f"{name}.json").read_text(encoding="utf-8"))

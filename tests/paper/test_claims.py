@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from transduce.paper import ARTEFACTS, Experiments, Report, Request, Table, write_claims
-from transduce.paper.long_table2.printed import CAPACITIES, PRINTED, capacities_table, claims_of_the_paper
 from transduce.paper.report import Claim, agreement
+from transduce.paper.table2.printed import CAPACITIES, PRINTED, capacities_table, claims_of_the_paper
 from transduce.paper.table3 import PRINTED as ROWS
 from transduce.paper.table3 import TESTED_BY
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from transduce.paper.attention.figure3 import make_figure3
 from transduce.paper.attention.figure4 import make_figure4
 from transduce.paper.attention.figure5 import make_figure5
+from transduce.paper.compatibility import make_compatibility_report
 from transduce.paper.curves import make_curves
 from transduce.paper.experiments import Experiments
 from transduce.paper.figure1 import make_figure1
@@ -36,6 +37,7 @@ ARTEFACTS: Mapping[str, Maker] = {
     "figure4": make_figure4,
     "figure5": make_figure5,
     "curves": make_curves,
+    "compatibility": make_compatibility_report,
     "future": make_future,
     "notes": make_notes,
 }

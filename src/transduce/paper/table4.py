@@ -11,6 +11,7 @@ from transduce.corpora import WSJ
 from transduce.errors import ConfigError
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machines
 from transduce.paper.parsers import parser_at_scale
+from transduce.paper.parsing_variants import parsing_variants_section
 from transduce.paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.sizes import corpus_description, model_description, size_description
@@ -46,6 +47,7 @@ def make_table4(experiments: Experiments, request: Request) -> Report:
     records = [
         experiments.run(_experiment(experiments, name, request)) for name in names[: 1 if request.is_short else 2]
     ]
+    variants = parsing_variants_section(experiments, request)
     return Report(
         "table4",
         "Table 4: English constituency parsing",
@@ -64,7 +66,9 @@ def make_table4(experiments: Experiments, request: Request) -> Report:
             _details(records),
             "## The paper's numbers\n\nF1 on section 23 of the Wall Street Journal.",
             printed_and_ours(records),
+            *variants.sections,
         ),
+        claims=variants.claims,
         drawings={"table4": lambda path: _draw(records, path)},
     )
 

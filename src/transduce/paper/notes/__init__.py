@@ -1,8 +1,8 @@
 """Checks of lecture notes on the Transformer: what the notes explain in words, measured.
 
 One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
-``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` a model that also computes on
-padding; ``softmax_losses`` trains language models over whole words of real text, once.
+``recurrence``, ``subwords``. ``tiny`` has the small model that most of them train, ``padded_batch_norm`` a model that
+also computes on padding; ``softmax_losses`` trains language models over whole words of real text, once.
 ``two_level_softmax`` can be used by itself.
 """
 
@@ -13,6 +13,7 @@ from transduce.paper.notes.adaptive_softmax import make_adaptive_softmax
 from transduce.paper.notes.normalisation import make_normalisation
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.positions import make_positions
+from transduce.paper.notes.recurrence import make_recurrence
 from transduce.paper.notes.smoothing import make_smoothing
 from transduce.paper.notes.subwords import make_subwords
 from transduce.paper.report import Report, Table, how_to_reproduce, verdict_line
@@ -22,16 +23,16 @@ __all__ = ["make_notes"]
 
 INTRODUCTION = """\
 This report checks lecture notes on the Transformer and later models, which are a source of this project. The
-notes explain five choices that the paper makes or could have made; each part below checks one of them:
+notes explain six choices that the paper makes or could have made; each part below checks one of them:
 
 {questions}
 
-All models but the three runs of label smoothing and the language models over whole words are trained in seconds: their
-numbers show an effect, not its size in a large model."""
+All models but those of label smoothing, the LSTM translators and the language models over whole words are trained in
+seconds: their numbers show an effect, not its size in a large model."""
 
 
 def make_notes(experiments: Experiments, request: Request) -> Report:
-    """Make all five parts; the three runs of label smoothing are trained or read from their records."""
+    """Make all six parts; runs of label smoothing and recurrent networks are trained or read from their records."""
     is_short = request.is_short
     smoothing = make_smoothing(experiments, is_short=is_short)  # first, since it may be interrupted
     parts = (
@@ -39,13 +40,14 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
         make_positions(is_short=is_short),
         smoothing,
         make_adaptive_softmax(experiments, is_short=is_short),
+        make_recurrence(experiments, is_short=is_short),
         make_subwords(is_short=is_short),
     )
     return Report(
         "notes",
         "Checks of the lecture notes",
         (
-            verdict_line(f"Five checks: {'; '.join(part.summary for part in parts)}."),
+            verdict_line(f"Six checks: {'; '.join(part.summary for part in parts)}."),
             INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
             how_to_reproduce(
                 "notes",

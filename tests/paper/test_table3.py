@@ -1,4 +1,4 @@
-"""Tables 2 and 3: the short form end to end, the paper's numbers, single rows, and what counts as an effect."""
+"""Table 3: the short form end to end, the paper's numbers, single rows, and what counts as an effect."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from said import naming
 from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.paper import ARTEFACTS, Experiments, Request, Scale, write_report
-from transduce.paper.long_table2.printed import PRINTED as SYSTEMS_PRINTED
-from transduce.paper.long_table2.systems import flops_per_token
-from transduce.paper.table2 import SYSTEMS, system_at_scale
 from transduce.paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
 from transduce.recipes import TABLE_3
 
@@ -81,43 +78,6 @@ def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None
     assert row[:4] == among.rows[0][:4]
 
 
-def test_short_report_of_table_2(folder: Path) -> None:
-    report = ARTEFACTS["table2"](experiments_in(folder), Request(is_short=True))
-    measured = report.table()
-    assert measured.column("system") == ["LSTM without attention", "Transformer"]
-    # 6 FLOPs per matrix weight and target token: d_model 64, d_ff 256, a vocabulary of 400 tokens.
-    attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
-    lstm = 4 * 64 * (64 + 64)  # four gates, over input and state
-    weights = {
-        "last-state": 2 * lstm + 2 * 64 * 64 + output,
-        "transformer": (attention + feed_forward) + (2 * attention + feed_forward) + output,
-    }
-    records = {
-        name: json.loads((folder / "runs" / "cpu" / f"table2-short-{name}-seed1.json").read_text(encoding="utf-8"))
-        for name in weights
-    }
-    assert 3 * 400 < records["transformer"]["tgt_tokens"] <= 6 * 400  # six updates of at most 400
-    assert measured.column("FLOPs by count") == [
-        6 * n_weights * records[name]["tgt_tokens"] for name, n_weights in weights.items()
-    ]
-    for name, row in zip(weights, measured.rows, strict=True):
-        cells = dict(zip(measured.columns, row, strict=True))
-        run = last_metrics(folder, f"table2-short-{name}-seed1")
-        from_s, to_s = run["validation"]["elapsed_s"], run["checkpoint"]["elapsed_s"]
-        assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
-        seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
-        assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
-        assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
-    printed = report.table("-printed")
-    assert len(printed.rows) == len(SYSTEMS_PRINTED) == 10
-    by_rule = {row[0]: row[5] for row in printed.rows}
-    assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # as printed in the paper
-    assert by_rule["Transformer (big)"] == pytest.approx(2.3e19, rel=0.01)
-    by_count = {row[0]: row[6] for row in printed.rows}
-    assert by_count["Transformer (base)"] == pytest.approx(9.4e17, rel=0.01)
-    assert by_count["ByteNet"] is None
-
-
 def test_every_row_keeps_the_papers_ratios() -> None:
     base = row_at_scale("base", "cpu").model
     for name, row in TABLE_3.items():
@@ -133,15 +93,6 @@ def test_every_row_keeps_the_papers_ratios() -> None:
         at_gpu, at_paper = row_at_scale(name, "gpu", seed=3), row_at_scale(name, "paper")
         assert (at_gpu.model, at_paper.model, at_gpu.training.seed) == (theirs, theirs, 3)
         assert at_paper.training.max_updates == row().training.max_updates
-
-
-@pytest.mark.parametrize("scale", ["cpu", "gpu"])
-def test_systems_have_similar_flops(tmp_path: Path, scale: Scale) -> None:
-    experiments = experiments_in(tmp_path, scale)
-    costs = {name: flops_per_token(system_at_scale(name, experiments)) for name in SYSTEMS}
-    for name, cost in costs.items():
-        assert cost == pytest.approx(costs["Transformer"], rel=0.1), name
-    assert {system_at_scale(name, experiments).training.average_last for name in SYSTEMS} == {5}
 
 
 def test_fitting_vocabularies_round_to_the_printed_counts() -> None:

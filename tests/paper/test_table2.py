@@ -12,8 +12,9 @@ import pytest
 from transduce.config import TransformerConfig
 from transduce.paper import Experiments, Request, Scale, write_report
 from transduce.paper.experiments import RunRecord
-from transduce.paper.long_table2 import Trained, _margin, _verdict, make_long_table2
-from transduce.paper.long_table2.systems import (
+from transduce.paper.table2 import Trained, _margin, _verdict, make_table2
+from transduce.paper.table2.printed import PRINTED
+from transduce.paper.table2.systems import (
     SYSTEMS,
     config_at_scale,
     experiment,
@@ -34,7 +35,7 @@ def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
 
 def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    report = make_long_table2(experiments, Request(is_short=True))
+    report = make_table2(experiments, Request(is_short=True))
     assert report.table().column("system") == ["LSTM without attention", "Transformer"]
     curves = report.table("-curves")
     assert curves.column("system") == ["LSTM without attention", "Transformer"]  # one validation each, at the end
@@ -48,8 +49,53 @@ def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     assert report.claims[0].verdict == "cannot tell"
 
 
+def last_metrics(experiments: Experiments, name: str) -> dict[str, dict[str, Any]]:
+    """Return the last record of each kind of a run."""
+    lines = (experiments.work / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return {record["kind"]: record for record in map(json.loads, lines)}
+
+
+def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
+    report = make_table2(experiments, Request(is_short=True))
+    measured = report.table()
+    assert measured.column("system") == ["LSTM without attention", "Transformer"]
+    # 6 FLOPs per matrix weight and target token: d_model 64, d_ff 256, a vocabulary of 400 tokens.
+    attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
+    lstm = 4 * 64 * (64 + 64)  # four gates, over input and state
+    weights = {
+        "last-state": 2 * lstm + 2 * 64 * 64 + output,
+        "transformer": (attention + feed_forward) + (2 * attention + feed_forward) + output,
+    }
+    records = {
+        name: json.loads(
+            (experiments.records / "cpu" / f"table2-short-9000-{name}-seed1.json").read_text(encoding="utf-8")
+        )
+        for name in weights
+    }
+    assert 3 * 400 < records["transformer"]["tgt_tokens"] <= 6 * 400  # six updates of at most 400
+    assert measured.column("FLOPs by count") == [
+        6 * n_weights * records[name]["tgt_tokens"] for name, n_weights in weights.items()
+    ]
+    for name, row in zip(weights, measured.rows, strict=True):
+        cells = dict(zip(measured.columns, row, strict=True))
+        run = last_metrics(experiments, f"table2-short-9000-{name}-seed1")
+        from_s, to_s = run["validation"]["elapsed_s"], run["checkpoint"]["elapsed_s"]
+        assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
+        seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
+        assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
+        assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
+    printed = report.table("-printed")
+    assert len(printed.rows) == len(PRINTED) == 10
+    by_rule = {row[0]: row[5] for row in printed.rows}
+    assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # as printed in the paper
+    assert by_rule["Transformer (big)"] == pytest.approx(2.3e19, rel=0.01)
+    by_count = {row[0]: row[6] for row in printed.rows}
+    assert by_count["Transformer (base)"] == pytest.approx(9.4e17, rel=0.01)
+    assert by_count["ByteNet"] is None
+
+
 def test_the_curve_is_that_of_the_metrics(experiments: Experiments) -> None:
-    make_long_table2(experiments, Request(is_short=True))
+    make_table2(experiments, Request(is_short=True))
     name = "table2-short-9000-transformer-seed1"
     metrics = [
         json.loads(line)
