@@ -49,12 +49,6 @@ def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     assert report.claims[0].verdict == "cannot tell"
 
 
-def last_metrics(experiments: Experiments, name: str) -> dict[str, dict[str, Any]]:
-    """Return the last record of each kind of a run."""
-    lines = (experiments.work / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return {record["kind"]: record for record in map(json.loads, lines)}
-
-
 def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
     report = make_table2(experiments, Request(is_short=True))
     measured = report.table()
@@ -76,11 +70,8 @@ def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
     assert measured.column("FLOPs by count") == [
         6 * n_weights * records[name]["tgt_tokens"] for name, n_weights in weights.items()
     ]
-    for name, row in zip(weights, measured.rows, strict=True):
+    for row in measured.rows:
         cells = dict(zip(measured.columns, row, strict=True))
-        run = last_metrics(experiments, f"table2-short-9000-{name}-seed1")
-        from_s, to_s = run["validation"]["elapsed_s"], run["checkpoint"]["elapsed_s"]
-        assert from_s - 0.01 <= 60 * cells["minutes"] <= to_s + 0.01
         seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
         assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
         assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
