@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from transduce.exchange import exporting, importing
+
 LINES = [
     "a small dog runs over the green grass .", "two men are standing on a street in the rain .",
     "der kleine hund läuft über das grüne gras .", "zwei männer stehen im regen auf einer straße .",
     "the children are playing with a red ball", "die kinder spielen mit einem roten ball",
 ] * 4  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_sentences() -> Iterator[None]:
+    """Checks compare four sentences instead of sixteen."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (importing, exporting):
+            patch.setattr(module, "N_SENTENCES", 4)
+        yield
 
 
 def trained_sentencepiece(lines: list[str], vocab_size: int) -> bytes:

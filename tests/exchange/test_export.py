@@ -66,8 +66,8 @@ def random_translator(
     return model, Tokenizers(BPE, tgt)
 
 
-def probes_of(model: Transformer, tokenizers: Tokenizers) -> Probes:
-    return Probes.of_translator(model, tokenizers, sentences_of_tokens(BPE, 3), suppressed=[])
+def probes_of(model: Transformer, tokenizers: Tokenizers, n: int = 3) -> Probes:
+    return Probes.of_translator(model, tokenizers, sentences_of_tokens(BPE, n), suppressed=[])
 
 
 def to_ctranslate2(folder: Path, model: Transformer, tokenizers: Tokenizers) -> None:
@@ -77,7 +77,7 @@ def to_ctranslate2(folder: Path, model: Transformer, tokenizers: Tokenizers) -> 
 
 def require_equal(comparison: Comparison, tolerance: float) -> None:
     assert comparison.max_logit_difference < tolerance
-    assert comparison.equal_greedy == comparison.sentences == 3
+    assert comparison.equal_greedy == comparison.sentences > 0
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
@@ -85,7 +85,7 @@ def test_hugging_face(variant: tuple[str, str, str, int], tmp_path: Path) -> Non
     pytest.importorskip("transformers")
     model, tokenizers = random_translator(*variant)
     write_hugging_face(tmp_path, model, tokenizers, SearchConfig(), suppressed=[])
-    require_equal(check_hugging_face(tmp_path, probes_of(model, tokenizers)), 1e-4)
+    require_equal(check_hugging_face(tmp_path, probes_of(model, tokenizers, 1)), 1e-4)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
