@@ -5,7 +5,7 @@ Each module makes one ``Report``. ``Experiments`` trains the models that a repor
 
 from __future__ import annotations
 
-from transduce.paper.artefacts import ARTEFACTS
+from transduce.paper.artefacts import ARTEFACTS, ON_REQUEST
 from transduce.paper.claims import write_claims
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, Scale, Stopped
 from transduce.paper.report import Report, Table, write_report
@@ -13,6 +13,7 @@ from transduce.paper.request import Request
 
 __all__ = [
     "ARTEFACTS",
+    "ON_REQUEST",
     "Experiment",
     "Experiments",
     "Report",
