@@ -46,7 +46,7 @@ from transduce.paper.attention.heads import (
 )
 from transduce.paper.attention.inputs import PAGE
 from transduce.paper.attention.measurements import with_one_model
-from transduce.paper.attention.models import AT_CPU_SCALE, attention_experiment, four_layers, six_layers
+from transduce.paper.attention.models import attention_experiment, six_layers
 from transduce.paper.attention.sentences import DEFAULT_SENTENCE, GOVERNMENTS, LAW, OWN, drawn_sentence
 from transduce.paper.attention.structure import (
     RelationResult,
@@ -497,15 +497,13 @@ def test_heads_to_draw_differ_in_head_and_relation() -> None:
 
 
 def test_attention_experiment_at_each_scale() -> None:
-    for experiment, n_layers, n_updates in ((four_layers(), 4, 900), (six_layers(), 6, 3200)):
-        model, training = experiment.config.model, experiment.config.training
-        assert (model.n_encoder_layers, model.n_decoder_layers) == (n_layers, n_layers)
-        assert (model.d_model, model.d_ff, model.n_heads, model.d_k, model.norm) == (256, 512, 8, 32, "pre")
-        assert (training.max_updates, training.max_tokens_per_batch) == (n_updates, 2048)
-        assert (training.optimiser, training.precision, training.decay) == ("muon", "bf16", "linear")
+    model, training = six_layers().config.model, six_layers().config.training
+    assert (model.n_encoder_layers, model.n_decoder_layers) == (6, 6)
+    assert (model.d_model, model.d_ff, model.n_heads, model.d_k, model.norm) == (256, 512, 8, 32, "pre")
+    assert (training.max_updates, training.max_tokens_per_batch) == (3200, 2048)
+    assert (training.optimiser, training.precision, training.decay) == ("muon", "bf16", "linear")
     assert six_layers().config.data.weights.keys() == {"multi30k", "tatoeba"}
-    assert four_layers().name != six_layers().name
-    assert attention_experiment("cpu", is_short=False) == AT_CPU_SCALE()
+    assert attention_experiment("cpu", is_short=False) == six_layers()
     for scale in ("gpu", "paper"):  # the same run as Table 3
         assert attention_experiment(scale, is_short=False) == row_experiment("base", scale, seed=1)
 
@@ -680,7 +678,7 @@ def test_everything_is_collected_again_if_the_model_changes_meanwhile() -> None:
         collected.append(len(collected))
         return len(collected)
 
-    assert with_one_model(Changing(), four_layers(), collect) == 2  # type: ignore[arg-type]
+    assert with_one_model(Changing(), six_layers(), collect) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,14 @@ from transduce.config import BeamSearchConfig, DataConfig, RunConfig, TrainingCo
 from transduce.paper.experiments import Experiment, Scale
 from transduce.paper.table3 import row_experiment
 
-__all__ = ["AT_CPU_SCALE", "attention_experiment", "four_layers", "six_layers"]
+__all__ = ["attention_experiment", "six_layers"]
 
 
 def attention_experiment(scale: Scale, *, is_short: bool) -> Experiment:
     """Return the experiment whose heads are probed; above the scale of a CPU it is the base row of Table 3."""
     if is_short:
         return _short()
-    return AT_CPU_SCALE() if scale == "cpu" else row_experiment("base", scale, seed=1)
-
-
-def four_layers() -> Experiment:
-    """Return the experiment of 4 + 4 layers of 8 heads on captions: about ten minutes of one CPU thread."""
-    return Experiment("attention", _run(DataConfig(corpus="multi30k", vocab_size=6000), n_layers=4, n_updates=900))
+    return six_layers() if scale == "cpu" else row_experiment("base", scale, seed=1)
 
 
 def six_layers() -> Experiment:
@@ -57,6 +52,3 @@ def _short() -> Experiment:
         search=BeamSearchConfig(beam_size=1, max_extra_tokens=1),
     )  # fmt: skip
     return Experiment("attention-short", config)
-
-
-AT_CPU_SCALE = six_layers  # the model of --scale cpu: four_layers or six_layers
