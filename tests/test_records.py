@@ -324,17 +324,29 @@ def test_the_table_of_predicted_costs_has_the_recorded_numbers() -> None:
         assert row.split(" | ") == [form.format(run["values"][key]).replace("e+", "e") for run in runs]
 
 
-def test_the_margin_of_two_single_runs_follows_from_the_seeds() -> None:
+def test_the_reading_of_table_2_follows_from_the_seeds() -> None:
     runs = ROOT / "docs" / "paper" / "runs" / "cpu"
-    seeds = [json.loads((runs / f"table3-base-seed{seed}.json").read_text(encoding="utf-8")) for seed in range(1, 9)]
+
+    def bleu(slug: str, n_seeds: int) -> list[float]:
+        paths = [runs / f"table2-9000-{slug}-seed{seed}.json" for seed in range(1, n_seeds + 1)]
+        return [json.loads(path.read_text(encoding="utf-8"))["test_scores"]["sacrebleu"]["score"] for path in paths]
+
     text = (ROOT / "docs" / "paper" / "README.md").read_text(encoding="utf-8").replace("\n", " ")
-    for scores, deviation, margin in (
-        ("test_scores", r"where s is (\S+) BLEU on the test set", r"are up to (\S+) BLEU apart"),
-        ("dev_scores", r"and (\S+) on dev over the eight seeds", r"\(95 %; (\S+) on dev\)"),
+    lstm, transformer = bleu("recurrent", 3), bleu("transformer", 3)
+    s = sqrt((stdev(lstm) ** 2 + stdev(transformer) ** 2) / 2)
+    of_means, of_runs = (T_95[4] * s * sqrt(2 / n) for n in (3, 1))
+    assert f"differ by chance by up to {of_means:.1f} BLEU" in text
+    assert f"single runs by up to {of_runs:.1f}." in text
+    assert f"one run explains ({T_95[4] * s * sqrt(1 + 1 / 3):.1f})" in text
+    assert f"with attention ({mean(lstm):.1f}) is better than the Transformer ({mean(transformer):.1f})" in text
+    for name, slug in (
+        ("The mixture of experts", "experts"),
+        ("gated convolutions", "convs2s"),
+        ("Dilated convolutions", "bytenet"),
+        ("the LSTM without attention", "last-state"),
     ):
-        s = stdev(seed[scores]["sacrebleu"]["score"] for seed in seeds)
-        assert re.findall(deviation, text) == [f"{s:.2f}"]
-        assert re.findall(margin, text) == [f"{T_95[7] * s * sqrt(2):.1f}"]
+        [score] = bleu(slug, 1)
+        assert f"{name} ({score:.1f}" in text
 
 
 def _cost(name: str, vocab_size: int) -> Cost:

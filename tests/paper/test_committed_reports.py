@@ -10,7 +10,7 @@ import pytest
 
 import transduce.view
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
-from transduce.paper.attention.models import AT_CPU_SCALE
+from transduce.paper.attention.models import six_layers
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "paper"
 
@@ -30,7 +30,7 @@ def test_tables_follow_from_the_records(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
 def test_attention_figures_follow_from_records_and_arrays(name: str, tmp_path: Path) -> None:
-    arrays = list((COMMITTED / "runs" / "cpu").glob(f"{AT_CPU_SCALE().name}.*.npy"))
+    arrays = list((COMMITTED / "runs" / "cpu").glob(f"{six_layers().name}.*.npy"))
     if not arrays:
         pytest.skip("the attention weights of the drawn sentences are not committed")
     of_paper = "governments" if name == "figure3" else "law"
