@@ -338,7 +338,7 @@ def test_the_reading_of_table_2_follows_from_the_seeds() -> None:
     assert f"differ by chance by up to {of_means:.1f} BLEU" in text
     assert f"single runs by up to {of_runs:.1f}." in text
     assert f"one run explains ({T_95[4] * s * sqrt(1 + 1 / 3):.1f})" in text
-    assert f"with attention ({mean(lstm):.1f}) is better than the Transformer ({mean(transformer):.1f})" in text
+    assert f"with attention ({fmean(lstm):.1f}) is better than the Transformer ({fmean(transformer):.1f})" in text
     for name, slug in (
         ("The mixture of experts", "experts"),
         ("gated convolutions", "convs2s"),
