@@ -109,12 +109,22 @@ def test_short_report(finished: Experiments, tmp_path: Path) -> None:
         "## Three positional encodings",
         "## Label smoothing",
         "## Adaptive softmax",
+        "## Recurrent networks and attention",
         "## BPE and WordPiece",
     ]
     assert "{" not in text  # every template is filled
     drawings = {path.name for path in paths if path.suffix == ".svg"}
     assert drawings == {
-        f"notes-{name}.svg" for name in ("normalisation", "positions", "calibration", "adaptive-softmax", "subwords")
+        f"notes-{name}.svg"
+        for name in (
+            "normalisation",
+            "positions",
+            "calibration",
+            "adaptive-softmax",
+            "recurrence",
+            "recurrence-lengths",
+            "subwords",
+        )
     }
     again = {path.name: path.read_bytes() for path in write_report(report, tmp_path / "again")}
     assert all(again[path.name] == path.read_bytes() for path in paths)
